@@ -1,0 +1,33 @@
+"""Sphinx configuration. `tox -e docs` builds the pages; nothing is fetched while it does."""
+
+import sklearn_spt
+
+project = "sklearn_spt"
+author = "The sklearn_spt developers"
+copyright = f"2026, {author}"
+release = sklearn_spt.__version__
+version = release
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+]
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+
+autosummary_generate = True
+autodoc_typehints = "none"  # the numpydoc sections name the types
+numpydoc_show_class_members = False  # _templates/autosummary/class.rst chooses the methods
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"sklearn_spt {release}"
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+}
+html_show_sourcelink = False

@@ -1,0 +1,314 @@
+"""What every semi-supervised classifier here shares: validate, encode, fit, attributes."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+from skorch import NeuralNet
+from skorch.callbacks import LRScheduler
+from skorch.dataset import get_len
+from skorch.utils import multi_indexing
+from torch import nn
+
+from sklearn_spt._callbacks import ScheduledLR
+from sklearn_spt._encoding import check_texts, is_text
+from sklearn_spt._functional import mean_probabilities, tempered_softmax
+from sklearn_spt._losses import DistillationLoss
+from sklearn_spt._net import BertClassifier
+from sklearn_spt._training import isolated, predict_logits
+from sklearn_spt._validation import (
+    all_or_nothing,
+    check_labels,
+    check_weights,
+    is_missing,
+    warn_no_unlabeled,
+)
+
+
+@dataclass(frozen=True)
+class SemiSupervisedData:
+    """Encoded documents, split into labelled and unlabelled ones.
+
+    Attributes
+    ----------
+    X_labeled, X_unlabeled : indexable
+        Documents in the form that the net takes; ``X_unlabeled`` holds the marked rows of X, then
+        the rows that were passed as ``X_unlabeled``. None if there are none.
+    y : ndarray of int64 of shape (n_labeled,)
+        Class codes.
+    classes : ndarray of shape (n_classes,)
+        Class labels.
+    weights : ndarray of shape (n_labeled,) or None
+        Weights with mean one.
+    labeled : ndarray of bool of shape (n_rows,)
+        Which of all rows are labelled: those of X, then those of ``X_unlabeled``.
+    """
+
+    X_labeled: Any
+    X_unlabeled: Any
+    y: npt.NDArray[np.int64]
+    classes: npt.NDArray[Any]
+    weights: npt.NDArray[np.float64] | None
+    labeled: npt.NDArray[np.bool_]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, K."""
+        return len(self.classes)
+
+    @property
+    def n_unlabeled(self) -> int:
+        """Number of unlabelled documents, |U|."""
+        return int((~self.labeled).sum())
+
+
+class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):
+    """Template of the semi-supervised classifiers: a subclass writes `_fit` and `_check_params`.
+
+    A subclass has the parameters `estimator`, `unlabeled_marker`, `random_state` and `verbose`.
+    """
+
+    estimator: Any
+    unlabeled_marker: Any
+    random_state: Any
+    verbose: int
+
+    # -- the contract ---------------------------------------------------------------------------
+    def fit(
+        self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None
+    ) -> BaseSemiSupervisedClassifier:
+        """Fit on labelled and unlabelled documents.
+
+        Parameters
+        ----------
+        X : documents, n_samples rows
+            A list, array or Series of str, a one-column frame of them, a token-id matrix, or
+            whatever a given net takes.
+        y : array-like of shape (n_samples,)
+            Class labels of any kind; unlabelled rows carry `unlabeled_marker`.
+        X_unlabeled : documents or None, default=None
+            More unlabelled documents, of the same kind as X. Being metadata it can be routed
+            through scikit-learn's meta-estimators that refuse marked rows in y.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Scales the loss of labelled rows, not their chance to be drawn; only proportions
+            count. Entries of unlabelled rows are ignored.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For unusable parameters, documents, labels or weights; the message names the
+            parameter, the row and what to do. The estimator is left as it was before.
+        """
+        with all_or_nothing(self):
+            self._check_params()
+            net = self._template_net()
+            data = self._validate(net, X, y, X_unlabeled, sample_weight)
+            if data.n_unlabeled == 0:
+                warn_no_unlabeled(self.unlabeled_marker)
+            with isolated(n_threads=getattr(net, "n_threads", None)):
+                self._fit(net, data)
+            self.classes_ = data.classes
+        return self
+
+    @abstractmethod
+    def _check_params(self) -> None:
+        """Raise an error that names the first unusable parameter."""
+
+    @abstractmethod
+    def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
+        """Train clones of `net` and set the fitted attributes, `estimators_` among them."""
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Mean of the class probabilities of the fitted nets.
+
+        Parameters
+        ----------
+        X : documents, n_samples rows
+            Of the same kind as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``; rows sum to 1.
+        """
+        check_is_fitted(self)
+        nets = list({id(net): net for net in self.estimators_}.values())
+        with isolated(n_threads=getattr(nets[0], "n_threads", None)):
+            encoded = self._encode(nets[0], X, reset=False)
+            return mean_probabilities(
+                *(tempered_softmax(predict_logits(n, encoded, len(self.classes_))) for n in nets)
+            )
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Most probable class of each document.
+
+        Parameters
+        ----------
+        X : documents, n_samples rows
+            Of the same kind as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels as they stood in y.
+        """
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def set_params(self, **params: Any) -> BaseSemiSupervisedClassifier:
+        """Set parameters, those of an explicit net by ``estimator__<name>``.
+
+        Raises
+        ------
+        ValueError
+            If a parameter of the net is set while `estimator` is None or a name.
+        """
+        nested = [name for name in params if name.startswith("estimator__")]
+        net = params.get("estimator", self.estimator)
+        if nested and (net is None or isinstance(net, str)):
+            raise ValueError(
+                f"{nested[0]} cannot be set while estimator={net!r}: pass the net explicitly, as "
+                f"in {type(self).__name__}(BertClassifier())."
+            )
+        super().set_params(**params)
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        """Say whether texts are welcome."""
+        tags = super().__sklearn_tags__()
+        text = not isinstance(self.estimator, NeuralNet) or hasattr(self.estimator, "encode")
+        tags.input_tags.string = text
+        tags.input_tags.three_d_array = not text
+        return tags
+
+    # -- the net --------------------------------------------------------------------------------
+    def _template_net(self) -> NeuralNet:
+        """The unfitted net that is cloned for every teacher and student."""
+        net = self.estimator
+        if net is None or isinstance(net, str):
+            net = BertClassifier() if net is None else BertClassifier(net)
+        if not isinstance(net, NeuralNet):
+            kind = net.__name__ if isinstance(net, type) else type(net).__name__
+            hint = ", not its class" if isinstance(net, type) else ""
+            raise TypeError(
+                "estimator must be None, a checkpoint name, or an unfitted skorch net whose "
+                f"module returns logits{hint}; got {kind}."
+            )
+        _reject_own_criterion(net)
+        _reject_lr_scheduler(net)
+        return net
+
+    # -- documents ------------------------------------------------------------------------------
+    def _validate(
+        self, net: NeuralNet, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any
+    ) -> SemiSupervisedData:
+        """Judge the input and split it into labelled and unlabelled documents."""
+        if y is not None and not hasattr(y, "__len__") and not hasattr(y, "__array__"):
+            raise ValueError(f"y should be a 1d array, got {y!r} instead.")
+        encoded = self._encode(net, X, reset=True)
+        n = get_len(encoded)
+        labeled, classes, codes = check_labels(y, n, self.unlabeled_marker)
+        weights = check_weights(sample_weight, n, labeled)
+        rows = np.flatnonzero(~labeled)
+        X_u = multi_indexing(encoded, rows) if len(rows) else None
+        if X_unlabeled is not None and len(X_unlabeled):
+            more = self._encode(net, X_unlabeled, reset=False, name="X_unlabeled")
+            if get_len(more) == n:
+                warnings.warn(
+                    f"X_unlabeled has as many rows as X ({n}): scikit-learn's cross-validation "
+                    "takes such an array for one that belongs to the rows of X and slices it. "
+                    "Add or drop a row if that is not what you want.",
+                    UserWarning,
+                    stacklevel=4,
+                )
+            labeled = np.concatenate([labeled, np.zeros(get_len(more), dtype=bool)])
+            X_u = more if X_u is None else _concatenate(X_u, more)
+        mask = codes >= 0
+        X_l = encoded if mask.all() else multi_indexing(encoded, np.flatnonzero(mask))
+        return SemiSupervisedData(X_l, X_u, codes[mask], classes, weights, labeled)
+
+    def _encode(self, net: NeuralNet, X: Any, *, reset: bool, name: str = "X") -> Any:
+        """Documents in the form that the net takes, encoded once.
+
+        A net with a method ``encode`` decides about texts; numeric arrays are checked as
+        scikit-learn does; mappings of arrays pass as they are.
+        """
+        if isinstance(X, Mapping):
+            return X
+        if hasattr(net, "encode") and is_text(X):
+            return net.encode(check_texts(X, name))
+        if isinstance(X, torch.Tensor):
+            X = X.detach().cpu().numpy()
+        array = validate_data(self, X, reset=reset, dtype="numeric", allow_nd=True)
+        if hasattr(net, "encode"):
+            return net.encode(array)
+        if array.dtype == np.float64:  # torch's weights are float32, and do not mix with float64
+            array = array.astype(np.float32 if torch.get_default_dtype() == torch.float32 else "d")
+        return array
+
+    def _transduction(
+        self, data: SemiSupervisedData, pseudo: npt.NDArray[np.int64]
+    ) -> npt.NDArray[Any]:
+        """Labels of all rows: the given ones, then pseudo-label codes (-1: none yet)."""
+        codes = np.full(len(data.labeled), -1, dtype=np.int64)
+        codes[data.labeled] = data.y
+        codes[~data.labeled] = pseudo
+        labels = data.classes[codes]
+        if (codes < 0).any():
+            marker = None if is_missing(self.unlabeled_marker) else self.unlabeled_marker
+            same_kind = np.asarray(marker).dtype.kind == labels.dtype.kind
+            labels = labels.astype(
+                np.result_type(labels, np.asarray(marker)) if same_kind else object
+            )
+            labels[codes < 0] = marker
+        return np.asarray(labels)
+
+
+def _concatenate(first: Any, second: Any) -> Any:
+    if isinstance(first, Mapping):
+        return {key: np.concatenate([first[key], second[key]]) for key in first}
+    return np.concatenate([first, second])
+
+
+def _reject_own_criterion(net: NeuralNet) -> None:
+    """The loss is the method's; only skorch's and torch's plain defaults are passed over."""
+    own = {
+        key: value
+        for key, value in net.get_params(deep=False).items()
+        if key.startswith("criterion__")
+    }
+    criterion = net.criterion
+    plain = criterion in (nn.NLLLoss, nn.CrossEntropyLoss, DistillationLoss)
+    if not plain or (own and criterion is not DistillationLoss):
+        what = f" with {', '.join(sorted(own))}" if own else ""
+        name = getattr(criterion, "__name__", type(criterion).__name__)
+        raise ValueError(
+            f"estimator has a criterion of its own, {name}{what}, but the method sets the loss of "
+            "each stage itself; leave it at torch.nn.CrossEntropyLoss."
+        )
+
+
+def _reject_lr_scheduler(net: NeuralNet) -> None:
+    """The learning rate is the method's; a second schedule would fight with it."""
+    callbacks = net.callbacks if isinstance(net.callbacks, list | tuple) else []
+    for entry in callbacks:
+        callback = entry[1] if isinstance(entry, tuple) else entry
+        kind = callback if isinstance(callback, type) else type(callback)
+        if issubclass(kind, LRScheduler | ScheduledLR):
+            raise ValueError(
+                f"estimator has a learning-rate schedule of its own, {kind.__name__}, but the "
+                "method sets the learning rate of each stage itself; remove this callback."
+            )

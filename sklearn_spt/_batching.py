@@ -1,0 +1,119 @@
+"""Batches of token ids: trimmed to their longest row, with rows of like length together.
+
+Padding is the greatest waste of a plain training loop: short posts padded to a fixed width spend
+most of the arithmetic on nothing. What a method draws (class-balanced or shuffled) is drawn
+first; only then are rows of like length put together inside a window of some tens of batches, and
+the batches of a window are put in random order. So the multiset of rows of an epoch is exactly
+the one that was drawn, and an epoch is still well mixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+IntArray = npt.NDArray[np.int64]
+
+#: Batches in a window: rows are sorted by length inside it. 50 batches of 32 rows leave about
+#: 4% padding on tweets, and an epoch over a few thousand texts still has several windows.
+WINDOW = 50
+
+#: Tokens in a batch of inference, padding included. Larger batches gain nothing on a CPU and
+#: would only cost memory.
+INFERENCE_TOKENS = 8192
+
+
+def bucketed_batches(
+    lengths: IntArray, batch_size: int, rng: np.random.Generator, window: int = WINDOW
+) -> list[IntArray]:
+    """Cut rows 0..n-1, which are already in random order, into batches of like length.
+
+    Parameters
+    ----------
+    lengths : ndarray of shape (n,)
+        Number of tokens of each row, in the order in which the rows were drawn.
+    batch_size : int
+        Rows in a batch; the last batch of all may be shorter, none is dropped.
+    rng : numpy.random.Generator
+        Breaks ties between equal lengths and orders the batches.
+    window : int
+        Number of batches inside which rows may be exchanged.
+
+    Returns
+    -------
+    list of ndarray
+        Row numbers of each batch; together a permutation of 0..n-1.
+    """
+    n = len(lengths)
+    batches: list[IntArray] = []
+    for start in range(0, n, batch_size * window):
+        rows = np.arange(start, min(start + batch_size * window, n))
+        rows = rows[np.lexsort((rng.random(len(rows)), lengths[rows]))]
+        cut = [rows[i : i + batch_size] for i in range(0, len(rows), batch_size)]
+        batches += [cut[i] for i in rng.permutation(len(cut))]
+    return batches
+
+
+def inference_batches(
+    lengths: IntArray, batch_size: int, max_tokens: int = INFERENCE_TOKENS
+) -> Iterator[IntArray]:
+    """Cut rows into batches for inference, longest rows first.
+
+    The longest batch comes first, so that a lack of memory shows at once. A batch holds at
+    least `batch_size` rows, and more while rows times width stay within `max_tokens`.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        width = max(int(lengths[order[start]]), 1)
+        size = max(batch_size, max_tokens // width)
+        yield order[start : start + size]
+        start += size
+
+
+def trimmed(ids: npt.NDArray[np.int32], rows: IntArray, lengths: IntArray) -> torch.Tensor:
+    """The given rows as an int64 tensor, cut after the longest of them."""
+    width = int(lengths[rows].max())
+    return torch.from_numpy(ids[rows, :width].astype(np.int64))
+
+
+class TokenBatches:
+    """Training iterator over a matrix of token ids, in the place of torch's DataLoader.
+
+    Parameters
+    ----------
+    dataset : skorch.dataset.Dataset
+        ``X`` int32 ids of shape (n, width), padded at the right; ``y`` targets with n rows.
+    batch_size : int
+        Rows in a batch.
+    pad_id : int
+        What pads a row.
+    window : int, default=WINDOW
+        Batches inside which rows of like length are put together; 1 leaves the order as drawn.
+    """
+
+    def __init__(
+        self, dataset: Any, batch_size: int = 32, *, pad_id: int = 0, window: int = WINDOW
+    ) -> None:
+        from sklearn_spt._encoding import sequence_lengths
+
+        self.ids = np.asarray(dataset.X)
+        self.y = dataset.y
+        self.batch_size = batch_size
+        self.window = window
+        self.lengths = sequence_lengths(self.ids, pad_id)
+
+    def __len__(self) -> int:
+        return -(-len(self.ids) // self.batch_size)
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        # torch's generator is the one that a fit seeds, and leaves as it was
+        seed = int(torch.randint(2**31 - 1, (1,)))
+        rng = np.random.default_rng(seed)
+        for rows in bucketed_batches(self.lengths, self.batch_size, rng, self.window):
+            x = trimmed(self.ids, rows, self.lengths)
+            yield x, torch.zeros(len(rows)) if self.y is None else torch.from_numpy(self.y[rows])

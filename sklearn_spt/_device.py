@@ -1,0 +1,62 @@
+"""Where and how precisely to compute: resolves the "auto" of `device` and `precision`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+
+PRECISIONS = ("auto", "fp32", "bf16")
+
+
+def resolve_device(device: str) -> str:
+    """Return the device to use; "auto" takes cuda, else mps, else cpu.
+
+    Raises
+    ------
+    ValueError
+        If the name is no torch device, or a CUDA device is asked for and there is none.
+    """
+    if device == "auto":
+        if torch.cuda.is_available():
+            return "cuda"
+        if torch.backends.mps.is_available():
+            return "mps"
+        return "cpu"
+    try:
+        kind = torch.device(device).type
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(
+            f"device must be 'auto' or a torch device such as 'cpu' or 'cuda:0', got {device!r}."
+        ) from error
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            f"device={device!r} was asked for, but torch finds no CUDA device; use device='auto' "
+            "to take a GPU where there is one."
+        )
+    return device
+
+
+@lru_cache(maxsize=1)
+def _cpu_has_bf16() -> bool:
+    """Whether the CPU multiplies bf16 matrices in hardware (AMX or AVX-512 BF16)."""
+    capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+    return bool(capabilities.get("amx_bf16")) or bool(capabilities.get("avx512_bf16"))
+
+
+def resolve_precision(precision: str, device: str) -> str:
+    """Return "bf16" or "fp32"; "auto" takes bf16 where the device has it in hardware.
+
+    Emulated bf16 is many times slower than fp32, hence never chosen by "auto".
+    """
+    if precision not in PRECISIONS:
+        listed = ", ".join(map(repr, PRECISIONS))
+        raise ValueError(f"precision must be one of {listed}; got {precision!r}.")
+    if precision != "auto":
+        return precision
+    kind = torch.device(device).type
+    if kind == "cuda":
+        return "bf16" if torch.cuda.get_device_capability(device)[0] >= 8 else "fp32"
+    if kind == "cpu":
+        return "bf16" if _cpu_has_bf16() else "fp32"
+    return "fp32"

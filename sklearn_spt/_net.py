@@ -1,0 +1,591 @@
+"""`BertClassifier`: a pretrained encoder with a linear head, as a skorch classifier."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.utils import Tags
+from skorch import NeuralNetClassifier
+from skorch.callbacks import Callback, EpochTimer, GradientNormClipping, PassthroughScoring, PrintLog
+from skorch.utils import multi_indexing, to_tensor
+from torch import nn
+
+from sklearn_spt._batching import TokenBatches, inference_batches, trimmed
+from sklearn_spt._callbacks import ScheduledLR
+from sklearn_spt._checkpoints import DEFAULT_ENCODER, default_learning_rate, pad_token_id
+from sklearn_spt._device import resolve_device, resolve_precision
+from sklearn_spt._dropout import Dropout
+from sklearn_spt._encoder import POOLINGS, Encoder
+from sklearn_spt._encoding import (
+    check_texts,
+    check_token_ids,
+    encode_texts,
+    is_text,
+    sequence_lengths,
+)
+from sklearn_spt._functional import tempered_softmax
+from sklearn_spt._losses import DistillationLoss, distillation_targets, one_hot
+from sklearn_spt._progress import Progress
+from sklearn_spt._sampling import derive_seed
+from sklearn_spt._schedules import slanted
+from sklearn_spt._training import isolated, n_steps, predict_logits, root_seed, train
+from sklearn_spt._validation import (
+    all_or_nothing,
+    check_flag,
+    check_integer,
+    check_labels,
+    check_option,
+    check_real,
+    check_weights,
+    unlabeled_mask,
+)
+
+#: Standard deviation of the head's initial weights, as in BERT.
+_HEAD_STD = 0.02
+
+
+class BertModule(nn.Module):
+    """Encoder, dropout and a linear layer: token ids (n, width) to logits (n, n_classes)."""
+
+    def __init__(
+        self,
+        pretrained: str,
+        n_classes: int,
+        pooling: str = "auto",
+        dropout: float = 0.1,
+        precision: str = "fp32",
+    ) -> None:
+        super().__init__()
+        self.encoder = Encoder(pretrained, pooling=pooling, precision=precision)
+        self.dropout = Dropout(dropout)
+        self.head = nn.Linear(self.encoder.size, n_classes)
+        nn.init.normal_(self.head.weight, std=_HEAD_STD)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Logits in fp32."""
+        logits: torch.Tensor = self.head(self.dropout(self.encoder(ids)))
+        return logits
+
+
+class BertClassifier(NeuralNetClassifier):
+    """Fine-tuned pretrained encoder for short texts; the paper's *Baseline*.
+
+    A skorch ``NeuralNetClassifier`` that takes raw texts, or the token ids that
+    `TokenIdVectorizer` makes of them, and class labels of any kind. On its own it is plain
+    supervised fine-tuning; given to `SelfPretrainingClassifier` it is the net that becomes
+    teacher and student.
+
+    Parameters
+    ----------
+    pretrained : str, default="sentence-transformers/all-MiniLM-L6-v2"
+        Name or folder of any BERT-like encoder that ``transformers.AutoModel`` loads from
+        safetensors. The default is small enough for a laptop (22.7 million weights); with the
+        extra ``[offline]`` it needs no download.
+    pooling : {"auto", "mean", "cls"}, default="auto"
+        One vector from the token states: their mean, or the pooled first token. "auto" is the
+        mean where the checkpoint was trained with it (sentence encoders), else "cls".
+    max_length : int, default=160
+        Texts are cut to so many tokens, special ones included (the paper's value). Shorter texts
+        cost no more: batches are trimmed.
+    dropout : float in [0, 1), default=0.1
+        Dropout before the linear layer; the encoder keeps the checkpoint's own.
+    lr : float > 0 or "auto", default="auto"
+        Initial learning rate. "auto" is 5e-5 (the paper's code) for encoders of the size of
+        BERT-base and 1e-4 for small ones.
+    batch_size : int, default=32
+        Texts in a training batch (the paper's value).
+    max_epochs : int, default=3
+        Passes over the labelled texts (the paper's value).
+    balanced_batches : bool, default=True
+        Draw each epoch with replacement so that every class is seen equally often, as the paper's
+        code does; False shuffles.
+    warmup_fraction : float in [0, 1), default=0.0
+        Share of the steps over which the rate first rises (the paper's code has none).
+    gradient_clip : float > 0 or None, default=1.0
+        Greatest global L2 norm of a gradient (the paper's code); None does not clip.
+    device : str, default="auto"
+        "auto" takes cuda, else mps, else cpu; or any torch device. Resolved into ``device_``.
+    precision : {"auto", "fp32", "bf16"}, default="auto"
+        "auto" computes in bf16 where the hardware has it, else in fp32; weights stay fp32.
+    n_threads : int or None, default=None
+        CPU threads during fit and predict; None leaves torch's setting. Results are identical
+        for the same number of threads, and differ in the last digits between numbers.
+    unlabeled_marker : number, str or None, default=-1
+        Rows of y with this value are dropped, with a warning: this classifier learns from
+        labelled rows alone. None, NaN and NA are one marker.
+    random_state : int, RandomState or None, default=None
+        Seeds the head, dropout and draws. No global random state is changed by a fit.
+    verbose : int, default=0
+        0 prints nothing; otherwise a progress bar is shown.
+    module : torch.nn.Module class, default=BertModule
+        Called with ``pretrained, n_classes, pooling, dropout, precision``; returns logits.
+    optimizer : torch optimizer class, default=torch.optim.AdamW
+        Fused, without weight decay (as in the paper's code); ``optimizer__weight_decay`` and so
+        on reach it.
+    **kwargs
+        Any other parameter of ``skorch.NeuralNetClassifier``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels in sorted order.
+    module_ : BertModule
+        The fine-tuned module.
+    device_, precision_, lr_ : str, str, float
+        What "auto" became.
+    n_threads_ : int
+        Number of CPU threads of the fit.
+    n_features_in_ : int
+        Width of the token-id matrix; only if X was one.
+
+    References
+    ----------
+    .. [1] Karisani & Karisani, "Semi-Supervised Text Classification via Self-Pretraining",
+       WSDM 2021.
+
+    Examples
+    --------
+    >>> from sklearn_spt import BertClassifier
+    >>> clf = BertClassifier(random_state=0)
+    >>> clf.fit(["I caught the flu", "flu shots on sale"] * 8, [1, 0] * 8)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        pretrained: str = DEFAULT_ENCODER,
+        *,
+        pooling: str = "auto",
+        max_length: int = 160,
+        dropout: float = 0.1,
+        lr: float | str = "auto",
+        batch_size: int = 32,
+        max_epochs: int = 3,
+        balanced_batches: bool = True,
+        warmup_fraction: float = 0.0,
+        gradient_clip: float | None = 1.0,
+        device: str = "auto",
+        precision: str = "auto",
+        n_threads: int | None = None,
+        unlabeled_marker: Any = -1,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        module: Any = BertModule,
+        optimizer: Any = torch.optim.AdamW,
+        optimizer__weight_decay: float = 0.0,
+        optimizer__fused: bool | None = True,
+        criterion: Any = DistillationLoss,
+        criterion__lam: float | None = 0.0,
+        criterion__temperature: float = 1.0,
+        train_split: Any = None,
+        classes: Any = None,
+        iterator_train: Any = TokenBatches,
+        iterator_valid: Any = TokenBatches,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            module,
+            criterion=criterion,
+            criterion__lam=criterion__lam,
+            criterion__temperature=criterion__temperature,
+            train_split=train_split,
+            classes=classes,
+            optimizer=optimizer,
+            optimizer__weight_decay=optimizer__weight_decay,
+            optimizer__fused=optimizer__fused,
+            lr=lr,
+            max_epochs=max_epochs,
+            batch_size=batch_size,
+            iterator_train=iterator_train,
+            iterator_valid=iterator_valid,
+            verbose=verbose,
+            device=device,
+            **kwargs,
+        )
+        self.pretrained = pretrained
+        self.pooling = pooling
+        self.max_length = max_length
+        self.dropout = dropout
+        self.balanced_batches = balanced_batches
+        self.warmup_fraction = warmup_fraction
+        self.gradient_clip = gradient_clip
+        self.precision = precision
+        self.n_threads = n_threads
+        self.unlabeled_marker = unlabeled_marker
+        self.random_state = random_state
+
+    # -- what meta-estimators use ---------------------------------------------------------------
+    def encode(self, X: Any) -> npt.NDArray[np.int32]:
+        """Token ids of texts; a matrix of token ids is checked and returned.
+
+        Meta-estimators call this once for each ``fit`` or ``predict``, so that no text is
+        tokenised twice.
+
+        Parameters
+        ----------
+        X : texts or array-like of shape (n_samples, width)
+            A list, array or Series of str, a one-column frame of them, or token ids.
+
+        Returns
+        -------
+        ndarray of int32 of shape (n_samples, width)
+            Padded at the right; the width is ``max_length`` for texts.
+        """
+        if is_text(X):
+            return encode_texts(check_texts(X), self.pretrained, self.max_length)
+        return check_token_ids(X, self.pretrained)
+
+    # -- scikit-learn ---------------------------------------------------------------------------
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None
+    ) -> BertClassifier:
+        """Fine-tune on the labelled rows.
+
+        Parameters
+        ----------
+        X : texts of length n_samples, or array-like of token ids of shape (n_samples, width)
+            Documents.
+        y : array-like of shape (n_samples,)
+            Labels; rows that carry `unlabeled_marker` are dropped with a warning.
+        X_unlabeled : ignored
+            Present so that all classifiers here share one signature; a warning counts its rows.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Scales the loss of each row, not its chance to be drawn; only proportions count.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For unusable parameters, labels, texts, token ids or weights; the message names them.
+        """
+        with all_or_nothing(self):
+            X, codes, classes, weights = self._check_fit(X, y, X_unlabeled, sample_weight)
+            self.classes_inferred_ = classes
+            seed = derive_seed(root_seed(self.random_state), 0)
+            with isolated(seed, self.n_threads):
+                self.n_threads_ = torch.get_num_threads()
+                self.initialize()
+                self._train(X, codes, weights, seed)
+        return self
+
+    def partial_fit(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        X_unlabeled: Any = None,
+        sample_weight: Any = None,
+    ) -> BertClassifier:
+        """Go on training for `max_epochs` epochs from the present weights and optimiser.
+
+        Parameters
+        ----------
+        X, y, X_unlabeled, sample_weight
+            As in `fit`; on a fitted net y may lack some of the classes, and hold no new one.
+        classes : array-like or None
+            All classes, for a first call whose y does not hold all of them.
+
+        Returns
+        -------
+        self
+        """
+        if not self.initialized_ and classes is None:
+            return self.fit(X, y, X_unlabeled=X_unlabeled, sample_weight=sample_weight)
+        with all_or_nothing(self):
+            known = np.unique(classes) if classes is not None else self.classes_
+            X, codes, _, weights = self._check_fit(X, y, X_unlabeled, sample_weight, known)
+            seed = derive_seed(root_seed(self.random_state), 0)
+            with isolated(seed, self.n_threads):
+                self.n_threads_ = torch.get_num_threads()
+                if not self.initialized_:
+                    self.classes_inferred_ = known
+                    self.initialize()
+                self._train(X, codes, weights, seed)
+        return self
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Class probabilities.
+
+        Parameters
+        ----------
+        X : texts or token ids, n_samples rows
+            Documents.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``; rows sum to 1.
+        """
+        self.check_is_fitted()
+        if not is_text(X) and hasattr(self, "n_features_in_"):
+            width = np.shape(X)[1] if np.ndim(X) == 2 else None
+            if width is not None and width != self.n_features_in_:
+                raise ValueError(
+                    f"X has {width} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input."
+                )
+        with isolated(0, self.n_threads):
+            return tempered_softmax(predict_logits(self, X, len(self.classes_)))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Class labels.
+
+        Parameters
+        ----------
+        X : texts or token ids, n_samples rows
+            Documents.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels as they stood in y.
+        """
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def __sklearn_tags__(self) -> Tags:
+        """Say that texts are welcome besides matrices."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        return tags
+
+    # -- the fit, in parts ----------------------------------------------------------------------
+    def _check_params(self) -> None:
+        check_option(self.pooling, "pooling", POOLINGS)
+        check_integer(self.max_length, "max_length", low=2)
+        check_real(self.dropout, "dropout", low=0, high=1, closed="left")
+        check_real(self.warmup_fraction, "warmup_fraction", low=0, high=1, closed="left")
+        check_integer(self.batch_size, "batch_size", low=1)
+        check_integer(self.max_epochs, "max_epochs", low=0)
+        check_integer(self.n_threads, "n_threads", low=1, allow_none=True)
+        check_flag(self.balanced_batches, "balanced_batches")
+        if self.gradient_clip is not None:
+            check_real(self.gradient_clip, "gradient_clip", low=0, closed="neither")
+        if self.lr != "auto":
+            check_real(self.lr, "lr", low=0, closed="neither")
+        if self.train_split is not None:
+            raise ValueError(
+                "train_split must be None: BertClassifier trains on all labelled rows. Hold rows "
+                "out with scikit-learn's splitters instead."
+            )
+
+    def _check_fit(
+        self, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any, known: Any = None
+    ) -> tuple[Any, npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[np.float64] | None]:
+        """Encoded labelled rows, their codes, the classes, their weights."""
+        self._check_params()
+        text = is_text(X)
+        X = self._rows(X)
+        if known is None:
+            labeled, classes, codes = check_labels(y, len(X), self.unlabeled_marker)
+        else:
+            labeled, classes, codes = _known_labels(y, len(X), self.unlabeled_marker, known)
+        weights = check_weights(sample_weight, len(X), labeled)
+        dropped = int((~labeled).sum()) + (0 if X_unlabeled is None else len(X_unlabeled))
+        if dropped:
+            warnings.warn(
+                f"BertClassifier learns from labelled rows alone: {dropped} unlabelled rows are "
+                "dropped. Use SelfPretrainingClassifier to learn from them too.",
+                UserWarning,
+                stacklevel=3,
+            )
+        ids = self.encode(multi_indexing(X, np.flatnonzero(labeled)) if dropped else X)
+        if not text:
+            self.n_features_in_ = ids.shape[1]
+        return ids, codes[labeled], classes, weights
+
+    @staticmethod
+    def _rows(X: Any) -> Any:
+        """Texts as a list-like array, a matrix as an array: both can be indexed by row."""
+        if is_text(X):
+            out = np.empty(len(texts := check_texts(X)), dtype=object)
+            out[:] = texts
+            return out
+        return np.asarray(X)
+
+    def _train(
+        self,
+        ids: npt.NDArray[np.int32],
+        codes: npt.NDArray[np.int64],
+        weights: npt.NDArray[np.float64] | None,
+        seed: int,
+    ) -> None:
+        hard = one_hot(codes, len(self.classes_))
+        wants_rows = isinstance(self.criterion, type) and issubclass(
+            self.criterion, DistillationLoss
+        )
+        if weights is not None and not wants_rows:
+            raise ValueError("sample_weight needs the criterion DistillationLoss (the default).")
+        targets = distillation_targets(hard, None, weights) if wants_rows else codes
+        steps = n_steps(self, ids, targets, self.max_epochs)
+        multiplier = partial(slanted, n_steps=steps, warmup_fraction=self.warmup_fraction)
+        with Progress(self.max_epochs * len(ids), self.verbose, "fine-tuning") as progress:
+            train(
+                self,
+                ids,
+                targets,
+                codes,
+                epochs=self.max_epochs,
+                schedule=ScheduledLR(multiplier).initialize(),
+                balanced=self.balanced_batches,
+                rng=np.random.default_rng(seed),
+                progress=progress,
+            )
+
+    # -- skorch ---------------------------------------------------------------------------------
+    @property
+    def _default_callbacks(self) -> list[tuple[str, Callback]]:
+        callbacks: list[tuple[str, Callback]] = [
+            ("epoch_timer", EpochTimer()),
+            ("train_loss", PassthroughScoring(name="train_loss", on_train=True)),
+            ("print_log", PrintLog()),
+        ]
+        if getattr(self, "gradient_clip", None) is not None:
+            callbacks.append(("gradient_clip", GradientNormClipping(self.gradient_clip)))
+        return callbacks
+
+    def check_data(self, X: Any, y: Any) -> None:
+        """Do nothing: labels were encoded before, and soft targets hold no classes."""
+
+    @contextmanager
+    def _resolved(self) -> Iterator[None]:
+        """Lend skorch, which knows no "auto", the resolved device and rate."""
+        given = self.device, self.lr
+        self.device, self.lr = self.device_, self.lr_
+        try:
+            yield
+        finally:
+            self.device, self.lr = given
+
+    def initialize(self) -> BertClassifier:
+        """Resolve what is "auto", then build module, criterion and optimiser."""
+        self._check_params()
+        self.device_ = resolve_device(self.device)
+        self.precision_ = resolve_precision(self.precision, self.device_)
+        self.lr_ = default_learning_rate(self.pretrained) if self.lr == "auto" else self.lr
+        super().initialize()
+        return self
+
+    def initialize_module(self) -> BertClassifier:
+        """Build the module with a head for the known classes."""
+        try:
+            n_classes = len(self.classes_)
+        except AttributeError:
+            raise ValueError(
+                "BertClassifier must know its classes to build its head: call fit, or pass "
+                "classes=[...]."
+            ) from None
+        kwargs: dict[str, Any] = {
+            "pretrained": self.pretrained,
+            "n_classes": n_classes,
+            "pooling": self.pooling,
+            "dropout": self.dropout,
+            "precision": self.precision_,
+        }
+        kwargs.update(self.get_params_for("module"))
+        self.module_ = self.initialized_instance(self.module, kwargs)
+        return self
+
+    def _initialize_module(self, reason: str | None = None) -> BertClassifier:
+        with self._resolved():
+            super()._initialize_module(reason)
+        return self
+
+    def _initialize_criterion(self, reason: str | None = None) -> BertClassifier:
+        with self._resolved():
+            super()._initialize_criterion(reason)
+        return self
+
+    def initialize_optimizer(self, triggered_directly: bool | None = None) -> BertClassifier:
+        """Build the optimiser with the resolved learning rate."""
+        with self._resolved():
+            super().initialize_optimizer()
+        return self
+
+    def infer(self, x: Any, **fit_params: Any) -> torch.Tensor:
+        """Logits of one batch of token ids."""
+        logits: torch.Tensor = self.module_(to_tensor(x, device=self.device_), **fit_params)
+        return logits
+
+    def get_loss(
+        self, y_pred: torch.Tensor, y_true: Any, X: Any = None, training: bool = False
+    ) -> torch.Tensor:
+        """Loss of one batch."""
+        loss: torch.Tensor = self.criterion_(y_pred, to_tensor(y_true, device=self.device_))
+        return loss
+
+    def get_params_for(self, prefix: str) -> dict[str, Any]:
+        """Parameters with a prefix; the iterators also learn what pads a row."""
+        params: dict[str, Any] = super().get_params_for(prefix)
+        if prefix in ("iterator_train", "iterator_valid") and issubclass(
+            getattr(self, prefix), TokenBatches
+        ):
+            params.setdefault("pad_id", pad_token_id(self.pretrained))
+        return params
+
+    def forward(self, X: Any, training: bool = False, device: str = "cpu") -> torch.Tensor:
+        """Logits of texts or token ids, in the order of X.
+
+        Rows go through the module sorted by length, longest first, in batches of bounded size.
+
+        Parameters
+        ----------
+        X : texts or token ids, n_samples rows
+            Documents.
+        training : bool, default=False
+            Whether dropout is active.
+        device : str, default="cpu"
+            Where the result is stored.
+
+        Returns
+        -------
+        Tensor of shape (n_samples, n_classes)
+            Logits in fp32.
+        """
+        self.check_is_fitted()
+        ids = self.encode(X)
+        lengths = sequence_lengths(ids, pad_token_id(self.pretrained))
+        out = torch.empty((len(ids), len(self.classes_)), device=device)
+        for rows in inference_batches(lengths, self.batch_size):
+            batch = trimmed(ids, rows, lengths), None
+            out[torch.from_numpy(rows)] = self.evaluation_step(batch, training).to(device)
+        return out
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        given = state["device"]
+        device = resolve_device("auto") if given == "auto" else given
+        super().__setstate__({**state, "device": device})
+        if given == "auto":
+            self.device = given
+            if "device_" in state:
+                self.device_ = device
+        elif "device_" in state:
+            self.device_ = self.device  # skorch warned if it had to move from CUDA to the CPU
+
+
+def _known_labels(
+    y: Any, n_samples: int, marker: Any, classes: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """`check_labels` for a y that need not hold every class."""
+    marked, labels = unlabeled_mask(y, marker)
+    if len(labels) != n_samples:
+        raise ValueError(f"X has {n_samples} rows, but y has {len(labels)}.")
+    index = {label: i for i, label in enumerate(classes.tolist())}
+    codes = np.full(n_samples, -1, dtype=np.int64)
+    for row in np.flatnonzero(~marked):
+        label = labels[row].item() if isinstance(labels[row], np.generic) else labels[row]
+        if label not in index:
+            raise ValueError(f"y holds {label!r} in row {row}, which is none of {classes.tolist()}.")
+        codes[row] = index[label]
+    if marked.all():
+        raise ValueError("y has no labelled row.")
+    return ~marked, classes, codes

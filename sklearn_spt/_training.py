@@ -1,0 +1,283 @@
+"""Training one net: seeds, fresh copies, epochs of drawn rows, logits.
+
+Nothing here knows a method; every method trains its nets through these functions, and
+`BertClassifier` does too, so that a supervised fit is the same wherever it happens.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import clone
+from skorch import NeuralNet
+from skorch.utils import get_dim, multi_indexing, to_numpy
+
+from sklearn_spt._callbacks import BatchProgress, ScheduledLR, steps_per_epoch
+from sklearn_spt._losses import DistillationLoss
+from sklearn_spt._progress import Progress
+from sklearn_spt._sampling import class_balanced_draws, shuffled
+
+FloatArray = npt.NDArray[np.float64]
+
+
+# ---------------------------------------------------------------------------------------------
+# Random state
+# ---------------------------------------------------------------------------------------------
+def root_seed(random_state: int | np.random.RandomState | None) -> int:
+    """One integer from which all seeds of a fit derive.
+
+    None takes fresh entropy from the operating system, not numpy's global generator: a fit
+    leaves every global random state as it was.
+    """
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0]) >> 1
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, bool | np.bool_) or not isinstance(random_state, int | np.integer):
+        raise ValueError(
+            "random_state must be None, a non-negative integer or a numpy RandomState, got "
+            f"{random_state!r}."
+        )
+    if random_state < 0:
+        raise ValueError(f"random_state must not be negative, got {random_state!r}.")
+    return int(random_state)
+
+
+@contextmanager
+def isolated(seed: int = 0, n_threads: int | None = None) -> Iterator[None]:
+    """Seed python, numpy and torch inside the block and put everything back after it.
+
+    Parameters
+    ----------
+    seed : int
+        Seed for the three global generators (the CUDA ones included).
+    n_threads : int or None
+        Number of torch's CPU threads inside the block; None leaves it.
+    """
+    python_state = random.getstate()
+    numpy_state = np.random.get_state()
+    threads = torch.get_num_threads()
+    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
+    try:
+        with torch.random.fork_rng(devices=devices):
+            random.seed(seed)
+            np.random.seed(seed % 2**32)
+            torch.manual_seed(seed)
+            if n_threads is not None:
+                torch.set_num_threads(n_threads)
+            yield
+    finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
+
+
+@contextmanager
+def quiet(net: NeuralNet) -> Iterator[None]:
+    """Let the net print nothing inside the block, whatever its ``verbose`` says."""
+    verbose = net.verbose
+    net.verbose = 0
+    try:
+        yield
+    finally:
+        net.verbose = verbose
+
+
+# ---------------------------------------------------------------------------------------------
+# Nets
+# ---------------------------------------------------------------------------------------------
+def fresh_net(template: NeuralNet, classes: npt.NDArray[Any], max_epochs: int) -> NeuralNet:
+    """A clone of `template`, prepared and initialised; the template stays as it is.
+
+    Set are ``train_split`` (skorch would hold out a fifth of the rows), the criterion,
+    ``max_epochs`` and, where the net knows it, ``classes``; everything else is the user's.
+    """
+    net = clone(template)
+    params: dict[str, Any] = {
+        "train_split": None,
+        "criterion": DistillationLoss,
+        "criterion__lam": 0.0,
+        "criterion__temperature": 1.0,
+        "max_epochs": max_epochs,
+    }
+    if "classes" in net.get_params(deep=False):
+        params["classes"] = classes.tolist()
+    net.set_params(**params)
+    with quiet(net):
+        net.initialize()
+    return net
+
+
+def set_loss(
+    net: NeuralNet,
+    *,
+    lam: float | None,
+    temperature: float,
+    max_epochs: int,
+    reset_optimizer: bool = True,
+) -> None:
+    """Turn to another stage: new weights of the loss; the module's weights stay.
+
+    skorch builds a new optimiser whenever the criterion changes. That is what the released code
+    of the paper does at the seam of its two stages; with ``reset_optimizer=False`` the moments
+    are carried over.
+    """
+    names = net._optimizers
+    states = {name: getattr(net, name + "_").state_dict() for name in names}
+    with quiet(net):
+        net.set_params(
+            criterion__lam=lam, criterion__temperature=temperature, max_epochs=max_epochs
+        )
+    if not reset_optimizer:
+        for name in names:
+            getattr(net, name + "_").load_state_dict(states[name])
+
+
+def release_optimizer(net: NeuralNet) -> None:
+    """Free the moments of a net that will not be trained on (twice the size of its weights)."""
+    for name in net._optimizers:
+        getattr(net, name + "_").state.clear()
+
+
+def n_steps(net: NeuralNet, X: Any, targets: npt.NDArray[Any], epochs: int) -> int:
+    """Optimiser steps of a training run, by the net's own iterator.
+
+    Raises
+    ------
+    ValueError
+        If an epoch would have no step at all (``drop_last`` on less than one batch).
+    """
+    per_epoch = steps_per_epoch(net, X, targets)
+    if per_epoch == 0:
+        raise ValueError(
+            f"the net's iterator yields no batch from {len(targets)} rows "
+            f"(batch_size={net.batch_size}); set iterator_train__drop_last=False or a smaller "
+            "batch_size."
+        )
+    return epochs * per_epoch
+
+
+def train(
+    net: NeuralNet,
+    X: Any,
+    targets: npt.NDArray[Any],
+    codes: npt.NDArray[np.int64],
+    *,
+    epochs: int,
+    schedule: ScheduledLR,
+    balanced: bool,
+    rng: np.random.Generator,
+    progress: Progress,
+) -> list[float]:
+    """Continue `net` for some epochs and return the mean training loss of each.
+
+    Each epoch draws its rows anew: class-balanced with replacement, or a shuffle.
+
+    Parameters
+    ----------
+    net : NeuralNet
+        Initialised; trained in place.
+    X : indexable of length n
+        Whatever the net takes.
+    targets : ndarray with n rows
+        What the criterion takes.
+    codes : ndarray of shape (n,)
+        Class of each row, for balanced draws.
+    epochs : int
+        Passes over the data; 0 trains nothing.
+    schedule : ScheduledLR
+        Learning rates; its step counter goes on where it stood.
+    balanced : bool
+        Whether every class is drawn equally often.
+    rng : numpy.random.Generator
+        Draws the rows.
+    progress : Progress
+        Is advanced by the texts trained on.
+    """
+    losses: list[float] = []
+    own = net.callbacks_
+    net.callbacks_ = [
+        *own,
+        ("learning_rate", schedule),
+        ("progress", BatchProgress(progress).initialize()),
+    ]
+    try:
+        with quiet(net):
+            net.notify("on_train_begin", X=X, y=targets)
+            for _ in range(epochs):
+                rows = class_balanced_draws(codes, rng) if balanced else shuffled(len(codes), rng)
+                stopped = _one_epoch(net, multi_indexing(X, rows), targets[rows])
+                losses.append(_epoch_loss(net))
+                if stopped:
+                    break
+            net.notify("on_train_end", X=X, y=targets)
+    finally:
+        net.callbacks_ = own
+    return losses
+
+
+def _one_epoch(net: NeuralNet, X: Any, targets: npt.NDArray[Any]) -> bool:
+    """Train one epoch; True if a callback of the user's asked to stop.
+
+    skorch's early stopping raises KeyboardInterrupt, as does Ctrl-C: only the former may pass.
+    """
+    try:
+        net.fit_loop(X, targets, epochs=1)
+    except KeyboardInterrupt:
+        last = traceback.extract_tb(sys.exc_info()[2])[-1]
+        if last.name != "on_epoch_end":
+            raise
+        return True
+    return False
+
+
+def _epoch_loss(net: NeuralNet) -> float:
+    batches = net.history[-1]["batches"]
+    sizes = np.array([b["train_batch_size"] for b in batches], dtype=float)
+    losses = np.array([b["train_loss"] for b in batches], dtype=float)
+    return float((losses * sizes).sum() / sizes.sum())
+
+
+def predict_logits(net: NeuralNet, X: Any, n_classes: int) -> FloatArray:
+    """Logits of shape (n, n_classes) in evaluation mode.
+
+    Raises
+    ------
+    ValueError
+        If the module's output has another shape or is not finite.
+    """
+    out = net.forward(X)
+    logits = to_numpy(out[0] if isinstance(out, tuple) else out).astype(np.float64)
+    if get_dim(logits) != 2 or logits.shape[1] != n_classes:
+        raise ValueError(
+            f"the net's module must return logits of shape (n, {n_classes}), one column for each "
+            f"class, but returned shape {logits.shape}; give its last layer {n_classes} outputs."
+        )
+    bad = ~np.isfinite(logits).all(axis=1)
+    if bad.any():
+        raise ValueError(
+            f"the net's module returned NaN or infinite logits for {int(bad.sum())} of "
+            f"{len(logits)} rows (first: row {int(np.flatnonzero(bad)[0])}); lower the learning "
+            "rate, or look for NaN in the input."
+        )
+    return logits
+
+
+def check_outputs(net: NeuralNet, X: Any, n_classes: int) -> None:
+    """Look at the outputs of an untrained net: right shape, finite, no probabilities."""
+    logits = predict_logits(net, X, n_classes)
+    if (logits >= 0).all() and np.allclose(logits.sum(axis=1), 1.0, atol=1e-5):
+        raise ValueError(
+            f"the net's module {type(net.module_).__name__} returns probabilities (rows not "
+            "negative that sum to 1), but logits are needed; remove the softmax at its end."
+        )
+

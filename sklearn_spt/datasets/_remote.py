@@ -1,0 +1,150 @@
+"""Files that lie elsewhere: found in the data home or downloaded, and in either case verified."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import secrets
+import time
+import urllib.error
+import urllib.request
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from .._validation import check_flag, check_integer, check_real
+from ._home import DOWNLOADS, ENVIRONMENT, locate_data_home
+
+_TIMEOUT = 60.0  # seconds without a byte from the server
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file that never changes, and the places where it can be.
+
+    Parameters
+    ----------
+    title : str
+        What messages call it.
+    url : str
+        Where it is downloaded from.
+    sha256 : str
+        Hexadecimal digest of its bytes.
+    own : str
+        Path, relative to the data home, at which a user may have put it.
+    cached : str
+        Name that a download gets.
+    """
+
+    title: str
+    url: str
+    sha256: str
+    own: str
+    cached: str
+
+
+def obtain(
+    remote: RemoteFile,
+    data_home: str | os.PathLike[str] | None,
+    *,
+    download_if_missing: bool,
+    n_retries: int,
+    delay: float,
+) -> tuple[Path, bytes]:
+    """Return path and verified content of a remote file, downloading it where needed.
+
+    Nothing is written unless a download succeeded, so that a read-only data home that has the
+    file serves as well as any other.
+    """
+    check_flag(download_if_missing, "download_if_missing")
+    check_integer(n_retries, "n_retries", low=0)
+    check_real(delay, "delay", low=0.0)
+    home = locate_data_home(data_home)
+    own, cached = home / remote.own, home / DOWNLOADS / remote.cached
+    for path in (own, cached):
+        if path.is_file():
+            content = path.read_bytes()
+            _check_digest(remote, content, path)
+            return path, content
+    if not download_if_missing:
+        raise OSError(
+            f"The {remote.title} is not on this machine and download_if_missing is False. "
+            f"Neither of these files exists: {own}, {cached}. Set download_if_missing=True, or "
+            f"point data_home (or the environment variable {ENVIRONMENT}) to where it is."
+        )
+    content = _download(remote, own, n_retries, delay)
+    try:
+        _write(cached, content)
+    except OSError as error:
+        raise OSError(
+            f"The {remote.title} was downloaded but cannot be saved as {cached} ({error}). Choose "
+            f"a folder that can be written to, with data_home or the environment variable "
+            f"{ENVIRONMENT}."
+        ) from error
+    return cached, content
+
+
+def _check_digest(remote: RemoteFile, content: bytes, path: Path) -> None:
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != remote.sha256:
+        raise OSError(
+            f"The file {path} is damaged, or another version of the {remote.title}: it has "
+            f"{len(content)} bytes with the SHA256 checksum {digest}, expected {remote.sha256}. "
+            f"Delete it, and it is downloaded again; or replace it by an exact copy of "
+            f"{remote.url} (a copy with changed line ends is not exact)."
+        )
+
+
+def _download(remote: RemoteFile, own: Path, n_retries: int, delay: float) -> bytes:
+    """Content behind the URL, held in memory until it is known to be right."""
+    for retries_left in range(n_retries, -1, -1):
+        try:
+            with urllib.request.urlopen(remote.url, timeout=_TIMEOUT) as response:
+                content: bytes = response.read()
+        except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
+            problem, cause = f"{type(error).__name__}: {error}", error
+            if isinstance(error, urllib.error.HTTPError):
+                error.close()  # it is also the server's answer, with its connection
+            if _is_final(error):
+                break
+        else:
+            digest = hashlib.sha256(content).hexdigest()
+            if digest == remote.sha256:
+                return content
+            problem, cause = (
+                f"{len(content)} bytes with the SHA256 checksum {digest} arrived, expected "
+                f"{remote.sha256}",
+                None,
+            )
+        if retries_left:
+            warnings.warn(
+                f"Downloading {remote.url} failed ({problem}), trying again.", stacklevel=4
+            )
+            time.sleep(delay)
+    raise OSError(
+        f"The {remote.title} could not be downloaded from {remote.url} ({problem}); nothing was "
+        f"saved. Without a network, get this file by other means and save it as {own}; or use "
+        "sklearn_spt.datasets.make_short_texts, which needs no file."
+    ) from cause
+
+
+def _is_final(error: Exception) -> bool:
+    """Whether asking again is useless: the server said that there is no such thing."""
+    return (
+        isinstance(error, urllib.error.HTTPError)
+        and 400 <= error.code < 500
+        and error.code not in (408, 429)
+    )
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Let `path` appear at once with all of its content, or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part_{os.getpid()}_{secrets.token_hex(4)}")
+    try:
+        with part.open("xb") as file:
+            file.write(content)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

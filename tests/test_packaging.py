@@ -1,0 +1,189 @@
+"""What the package promises around its code: versions, bounds, layers, README commands."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import sklearn_spt
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+# The extras that a user's code runs on; lint and docs are tools, and not held to a lower bound.
+TESTED_EXTRAS = ("offline", "tweets", "experiments", "distributed", "test")
+
+
+def requirements(*extras: str) -> list[Requirement]:
+    """Direct requirements of the package and of the extras, without references to itself."""
+    lines = list(PROJECT["dependencies"])
+    for extra in extras:
+        lines += PROJECT["optional-dependencies"][extra]
+    found = [Requirement(line) for line in lines]
+    return [one for one in found if canonicalize_name(one.name) != PROJECT["name"]]
+
+
+def pins(file: str) -> dict[str, str]:
+    """Name and version of each line of a constraints file."""
+    found = {}
+    for line in (ROOT / file).read_text(encoding="utf-8").splitlines():
+        requirement = line.partition("#")[0].strip()
+        if requirement:
+            name, separator, version = requirement.partition("==")
+            assert separator, f"{file}: {line!r} is no exact version"
+            found[canonicalize_name(name)] = version
+    return found
+
+
+def environment() -> dict[str, str]:
+    """Variables with which a child process finds the package as this process did."""
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+# ---------------------------------------------------------------------------------------------
+# Version
+# ---------------------------------------------------------------------------------------------
+def test_version_is_the_same_everywhere():
+    citation = re.search(
+        r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.M
+    )
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGES.md").read_text(encoding="utf-8"), re.M)
+    assert citation is not None
+    assert newest is not None
+    assert citation.group(1) == newest.group(1) == sklearn_spt.__version__
+
+
+def test_version_can_be_read_without_an_import():
+    # The build backend reads it from the text: an import would need torch at build time.
+    text = (ROOT / "sklearn_spt" / "__init__.py").read_text(encoding="utf-8")
+    assert re.findall(r'^__version__ = "(.+)"$', text, re.M) == [sklearn_spt.__version__]
+
+
+# ---------------------------------------------------------------------------------------------
+# Bounds and constraints
+# ---------------------------------------------------------------------------------------------
+def test_minimum_constraints_are_the_lower_bounds():
+    minimum = pins("constraints-min.txt")
+    for requirement in requirements(*TESTED_EXTRAS):
+        (specifier,) = requirement.specifier
+        assert specifier.operator == ">=", f"{requirement} is to have a lower bound and no other"
+        name = canonicalize_name(requirement.name)
+        assert minimum.get(name) == specifier.version, f"{requirement} against {minimum.get(name)}"
+
+
+@pytest.mark.parametrize("extra", sorted(PROJECT["optional-dependencies"]))
+def test_constraints_hold_each_direct_dependency(extra):
+    held = pins("constraints.txt")
+    for requirement in requirements(extra):
+        name = canonicalize_name(requirement.name)
+        assert name in held, f"{name} (extra {extra!r}) is missing from constraints.txt"
+        assert requirement.specifier.contains(held[name]), f"{requirement} against {held[name]}"
+
+
+def test_constraints_name_versions_and_no_place():
+    for file in ("constraints.txt", "constraints-min.txt"):
+        text = (ROOT / file).read_text(encoding="utf-8")
+        assert not re.search(r"://|^-|--|\+cpu", text, re.M), file
+
+
+# ---------------------------------------------------------------------------------------------
+# Public names and layers
+# ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("module", "prefix"),
+    [
+        ("sklearn_spt", ""),
+        ("sklearn_spt.model_selection", "model_selection."),
+        ("sklearn_spt.datasets", "datasets."),
+    ],
+)
+def test_every_public_name_is_in_the_api_reference(module, prefix):
+    documented = set(
+        re.findall(r"^   (\w[\w.]*)$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.M)
+    )
+    public = importlib.import_module(module)
+    names = {
+        prefix + name
+        for name in public.__all__
+        # A sub-package is a heading of that page, and its names are asked for by themselves.
+        if not name.startswith("__") and f"{module}.{name}" not in sys.modules
+    }
+    assert names
+    assert names <= documented, f"docs/api.md lacks {sorted(names - documented)}"
+
+
+def test_datasets_import_no_deep_learning_library():
+    code = (
+        "import sys, sklearn_spt.datasets\n"
+        "heavy = {'torch', 'transformers', 'skorch', 'tokenizers'} & set(sys.modules)\n"
+        "sys.exit(f'imported: {sorted(heavy)}' if heavy else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_layers_hold(tmp_path):
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from importlinter.cli import lint_imports_command as run; run()",
+            "--no-cache",
+        ],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment(),
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_package_says_that_it_is_typed():
+    assert (ROOT / "sklearn_spt" / "py.typed").is_file()
+
+
+# ---------------------------------------------------------------------------------------------
+# Commands and the tree
+# ---------------------------------------------------------------------------------------------
+def test_ci_runs_the_test_command_of_the_readme():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^<!-- tests -->\n+```\w*\n(.*?)\n```$", readme, re.M | re.S)
+    bash = shutil.which("bash")
+    assert bash is not None
+    shown = subprocess.run(
+        [bash, ".ci/run", "--show"], capture_output=True, text=True, cwd=ROOT, check=True
+    ).stdout
+    assert shown.strip() == block.strip()
+    assert "-c constraints.txt" in shown
+    assert "pytest" in shown
+
+
+def files_of_the_project() -> Iterator[Path]:
+    yield from (path for path in ROOT.iterdir() if path.is_file())
+    for folder in (".ci", "docs", "examples", "sklearn_spt", "tests"):
+        for path in (ROOT / folder).rglob("*"):
+            made = {"__pycache__", "_build", "generated"} & set(path.relative_to(ROOT).parts)
+            if path.is_file() and not made:
+                yield path
+
+
+def test_no_file_is_large():
+    large = [
+        f"{path.relative_to(ROOT)}: {path.stat().st_size:,} bytes"
+        for path in files_of_the_project()
+        if path.stat().st_size > 2_000_000
+    ]
+    assert not large
