@@ -1,12 +1,18 @@
 """Semi-supervised text classification that feels like scikit-learn."""
 
-from sklearn_spt._callbacks import RightTrapezoidalLR
-from sklearn_spt._embedding import SentenceEmbedder
-from sklearn_spt._encoding import TokenIdVectorizer
-from sklearn_spt._losses import DistillationLoss
-from sklearn_spt._net import BertClassifier
-from sklearn_spt._normalization import TweetNormalizer
-from sklearn_spt._self_pretraining import Iteration, SelfPretrainingClassifier
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sklearn_spt._callbacks import RightTrapezoidalLR
+    from sklearn_spt._embedding import SentenceEmbedder
+    from sklearn_spt._encoding import TokenIdVectorizer
+    from sklearn_spt._losses import DistillationLoss
+    from sklearn_spt._net import BertClassifier
+    from sklearn_spt._normalization import TweetNormalizer
+    from sklearn_spt._self_pretraining import Iteration, SelfPretrainingClassifier
 
 __version__ = "0.1.0"
 
@@ -20,3 +26,28 @@ __all__ = [
     "TokenIdVectorizer",
     "TweetNormalizer",
 ]
+
+# Names are imported when they are first used: `sklearn_spt.datasets` and the splitter need no
+# torch, which takes seconds to import.
+_HOMES = {
+    "BertClassifier": "_net",
+    "DistillationLoss": "_losses",
+    "Iteration": "_self_pretraining",
+    "RightTrapezoidalLR": "_callbacks",
+    "SelfPretrainingClassifier": "_self_pretraining",
+    "SentenceEmbedder": "_embedding",
+    "TokenIdVectorizer": "_encoding",
+    "TweetNormalizer": "_normalization",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

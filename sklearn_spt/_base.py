@@ -120,6 +120,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             if data.n_unlabeled == 0:
                 warn_no_unlabeled(self.unlabeled_marker)
             with isolated(n_threads=getattr(net, "n_threads", None)):
+                self.n_threads_ = torch.get_num_threads()
                 self._fit(net, data)
             self.classes_ = data.classes
         return self
@@ -166,7 +167,8 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         ndarray of shape (n_samples,)
             Labels as they stood in y.
         """
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        winners = self.predict_proba(X).argmax(axis=1)  # first: it says so if nothing is fitted
+        return np.asarray(self.classes_)[winners]
 
     def set_params(self, **params: Any) -> BaseSemiSupervisedClassifier:
         """Set parameters, those of an explicit net by ``estimator__<name>``.
@@ -216,8 +218,6 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         self, net: NeuralNet, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any
     ) -> SemiSupervisedData:
         """Judge the input and split it into labelled and unlabelled documents."""
-        if y is not None and not hasattr(y, "__len__") and not hasattr(y, "__array__"):
-            raise ValueError(f"y should be a 1d array, got {y!r} instead.")
         encoded = self._encode(net, X, reset=True)
         n = get_len(encoded)
         labeled, classes, codes = check_labels(y, n, self.unlabeled_marker)
@@ -249,6 +249,8 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         if isinstance(X, Mapping):
             return X
         if hasattr(net, "encode") and is_text(X):
+            if reset:  # left by an earlier fit on a matrix
+                vars(self).pop("n_features_in_", None)
             return net.encode(check_texts(X, name))
         if isinstance(X, torch.Tensor):
             X = X.detach().cpu().numpy()

@@ -350,7 +350,8 @@ class BertClassifier(NeuralNetClassifier):
         ndarray of shape (n_samples,)
             Labels as they stood in y.
         """
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        winners = self.predict_proba(X).argmax(axis=1)  # first: it says so if nothing is fitted
+        return np.asarray(self.classes_)[winners]
 
     def __sklearn_tags__(self) -> Tags:
         """Say that texts are welcome besides matrices."""
@@ -399,6 +400,7 @@ class BertClassifier(NeuralNetClassifier):
                 stacklevel=3,
             )
         ids = self.encode(multi_indexing(X, np.flatnonzero(labeled)) if dropped else X)
+        vars(self).pop("n_features_in_", None)  # left by an earlier fit on a matrix
         if not text:
             self.n_features_in_ = ids.shape[1]
         return ids, codes[labeled], classes, weights

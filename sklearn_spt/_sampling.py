@@ -83,7 +83,7 @@ def class_balanced_draws(
     # n probabilities, and cost O(1) a draw. Small integers are sorted in linear time.
     narrow = classes.astype(np.min_scalar_type(int(classes.max())))
     by_class = np.argsort(narrow, kind="stable")
-    sizes = np.bincount(classes)
+    sizes = np.bincount(narrow)  # older numpy counts no uint64
     first = np.cumsum(sizes) - sizes
     present = np.flatnonzero(sizes)
     c = present[rng.integers(len(present), size=n_draws)]

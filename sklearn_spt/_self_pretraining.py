@@ -174,6 +174,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Iteration of the last pseudo-label; 0 for labelled rows, -1 for rows never drawn.
     termination_condition_ : {"all_labeled", "max_iter", "no_unlabeled"}
         Why the fit ended.
+    n_threads_ : int
+        Number of torch's CPU threads during the fit: results are identical for the same number.
     history_ : list of dict
         One entry for the start and for each iteration: ``iteration``, ``sample_size``,
         ``pseudo_label_counts``, ``loss`` (mean of each epoch by stage), ``groups_before`` and

@@ -217,6 +217,11 @@ def train(
                 rows = class_balanced_draws(codes, rng) if balanced else shuffled(len(codes), rng)
                 stopped = _one_epoch(net, multi_indexing(X, rows), targets[rows])
                 losses.append(_epoch_loss(net))
+                if not np.isfinite(losses[-1]):
+                    raise ValueError(
+                        f"the training loss became {losses[-1]} in epoch {len(losses)}; lower the "
+                        f"learning rate (lr={net.lr}), or look for NaN in the input."
+                    )
                 if stopped:
                     break
             net.notify("on_train_end", X=X, y=targets)

@@ -37,12 +37,12 @@ def check_real(
     number = float(value)
     left_open = closed in ("right", "neither")
     right_open = closed in ("left", "neither")
-    too_low = low is not None and (number < low or (left_open and number == low))
-    too_high = high is not None and (number > high or (right_open and number == high))
+    low = -np.inf if low is None else low
+    high = np.inf if high is None else high
+    too_low = number < low or (left_open and number == low)
+    too_high = number > high or (right_open and number == high)
     if np.isnan(number) or too_low or too_high:
-        left = "-inf" if low is None else f"{low:g}"
-        right = "inf" if high is None else f"{high:g}"
-        interval = f"{'(' if left_open else '['}{left}, {right}{')' if right_open else ']'}"
+        interval = f"{'(' if left_open else '['}{low:g}, {high:g}{')' if right_open else ']'}"
         raise ValueError(f"{name} must lie in {interval}, got {value!r}.")
     return number
 
@@ -98,8 +98,8 @@ def _column(y: Any) -> npt.NDArray[Any]:
     """
     if hasattr(y, "to_numpy"):  # pandas and polars Series, one-column frames
         values = y.to_numpy()
-    elif isinstance(y, np.ndarray):
-        values = y
+    elif hasattr(y, "__array__"):  # arrays of numpy and torch
+        values = np.asarray(y)
     else:
         if isinstance(y, str | bytes) or not isinstance(y, Iterable):
             raise ValueError(
@@ -112,7 +112,8 @@ def _column(y: Any) -> npt.NDArray[Any]:
         values = column_or_1d(values, warn=True)
     if values.dtype == object:
         kinds = {type(value) for value in values}
-        if kinds and kinds <= {int, float, bool} | _NUMPY_NUMBERS:
+        mixed = len(kinds) > 1 and kinds & {bool, np.bool_}  # True beside -1 is no number
+        if kinds and not mixed and kinds <= {int, float, bool} | _NUMPY_NUMBERS:
             return np.asarray(values.tolist())
     return values
 
@@ -157,12 +158,13 @@ def unlabeled_mask(y: Any, unlabeled_marker: Any = -1) -> tuple[BoolArray, npt.N
     labels = _column(y)
     missing = (
         np.isnan(labels)
-        if labels.dtype.kind == "f"
+        if labels.dtype.kind in "fmM"
         else np.fromiter((is_missing(v) for v in labels), bool, len(labels))
         if labels.dtype == object
         else np.zeros(len(labels), dtype=bool)
     )
     if is_missing(unlabeled_marker):
+        _reject_nan_as_text(labels)
         return missing, labels
     if missing.any():
         row = int(np.flatnonzero(missing)[0])
@@ -184,7 +186,7 @@ def unlabeled_mask(y: Any, unlabeled_marker: Any = -1) -> tuple[BoolArray, npt.N
             f"{unlabeled_marker!r} of type {type(unlabeled_marker).__name__}."
         )
     _reject_marker_as_text(labels, unlabeled_marker)
-    if labels.dtype.kind in "US":
+    if labels.dtype.kind in "USb":  # False is not the marker 0
         return np.zeros(len(labels), dtype=bool), labels
     if labels.dtype == object:
         mask = np.fromiter(
@@ -203,7 +205,7 @@ def _reject_marker_as_text(labels: npt.NDArray[Any], marker: Any) -> None:
     """A "-1" among the labels is an unlabelled row that lost its type, never a class."""
     if labels.dtype.kind not in "USO":
         return
-    spelled = {str(marker), f"{float(marker):.1f}"}
+    spelled = {str(marker), f"{float(marker):g}", f"{float(marker):.1f}"}
     for row, value in enumerate(labels):
         if isinstance(value, str | bytes) and (
             value.decode(errors="replace") if isinstance(value, bytes) else str(value)
@@ -214,6 +216,17 @@ def _reject_marker_as_text(labels: npt.NDArray[Any], marker: Any) -> None:
                 "['a', -1] into strings: use a list or dtype=object), or pass "
                 f"unlabeled_marker={str(marker)!r}."
             )
+
+
+def _reject_nan_as_text(labels: npt.NDArray[Any]) -> None:
+    """numpy turns ['a', nan] into strings, in which "nan" would be one class more."""
+    rows = np.flatnonzero(labels == "nan") if labels.dtype.kind == "U" else []
+    if len(rows):
+        raise ValueError(
+            f"y holds the string 'nan' in row {rows[0]}, while missing values mark unlabelled "
+            "rows: numpy turns ['a', nan] into strings. Use a list or dtype=object, or pass "
+            "unlabeled_marker='nan'."
+        )
 
 
 def check_labels(
@@ -262,7 +275,12 @@ def check_labels(
             f"{unlabeled_marker!r}. At least one row of each of two classes must be labelled."
         )
     given = labels[labeled]
+    if given.dtype == object:
+        given = _plain(given, np.flatnonzero(labeled))
     if given.dtype.kind == "f":
+        if not np.isfinite(given).all():
+            row = int(np.flatnonzero(labeled)[np.flatnonzero(~np.isfinite(given))[0]])
+            raise ValueError(f"y contains infinity in row {row}; labels must be finite.")
         fractions = given != np.floor(given)
         if fractions.any():
             row = int(np.flatnonzero(labeled)[np.flatnonzero(fractions)[0]])
@@ -271,11 +289,10 @@ def check_labels(
                 "class labels, not continuous values. Maybe you are trying to fit a classifier "
                 "on a regression target."
             )
-        if is_missing(unlabeled_marker) and (np.abs(given) < 2**53).all():
+        if is_missing(unlabeled_marker) and (np.abs(given.astype(float)) < 2**53).all():
             given = given.astype(np.int64)  # whole numbers became floats only to hold NaN
-    if given.dtype == object:
-        given = _plain(given, np.flatnonzero(labeled))
-    check_classification_targets(given)
+    if given.dtype != object:  # which is fit to be a class: it can be sorted and hashed
+        check_classification_targets(given)
     classes, inverse = np.unique(given, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
@@ -292,18 +309,25 @@ def _plain(given: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArray[
     kinds = {type(value) for value in given}
     if all(issubclass(kind, str) for kind in kinds):
         return given.astype(str)
-    if all(issubclass(kind, numbers.Real | np.bool_) for kind in kinds):
-        return np.asarray(given.tolist())
-    try:
-        sorted(given.tolist())
-    except TypeError:
-        first = type(given[0])
-        other = next(row for row, value in zip(rows, given, strict=True) if type(value) is not first)
-        raise ValueError(
-            "Unknown label type: y mixes labels that cannot be sorted together, "
-            f"{first.__name__} and {type(given[rows.tolist().index(other)]).__name__} "
-            f"(row {other}). Make all labels strings, or all numbers."
-        ) from None
+    for base in (numbers.Real | np.bool_, bytes):
+        if all(issubclass(kind, base) for kind in kinds):
+            return np.asarray(given.tolist())
+    for row, value in zip(rows, given, strict=True):
+        try:
+            hash(value)
+        except TypeError:
+            raise ValueError(
+                f"Unknown label type: row {row} of y is a {type(value).__name__}, which cannot be "
+                "hashed. Make all labels strings, or all numbers."
+            ) from None
+        try:
+            value < given[0]  # noqa: B015 - whether it can be compared is all that counts
+        except TypeError:
+            raise ValueError(
+                "Unknown label type: y mixes labels that cannot be sorted together, "
+                f"{type(given[0]).__name__} and {type(value).__name__} (row {row}). Make all "
+                "labels strings, or all numbers."
+            ) from None
     return given
 
 
@@ -343,12 +367,13 @@ def check_weights(
     if bad.any():
         row = int(np.flatnonzero(labeled)[np.flatnonzero(bad)[0]])
         raise ValueError(
-            f"sample_weight must be finite and not negative; row {row} has {weights[row]!r}."
+            f"sample_weight must be finite and not negative; row {row} has {float(weights[row])!r}."
         )
     if not used.any():
         raise ValueError(
             "sample_weight is zero for every labelled row; at least one must be positive."
         )
+    used = used / used.max()  # the sum of huge weights would overflow
     return np.asarray(used / used.mean())
 
 

@@ -11,14 +11,14 @@ import numpy.typing as npt
 from sklearn.model_selection import BaseCrossValidator, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from ._validation import check_labels, is_missing
+from sklearn_spt._validation import check_labels, is_missing
 
 __all__ = ["SemiSupervisedStratifiedKFold"]
 
 IntArray = npt.NDArray[np.intp]
 
 
-class SemiSupervisedStratifiedKFold(BaseCrossValidator):  # type: ignore[misc]
+class SemiSupervisedStratifiedKFold(BaseCrossValidator):
     """Stratified K-fold cross-validator for partly labelled data.
 
     The labelled rows are dealt out to the folds as by
@@ -198,7 +198,7 @@ def _folds(
 
 
 def _number_groups(groups: Any, labelled_rows: IntArray) -> npt.NDArray[np.int64]:
-    """Number the groups that have a labelled row; -1 stands for all others.
+    """Give each group that has a labelled row a number; -1 stands for all others.
 
     Groups are compared as they are, so that numbers, strings and missing ones can stand together.
     """

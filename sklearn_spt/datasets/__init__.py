@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ._home import clear_data_home, get_data_home
-from ._illness import fetch_illness
-from ._short_texts import make_short_texts
-from ._tsv import load_tsv
+from sklearn_spt.datasets._home import clear_data_home, get_data_home
+from sklearn_spt.datasets._illness import fetch_illness
+from sklearn_spt.datasets._short_texts import make_short_texts
+from sklearn_spt.datasets._tsv import load_tsv
 
 __all__ = [
     "clear_data_home",

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from .._validation import check_flag, check_option
-from ._remote import RemoteFile, obtain
+from sklearn_spt._validation import check_flag, check_option
+from sklearn_spt.datasets._remote import RemoteFile, obtain
 
 ILLNESS = RemoteFile(
     title="Illness data set",
@@ -83,8 +83,8 @@ def fetch_illness(
         If False, raise an OSError where the file is not on this machine.
 
     task : {"binary", "four_class"}, default="binary"
-        "binary": whether a diagnosed person is mentioned (labels 2 and 3 of the file). "four_class":
-        the labels as they are in the file.
+        "binary": whether a diagnosed person is mentioned (labels 2 and 3 of the file).
+        "four_class": the labels as they are in the file.
 
     return_X_y : bool, default=False
         If True, return ``(data, target)`` instead of a Bunch.

@@ -13,8 +13,8 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._validation import check_flag, check_integer, check_real
-from ._home import DOWNLOADS, ENVIRONMENT, locate_data_home
+from sklearn_spt._validation import check_flag, check_integer, check_real
+from sklearn_spt.datasets._home import DOWNLOADS, ENVIRONMENT, locate_data_home
 
 _TIMEOUT = 60.0  # seconds without a byte from the server
 
@@ -98,6 +98,7 @@ def _check_digest(remote: RemoteFile, content: bytes, path: Path) -> None:
 
 def _download(remote: RemoteFile, own: Path, n_retries: int, delay: float) -> bytes:
     """Content behind the URL, held in memory until it is known to be right."""
+    cause: Exception | None
     for retries_left in range(n_retries, -1, -1):
         try:
             with urllib.request.urlopen(remote.url, timeout=_TIMEOUT) as response:

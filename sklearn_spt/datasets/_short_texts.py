@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import Bunch, check_random_state
 
-from .._validation import check_flag, check_integer, check_real
-from . import _grammar as grammar
+from sklearn_spt._validation import check_flag, check_integer, check_real
+from sklearn_spt.datasets import _grammar as grammar
 
 T = TypeVar("T")
 IntArray = npt.NDArray[np.int64]
@@ -139,23 +139,20 @@ def make_short_texts(
     words = _check_keywords(keywords)
     rng = check_random_state(random_state)
 
-    clean = np.repeat(np.arange(n_classes), _apportion(shares, n_samples))
+    clean = np.repeat(np.arange(n_classes, dtype=np.int64), _apportion(shares, n_samples))
     ambiguous = np.concatenate(
         [np.arange(count) < round(ambiguity * count) for count in np.bincount(clean)]
     )
     order = rng.permutation(n_samples)
     clean, ambiguous = clean[order], ambiguous[order]
     post = _Post(rng, n_classes, noise)
-    keyword = np.array([words[rng.randint(len(words))] for _ in range(n_samples)], dtype=object)
+    keyword = np.array([post.pick(words) for _ in range(n_samples)], dtype=object)
     data = np.array(
-        [
-            post.write(*row)
-            for row in zip(clean.tolist(), ambiguous.tolist(), keyword, strict=True)
-        ],
+        [post.write(*row) for row in zip(clean.tolist(), ambiguous.tolist(), keyword, strict=True)],
         dtype=object,
     )
     flipped = rng.random_sample(n_samples) < flip_y
-    target = np.where(flipped, rng.randint(n_classes, size=n_samples), clean)
+    target = np.where(flipped, rng.randint(n_classes, size=n_samples, dtype=np.int64), clean)
 
     bunch = Bunch(
         data=data,
@@ -261,7 +258,9 @@ class _Post:
 
 # Which group of sentences, weighted by the number of its sentences.
 _WHO = (
-    [0] * len(grammar.WHO_SUBJECTS) + [1] * len(grammar.WHO_OBJECTS) + [2] * len(grammar.WHO_TO_WHOM)
+    [0] * len(grammar.WHO_SUBJECTS)
+    + [1] * len(grammar.WHO_OBJECTS)
+    + [2] * len(grammar.WHO_TO_WHOM)
 )
 
 
@@ -287,7 +286,7 @@ def _check_weights(weights: Iterable[float] | None, n_classes: int) -> npt.NDArr
         shares = np.append(shares, 1 - shares.sum())
     if shares[-1] < -1e-9 or abs(shares.sum() - 1) > 1e-6:
         raise ValueError(f"weights must add up to 1, got {shares.tolist()}.")
-    return shares.clip(0)
+    return np.maximum(shares, 0.0)
 
 
 def _check_keywords(keywords: Iterable[str] | None) -> tuple[str, ...]:
@@ -309,7 +308,7 @@ def _check_keywords(keywords: Iterable[str] | None) -> tuple[str, ...]:
 def _apportion(shares: npt.NDArray[np.float64], total: int) -> IntArray:
     """Whole numbers that add up to `total`, as near to the shares as can be."""
     exact = shares / shares.sum() * total
-    counts = np.floor(exact + 1e-9).astype(np.int64)
+    counts: IntArray = np.floor(exact + 1e-9).astype(np.int64)
     most_cut_off = np.argsort(counts - exact, kind="stable")
     counts[most_cut_off[: total - counts.sum()]] += 1
     return counts

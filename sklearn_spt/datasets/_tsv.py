@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from .._validation import check_flag
+from sklearn_spt._validation import check_flag
 
 _COLUMNS = "id, label, keyword, text"
 
@@ -131,9 +131,10 @@ def _row(line: str, codes: dict[str, int], place: str) -> tuple[str, int, str, s
     identifier, label, keyword, text = fields
     code = codes.get(label.strip())
     if code is None:
+        known = ", ".join(filter(None, codes))
         raise ValueError(
-            f"{place}: unknown label {label!r}. Labels are {', '.join(filter(None, codes))} or empty; pass others "
-            "as positive= or negative=."
+            f"{place}: unknown label {label!r}. Labels are {known} or empty; pass others as "
+            "positive= or negative=."
         )
     return identifier, code, keyword, text
 
