@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from sklearn_spt._losses import DistillationLoss
     from sklearn_spt._net import BertClassifier
     from sklearn_spt._normalization import TweetNormalizer
-    from sklearn_spt._self_pretraining import Iteration, SelfPretrainingClassifier
+    from sklearn_spt._self_pretraining import SelfPretrainingClassifier
+    from sklearn_spt._student import Iteration
 
 __version__ = "0.1.0"
 
@@ -32,7 +33,7 @@ __all__ = [
 _HOMES = {
     "BertClassifier": "_net",
     "DistillationLoss": "_losses",
-    "Iteration": "_self_pretraining",
+    "Iteration": "_student",
     "RightTrapezoidalLR": "_callbacks",
     "SelfPretrainingClassifier": "_self_pretraining",
     "SentenceEmbedder": "_embedding",

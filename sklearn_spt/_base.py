@@ -30,6 +30,7 @@ from sklearn_spt._validation import (
     all_or_nothing,
     check_labels,
     check_weights,
+    forget_features,
     is_missing,
     warn_no_unlabeled,
 )
@@ -198,7 +199,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
 
     # -- the net --------------------------------------------------------------------------------
     def _template_net(self) -> NeuralNet:
-        """The unfitted net that is cloned for every teacher and student."""
+        """Return the unfitted net that is cloned for every teacher and student."""
         net = self.estimator
         if net is None or isinstance(net, str):
             net = BertClassifier() if net is None else BertClassifier(net)
@@ -235,7 +236,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                     stacklevel=4,
                 )
             labeled = np.concatenate([labeled, np.zeros(get_len(more), dtype=bool)])
-            X_u = more if X_u is None else _concatenate(X_u, more)
+            X_u = more if X_u is None else concatenated(X_u, more)
         mask = codes >= 0
         X_l = encoded if mask.all() else multi_indexing(encoded, np.flatnonzero(mask))
         return SemiSupervisedData(X_l, X_u, codes[mask], classes, weights, labeled)
@@ -246,15 +247,19 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         A net with a method ``encode`` decides about texts; numeric arrays are checked as
         scikit-learn does; mappings of arrays pass as they are.
         """
-        if isinstance(X, Mapping):
+        if isinstance(X, Mapping) and not hasattr(X, "tocsr"):  # scipy's DOK matrix is a dict, too
+            if reset:
+                forget_features(self)
             return X
         if hasattr(net, "encode") and is_text(X):
-            if reset:  # left by an earlier fit on a matrix
-                vars(self).pop("n_features_in_", None)
+            if reset:
+                forget_features(self)
             return net.encode(check_texts(X, name))
         if isinstance(X, torch.Tensor):
             X = X.detach().cpu().numpy()
-        array = validate_data(self, X, reset=reset, dtype="numeric", allow_nd=True)
+        array = validate_data(  # a copy where X cannot be written to: torch warns of such arrays
+            self, X, reset=reset, dtype="numeric", allow_nd=True, force_writeable=True
+        )
         if hasattr(net, "encode"):
             return net.encode(array)
         if array.dtype == np.float64:  # torch's weights are float32, and do not mix with float64
@@ -279,14 +284,15 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         return np.asarray(labels)
 
 
-def _concatenate(first: Any, second: Any) -> Any:
+def concatenated(first: Any, second: Any) -> Any:
+    """Rows of two encoded inputs of the same kind, one after the other."""
     if isinstance(first, Mapping):
         return {key: np.concatenate([first[key], second[key]]) for key in first}
     return np.concatenate([first, second])
 
 
 def _reject_own_criterion(net: NeuralNet) -> None:
-    """The loss is the method's; only skorch's and torch's plain defaults are passed over."""
+    """Refuse a loss of the user's own; skorch's and torch's plain defaults are passed over."""
     own = {
         key: value
         for key, value in net.get_params(deep=False).items()
@@ -304,7 +310,7 @@ def _reject_own_criterion(net: NeuralNet) -> None:
 
 
 def _reject_lr_scheduler(net: NeuralNet) -> None:
-    """The learning rate is the method's; a second schedule would fight with it."""
+    """Refuse a second schedule, which would fight with that of the method."""
     callbacks = net.callbacks if isinstance(net.callbacks, list | tuple) else []
     for entry in callbacks:
         callback = entry[1] if isinstance(entry, tuple) else entry

@@ -76,7 +76,7 @@ def inference_batches(
 
 
 def trimmed(ids: npt.NDArray[np.int32], rows: IntArray, lengths: IntArray) -> torch.Tensor:
-    """The given rows as an int64 tensor, cut after the longest of them."""
+    """Return the given rows as an int64 tensor, cut after the longest of them."""
     width = int(lengths[rows].max())
     return torch.from_numpy(ids[rows, :width].astype(np.int64))
 

@@ -100,9 +100,7 @@ class RightTrapezoidalLR(ScheduledLR):
         if n_decay is None:
             steps = net.max_epochs * steps_per_epoch(net, X, y)
             n_decay = max(steps - self.n_constant, 1)
-        self.multiplier = partial(
-            right_trapezoidal, n_constant=self.n_constant, n_decay=n_decay
-        )
+        self.multiplier = partial(right_trapezoidal, n_constant=self.n_constant, n_decay=n_decay)
 
 
 def steps_per_epoch(net: Any, X: Any, y: Any) -> int:

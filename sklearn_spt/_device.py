@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import torch
 
@@ -40,7 +42,7 @@ def resolve_device(device: str) -> str:
 @lru_cache(maxsize=1)
 def _cpu_has_bf16() -> bool:
     """Whether the CPU multiplies bf16 matrices in hardware (AMX or AVX-512 BF16)."""
-    capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+    capabilities: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     return bool(capabilities.get("amx_bf16")) or bool(capabilities.get("avx512_bf16"))
 
 

@@ -22,15 +22,15 @@ def byte_dropout(x: torch.Tensor, p: float) -> torch.Tensor:
     x : Tensor
         Any shape.
     p : float in [0, 1)
-        Rounded to a multiple of 1/256 (0.1 becomes 26/256 = 0.1016); the scale uses the rounded
-        value, so that the expectation of the result is exactly `x`.
+        Rounded to a multiple of 1/256 below one (0.1 becomes 26/256 = 0.1016); the scale uses
+        the rounded value, so that the expectation of the result is exactly `x`.
 
     Returns
     -------
     Tensor
         Of the shape and type of `x`. Random numbers come from torch's default CPU generator.
     """
-    threshold = round(p * _LEVELS)
+    threshold = min(round(p * _LEVELS), _LEVELS - 1)
     if threshold == 0:
         return x
     n = x.numel()
@@ -70,6 +70,6 @@ def replace_dropout(module: nn.Module, p: float | None = None) -> None:
     """
     for name, child in module.named_children():
         if type(child) is nn.Dropout:
-            setattr(module, name, Dropout(child.p if p is None else p))
+            setattr(module, name, Dropout(child.p if p is None else p).train(child.training))
         else:
             replace_dropout(child, p)

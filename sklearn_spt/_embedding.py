@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
 
 from sklearn_spt._batching import inference_batches, trimmed
 from sklearn_spt._checkpoints import DEFAULT_ENCODER, pad_token_id
@@ -23,7 +24,7 @@ from sklearn_spt._encoding import (
 )
 from sklearn_spt._progress import Progress
 from sklearn_spt._training import isolated
-from sklearn_spt._validation import check_flag, check_integer, check_option
+from sklearn_spt._validation import check_flag, check_integer, check_option, forget_features
 
 
 class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -104,9 +105,7 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self
         """
         self._check_params()
-        ids = self._encode(X)
-        if not is_text(X):
-            self.n_features_in_ = ids.shape[1]
+        self._encode(X, reset=True)
         self._n_features_out = self._encoder("cpu", "fp32").size
         return self
 
@@ -124,7 +123,7 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Embeddings, in the order of X.
         """
         self._check_params()
-        distinct, inverse = np.unique(self._encode(X), axis=0, return_inverse=True)
+        distinct, inverse = np.unique(self._encode(X, reset=False), axis=0, return_inverse=True)
         pad_id = pad_token_id(self.pretrained)
         lengths = sequence_lengths(distinct, pad_id)
         device = resolve_device(self.device)
@@ -147,10 +146,13 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _encoder(self, device: str, precision: str) -> Encoder:
         return Encoder(self.pretrained, self.pooling, precision).to(device).eval()
 
-    def _encode(self, X: Any) -> npt.NDArray[np.int32]:
+    def _encode(self, X: Any, *, reset: bool) -> npt.NDArray[np.int32]:
         if is_text(X):
+            if reset:
+                forget_features(self)
             return encode_texts(check_texts(X), self.pretrained, self.max_length)
-        return check_token_ids(X, self.pretrained)
+        matrix = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+        return check_token_ids(matrix, self.pretrained)
 
     def _check_params(self) -> None:
         check_option(self.pooling, "pooling", POOLINGS)
@@ -158,10 +160,12 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_integer(self.batch_size, "batch_size", low=1)
         check_integer(self.n_threads, "n_threads", low=1, allow_none=True)
         check_flag(self.normalize, "normalize")
+        resolve_precision(self.precision, resolve_device(self.device))
 
     def __sklearn_tags__(self) -> Tags:
         """Say that texts are welcome and that nothing is learnt."""
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.requires_fit = False
+        tags.transformer_tags.preserves_dtype = []  # one kind comes out, whatever goes in
         return tags

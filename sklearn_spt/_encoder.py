@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -57,11 +59,12 @@ class Encoder(nn.Module):
         self.precision = precision
         self.pad_id = pad_token_id(pretrained)
         # None lets transformers choose: fused attention where the architecture has it
-        self.model = load_encoder(pretrained, attn_implementation=None)
-        self.size = int(self.model.config.hidden_size)
-        if self.pooling == "mean" and getattr(self.model, "pooler", None) is not None:
-            self.model.pooler = None  # weights that would never see a gradient
-        replace_dropout(self.model, hidden_dropout)
+        model: Any = load_encoder(pretrained, attn_implementation=None)
+        self.size = int(model.config.hidden_size)
+        if self.pooling == "mean" and getattr(model, "pooler", None) is not None:
+            model.pooler = None  # weights that would never see a gradient
+        replace_dropout(model, hidden_dropout)
+        self.model = model
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """Encode token ids; the result is fp32 whatever the precision."""

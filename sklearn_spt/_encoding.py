@@ -416,4 +416,5 @@ class TokenIdVectorizer(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         tags.requires_fit = False
+        tags.transformer_tags.preserves_dtype = []  # one kind comes out, whatever goes in
         return tags

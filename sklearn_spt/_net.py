@@ -1,10 +1,8 @@
-"""`BertClassifier`: a pretrained encoder with a linear head, as a skorch classifier."""
+"""`BertClassifier`: a pretrained encoder with a linear head, as a scikit-learn classifier."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -12,70 +10,30 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.utils import Tags
-from skorch import NeuralNetClassifier
-from skorch.callbacks import Callback, EpochTimer, GradientNormClipping, PassthroughScoring, PrintLog
-from skorch.utils import multi_indexing, to_tensor
-from torch import nn
+from sklearn.utils.validation import validate_data
+from skorch.utils import multi_indexing
 
-from sklearn_spt._batching import TokenBatches, inference_batches, trimmed
+from sklearn_spt._batching import TokenBatches
 from sklearn_spt._callbacks import ScheduledLR
-from sklearn_spt._checkpoints import DEFAULT_ENCODER, default_learning_rate, pad_token_id
-from sklearn_spt._device import resolve_device, resolve_precision
-from sklearn_spt._dropout import Dropout
-from sklearn_spt._encoder import POOLINGS, Encoder
-from sklearn_spt._encoding import (
-    check_texts,
-    check_token_ids,
-    encode_texts,
-    is_text,
-    sequence_lengths,
-)
+from sklearn_spt._checkpoints import DEFAULT_ENCODER
+from sklearn_spt._encoding import check_texts, is_text
 from sklearn_spt._functional import tempered_softmax
 from sklearn_spt._losses import DistillationLoss, distillation_targets, one_hot
 from sklearn_spt._progress import Progress
 from sklearn_spt._sampling import derive_seed
 from sklearn_spt._schedules import slanted
+from sklearn_spt._token_net import BertModule, TokenNet
 from sklearn_spt._training import isolated, n_steps, predict_logits, root_seed, train
 from sklearn_spt._validation import (
     all_or_nothing,
-    check_flag,
-    check_integer,
     check_labels,
-    check_option,
-    check_real,
     check_weights,
+    forget_features,
     unlabeled_mask,
 )
 
-#: Standard deviation of the head's initial weights, as in BERT.
-_HEAD_STD = 0.02
 
-
-class BertModule(nn.Module):
-    """Encoder, dropout and a linear layer: token ids (n, width) to logits (n, n_classes)."""
-
-    def __init__(
-        self,
-        pretrained: str,
-        n_classes: int,
-        pooling: str = "auto",
-        dropout: float = 0.1,
-        precision: str = "fp32",
-    ) -> None:
-        super().__init__()
-        self.encoder = Encoder(pretrained, pooling=pooling, precision=precision)
-        self.dropout = Dropout(dropout)
-        self.head = nn.Linear(self.encoder.size, n_classes)
-        nn.init.normal_(self.head.weight, std=_HEAD_STD)
-        nn.init.zeros_(self.head.bias)
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Logits in fp32."""
-        logits: torch.Tensor = self.head(self.dropout(self.encoder(ids)))
-        return logits
-
-
-class BertClassifier(NeuralNetClassifier):
+class BertClassifier(TokenNet):
     """Fine-tuned pretrained encoder for short texts; the paper's *Baseline*.
 
     A skorch ``NeuralNetClassifier`` that takes raw texts, or the token ids that
@@ -158,6 +116,8 @@ class BertClassifier(NeuralNetClassifier):
     >>> clf.fit(["I caught the flu", "flu shots on sale"] * 8, [1, 0] * 8)  # doctest: +SKIP
     """
 
+    n_threads_: int
+
     def __init__(
         self,
         pretrained: str = DEFAULT_ENCODER,
@@ -221,29 +181,8 @@ class BertClassifier(NeuralNetClassifier):
         self.unlabeled_marker = unlabeled_marker
         self.random_state = random_state
 
-    # -- what meta-estimators use ---------------------------------------------------------------
-    def encode(self, X: Any) -> npt.NDArray[np.int32]:
-        """Token ids of texts; a matrix of token ids is checked and returned.
-
-        Meta-estimators call this once for each ``fit`` or ``predict``, so that no text is
-        tokenised twice.
-
-        Parameters
-        ----------
-        X : texts or array-like of shape (n_samples, width)
-            A list, array or Series of str, a one-column frame of them, or token ids.
-
-        Returns
-        -------
-        ndarray of int32 of shape (n_samples, width)
-            Padded at the right; the width is ``max_length`` for texts.
-        """
-        if is_text(X):
-            return encode_texts(check_texts(X), self.pretrained, self.max_length)
-        return check_token_ids(X, self.pretrained)
-
     # -- scikit-learn ---------------------------------------------------------------------------
-    def fit(  # type: ignore[override]
+    def fit(
         self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None
     ) -> BertClassifier:
         """Fine-tune on the labelled rows.
@@ -278,7 +217,7 @@ class BertClassifier(NeuralNetClassifier):
                 self._train(X, codes, weights, seed)
         return self
 
-    def partial_fit(  # type: ignore[override]
+    def partial_fit(
         self,
         X: Any,
         y: Any,
@@ -327,13 +266,7 @@ class BertClassifier(NeuralNetClassifier):
             Columns in the order of ``classes_``; rows sum to 1.
         """
         self.check_is_fitted()
-        if not is_text(X) and hasattr(self, "n_features_in_"):
-            width = np.shape(X)[1] if np.ndim(X) == 2 else None
-            if width is not None and width != self.n_features_in_:
-                raise ValueError(
-                    f"X has {width} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input."
-                )
+        X = self._rows(X, reset=False)
         with isolated(0, self.n_threads):
             return tempered_softmax(predict_logits(self, X, len(self.classes_)))
 
@@ -360,32 +293,12 @@ class BertClassifier(NeuralNetClassifier):
         return tags
 
     # -- the fit, in parts ----------------------------------------------------------------------
-    def _check_params(self) -> None:
-        check_option(self.pooling, "pooling", POOLINGS)
-        check_integer(self.max_length, "max_length", low=2)
-        check_real(self.dropout, "dropout", low=0, high=1, closed="left")
-        check_real(self.warmup_fraction, "warmup_fraction", low=0, high=1, closed="left")
-        check_integer(self.batch_size, "batch_size", low=1)
-        check_integer(self.max_epochs, "max_epochs", low=0)
-        check_integer(self.n_threads, "n_threads", low=1, allow_none=True)
-        check_flag(self.balanced_batches, "balanced_batches")
-        if self.gradient_clip is not None:
-            check_real(self.gradient_clip, "gradient_clip", low=0, closed="neither")
-        if self.lr != "auto":
-            check_real(self.lr, "lr", low=0, closed="neither")
-        if self.train_split is not None:
-            raise ValueError(
-                "train_split must be None: BertClassifier trains on all labelled rows. Hold rows "
-                "out with scikit-learn's splitters instead."
-            )
-
     def _check_fit(
         self, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any, known: Any = None
     ) -> tuple[Any, npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[np.float64] | None]:
-        """Encoded labelled rows, their codes, the classes, their weights."""
+        """Return encoded labelled rows, their codes, the classes, their weights."""
         self._check_params()
-        text = is_text(X)
-        X = self._rows(X)
+        X = self._rows(X, reset=known is None or not self.initialized_)
         if known is None:
             labeled, classes, codes = check_labels(y, len(X), self.unlabeled_marker)
         else:
@@ -400,19 +313,20 @@ class BertClassifier(NeuralNetClassifier):
                 stacklevel=3,
             )
         ids = self.encode(multi_indexing(X, np.flatnonzero(labeled)) if dropped else X)
-        vars(self).pop("n_features_in_", None)  # left by an earlier fit on a matrix
-        if not text:
-            self.n_features_in_ = ids.shape[1]
         return ids, codes[labeled], classes, weights
 
-    @staticmethod
-    def _rows(X: Any) -> Any:
-        """Texts as a list-like array, a matrix as an array: both can be indexed by row."""
+    def _rows(self, X: Any, *, reset: bool) -> Any:
+        """Texts as a list-like array, a matrix as an array: both can be indexed by row.
+
+        Ids are judged later, so that a message can name the one at fault.
+        """
         if is_text(X):
+            if reset:
+                forget_features(self)
             out = np.empty(len(texts := check_texts(X)), dtype=object)
             out[:] = texts
             return out
-        return np.asarray(X)
+        return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
 
     def _train(
         self,
@@ -443,136 +357,6 @@ class BertClassifier(NeuralNetClassifier):
                 progress=progress,
             )
 
-    # -- skorch ---------------------------------------------------------------------------------
-    @property
-    def _default_callbacks(self) -> list[tuple[str, Callback]]:
-        callbacks: list[tuple[str, Callback]] = [
-            ("epoch_timer", EpochTimer()),
-            ("train_loss", PassthroughScoring(name="train_loss", on_train=True)),
-            ("print_log", PrintLog()),
-        ]
-        if getattr(self, "gradient_clip", None) is not None:
-            callbacks.append(("gradient_clip", GradientNormClipping(self.gradient_clip)))
-        return callbacks
-
-    def check_data(self, X: Any, y: Any) -> None:
-        """Do nothing: labels were encoded before, and soft targets hold no classes."""
-
-    @contextmanager
-    def _resolved(self) -> Iterator[None]:
-        """Lend skorch, which knows no "auto", the resolved device and rate."""
-        given = self.device, self.lr
-        self.device, self.lr = self.device_, self.lr_
-        try:
-            yield
-        finally:
-            self.device, self.lr = given
-
-    def initialize(self) -> BertClassifier:
-        """Resolve what is "auto", then build module, criterion and optimiser."""
-        self._check_params()
-        self.device_ = resolve_device(self.device)
-        self.precision_ = resolve_precision(self.precision, self.device_)
-        self.lr_ = default_learning_rate(self.pretrained) if self.lr == "auto" else self.lr
-        super().initialize()
-        return self
-
-    def initialize_module(self) -> BertClassifier:
-        """Build the module with a head for the known classes."""
-        try:
-            n_classes = len(self.classes_)
-        except AttributeError:
-            raise ValueError(
-                "BertClassifier must know its classes to build its head: call fit, or pass "
-                "classes=[...]."
-            ) from None
-        kwargs: dict[str, Any] = {
-            "pretrained": self.pretrained,
-            "n_classes": n_classes,
-            "pooling": self.pooling,
-            "dropout": self.dropout,
-            "precision": self.precision_,
-        }
-        kwargs.update(self.get_params_for("module"))
-        self.module_ = self.initialized_instance(self.module, kwargs)
-        return self
-
-    def _initialize_module(self, reason: str | None = None) -> BertClassifier:
-        with self._resolved():
-            super()._initialize_module(reason)
-        return self
-
-    def _initialize_criterion(self, reason: str | None = None) -> BertClassifier:
-        with self._resolved():
-            super()._initialize_criterion(reason)
-        return self
-
-    def initialize_optimizer(self, triggered_directly: bool | None = None) -> BertClassifier:
-        """Build the optimiser with the resolved learning rate."""
-        with self._resolved():
-            super().initialize_optimizer()
-        return self
-
-    def infer(self, x: Any, **fit_params: Any) -> torch.Tensor:
-        """Logits of one batch of token ids."""
-        logits: torch.Tensor = self.module_(to_tensor(x, device=self.device_), **fit_params)
-        return logits
-
-    def get_loss(
-        self, y_pred: torch.Tensor, y_true: Any, X: Any = None, training: bool = False
-    ) -> torch.Tensor:
-        """Loss of one batch."""
-        loss: torch.Tensor = self.criterion_(y_pred, to_tensor(y_true, device=self.device_))
-        return loss
-
-    def get_params_for(self, prefix: str) -> dict[str, Any]:
-        """Parameters with a prefix; the iterators also learn what pads a row."""
-        params: dict[str, Any] = super().get_params_for(prefix)
-        if prefix in ("iterator_train", "iterator_valid") and issubclass(
-            getattr(self, prefix), TokenBatches
-        ):
-            params.setdefault("pad_id", pad_token_id(self.pretrained))
-        return params
-
-    def forward(self, X: Any, training: bool = False, device: str = "cpu") -> torch.Tensor:
-        """Logits of texts or token ids, in the order of X.
-
-        Rows go through the module sorted by length, longest first, in batches of bounded size.
-
-        Parameters
-        ----------
-        X : texts or token ids, n_samples rows
-            Documents.
-        training : bool, default=False
-            Whether dropout is active.
-        device : str, default="cpu"
-            Where the result is stored.
-
-        Returns
-        -------
-        Tensor of shape (n_samples, n_classes)
-            Logits in fp32.
-        """
-        self.check_is_fitted()
-        ids = self.encode(X)
-        lengths = sequence_lengths(ids, pad_token_id(self.pretrained))
-        out = torch.empty((len(ids), len(self.classes_)), device=device)
-        for rows in inference_batches(lengths, self.batch_size):
-            batch = trimmed(ids, rows, lengths), None
-            out[torch.from_numpy(rows)] = self.evaluation_step(batch, training).to(device)
-        return out
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        given = state["device"]
-        device = resolve_device("auto") if given == "auto" else given
-        super().__setstate__({**state, "device": device})
-        if given == "auto":
-            self.device = given
-            if "device_" in state:
-                self.device_ = device
-        elif "device_" in state:
-            self.device_ = self.device  # skorch warned if it had to move from CUDA to the CPU
-
 
 def _known_labels(
     y: Any, n_samples: int, marker: Any, classes: npt.NDArray[Any]
@@ -586,7 +370,9 @@ def _known_labels(
     for row in np.flatnonzero(~marked):
         label = labels[row].item() if isinstance(labels[row], np.generic) else labels[row]
         if label not in index:
-            raise ValueError(f"y holds {label!r} in row {row}, which is none of {classes.tolist()}.")
+            raise ValueError(
+                f"y holds {label!r} in row {row}, which is none of {classes.tolist()}."
+            )
         codes[row] = index[label]
     if marked.all():
         raise ValueError("y has no labelled row.")

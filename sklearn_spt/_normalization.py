@@ -156,6 +156,7 @@ class TweetNormalizer(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         tags.requires_fit = False
+        tags.transformer_tags.preserves_dtype = []  # one kind comes out, whatever goes in
         return tags
 
 

@@ -63,20 +63,20 @@ def isolated(seed: int = 0, n_threads: int | None = None) -> Iterator[None]:
         Number of torch's CPU threads inside the block; None leaves it.
     """
     python_state = random.getstate()
-    numpy_state = np.random.get_state()
+    numpy_state = np.random.get_state()  # noqa: NPY002 - the global generator is meant
     threads = torch.get_num_threads()
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
     try:
         with torch.random.fork_rng(devices=devices):
             random.seed(seed)
-            np.random.seed(seed % 2**32)
+            np.random.seed(seed % 2**32)  # noqa: NPY002
             torch.manual_seed(seed)
             if n_threads is not None:
                 torch.set_num_threads(n_threads)
             yield
     finally:
         random.setstate(python_state)
-        np.random.set_state(numpy_state)
+        np.random.set_state(numpy_state)  # noqa: NPY002
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
 
@@ -96,7 +96,7 @@ def quiet(net: NeuralNet) -> Iterator[None]:
 # Nets
 # ---------------------------------------------------------------------------------------------
 def fresh_net(template: NeuralNet, classes: npt.NDArray[Any], max_epochs: int) -> NeuralNet:
-    """A clone of `template`, prepared and initialised; the template stays as it is.
+    """Clone `template`, prepare and initialise the clone; the template stays as it is.
 
     Set are ``train_split`` (skorch would hold out a fifth of the rows), the criterion,
     ``max_epochs`` and, where the net knows it, ``classes``; everything else is the user's.
@@ -285,4 +285,3 @@ def check_outputs(net: NeuralNet, X: Any, n_classes: int) -> None:
             f"the net's module {type(net.module_).__name__} returns probabilities (rows not "
             "negative that sum to 1), but logits are needed; remove the softmax at its end."
         )
-

@@ -202,14 +202,16 @@ def unlabeled_mask(y: Any, unlabeled_marker: Any = -1) -> tuple[BoolArray, npt.N
 
 
 def _reject_marker_as_text(labels: npt.NDArray[Any], marker: Any) -> None:
-    """A "-1" among the labels is an unlabelled row that lost its type, never a class."""
+    """Refuse a "-1" among the labels: an unlabelled row that lost its type, never a class."""
     if labels.dtype.kind not in "USO":
         return
     spelled = {str(marker), f"{float(marker):g}", f"{float(marker):.1f}"}
     for row, value in enumerate(labels):
-        if isinstance(value, str | bytes) and (
-            value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-        ).strip() in spelled:
+        if (
+            isinstance(value, str | bytes)
+            and (value.decode(errors="replace") if isinstance(value, bytes) else str(value)).strip()
+            in spelled
+        ):
             raise ValueError(
                 f"y holds the string {value!r} in row {row}, while unlabelled rows are marked "
                 f"with the number {marker!r}. Convert the marker to a number (numpy turns "
@@ -219,11 +221,11 @@ def _reject_marker_as_text(labels: npt.NDArray[Any], marker: Any) -> None:
 
 
 def _reject_nan_as_text(labels: npt.NDArray[Any]) -> None:
-    """numpy turns ['a', nan] into strings, in which "nan" would be one class more."""
-    rows = np.flatnonzero(labels == "nan") if labels.dtype.kind == "U" else []
-    if len(rows):
+    """Refuse "nan" in an array of strings, into which numpy turns ['a', nan]."""
+    if labels.dtype.kind == "U" and (labels == "nan").any():
+        row = int(np.flatnonzero(labels == "nan")[0])
         raise ValueError(
-            f"y holds the string 'nan' in row {rows[0]}, while missing values mark unlabelled "
+            f"y holds the string 'nan' in row {row}, while missing values mark unlabelled "
             "rows: numpy turns ['a', nan] into strings. Use a list or dtype=object, or pass "
             "unlabeled_marker='nan'."
         )
@@ -375,6 +377,12 @@ def check_weights(
         )
     used = used / used.max()  # the sum of huge weights would overflow
     return np.asarray(used / used.mean())
+
+
+def forget_features(estimator: Any) -> None:
+    """Drop what an earlier fit on a matrix noted about its columns; texts have none."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        vars(estimator).pop(name, None)
 
 
 def warn_no_unlabeled(unlabeled_marker: Any) -> None:

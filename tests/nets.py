@@ -37,3 +37,30 @@ def mlp_net(module=MLP, **params):
     """A skorch net over a small MLP, with skorch's noisy default of verbose=1."""
     settings = {"lr": 0.1, "batch_size": 8, "optimizer": torch.optim.SGD, **params}
     return NeuralNetClassifier(module, **settings)
+
+
+class PaddedMLP(nn.Module):
+    """Takes rows of any width up to 32, since a net has to be built before it sees the data."""
+
+    def __init__(self, n_classes: int = 2, width: int = 32, double: bool = False) -> None:
+        super().__init__()
+        self.width = width
+        self.first = nn.Linear(width, 32)
+        self.last = nn.Linear(32, n_classes)
+        if double:
+            self.double()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x.to(self.first.weight.dtype).flatten(1)
+        x = nn.functional.pad(x, (0, self.width - x.shape[1]))
+        return self.last(torch.relu(self.first(x)))
+
+
+class FollowingNet(NeuralNetClassifier):
+    """Has as many outputs as there are classes."""
+
+    def initialize_module(self):
+        params = self.get_params_for("module")
+        params["n_classes"] = len(self.classes_)
+        self.module_ = self.initialized_instance(self.module, params)
+        return self

@@ -16,7 +16,7 @@ from sklearn.base import clone, is_classifier
 from torch import nn
 
 from sklearn_spt import BertClassifier, TokenIdVectorizer
-from sklearn_spt._net import BertModule
+from sklearn_spt._token_net import BertModule
 
 
 @pytest.fixture

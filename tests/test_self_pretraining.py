@@ -138,16 +138,12 @@ def rewritten(X_l, y, X_u, *, seed, lam, alpha, T, k, E1, E2, R, B):
         M1 = fresh(t)
         b_C, b_L = E1 * per_epoch(size), E2 * per_epoch(len(y))
         rng = np.random.default_rng(derive_seed(seed, t, 2))
-        fit(
-            M1, C, codes_C, lambda z, rows, P=moved: T**2 * ce(z, P[rows], T), [R] * b_C, rng, E1
-        )
+        fit(M1, C, codes_C, lambda z, rows, P=moved: T**2 * ce(z, P[rows], T), [R] * b_C, rng, E1)
         fit(
             M1,
             X_l,
             y,
-            lambda z, rows, q=q: (
-                (1 - lam) * ce(z, hard[rows], 1) + lam * T**2 * ce(z, q[rows], T)
-            ),
+            lambda z, rows, q=q: (1 - lam) * ce(z, hard[rows], 1) + lam * T**2 * ce(z, q[rows], T),
             [R * (1 - s / b_L) for s in range(b_L)],
             rng,
             E2,

@@ -93,7 +93,7 @@ def test_check_integer():
 
 @pytest.mark.parametrize("value", [1.0, "1", True, np.bool_(1), None])
 def test_check_integer_refuses(value):
-    with pytest.raises(TypeError, match="max_iter must be an integer, got .* of type"):
+    with pytest.raises(TypeError, match=r"max_iter must be an integer, got .* of type"):
         check_integer(value, "max_iter", low=0)
 
 
@@ -279,7 +279,7 @@ def test_dates_and_a_missing_one():
         labeled, _, codes = encode(y, None)
         assert labeled == [True, True, False]
         assert codes == [1, 0, -1]
-    with pytest.raises(ValueError, match="missing value .* in row 2"):
+    with pytest.raises(ValueError, match=r"missing value .* in row 2"):
         check_labels(dates, 3)
 
 
@@ -432,7 +432,7 @@ class Colour(enum.Enum):
     [
         (["a", 1, -1], r"cannot be sorted together, str and int \(row 1\)"),
         ([-1, 1, 2.0, "a"], r"cannot be sorted together, int and str \(row 3\)"),
-        ([Colour.RED, -1, Colour.BLUE], r"cannot be sorted together, Colour and Colour \(row 2\)"),
+        ([Colour.RED, -1, Colour.BLUE], r"cannot be sorted together, Colour and Colour \(row 0\)"),
         ([-1, {1: 2}, {3: 4}], r"row 1 of y is a dict, which cannot be hashed"),
         ([{1}, {2}, -1], r"row 0 of y is a set, which cannot be hashed"),
     ],
@@ -496,9 +496,9 @@ def test_only_proportions_of_weights_count(values, scale):
     values[0] += 1.0
     used = check_weights(values, 4, LABELED)
     np.testing.assert_allclose(used.mean(), 1.0)
-    np.testing.assert_allclose(used * values[0], np.array(values)[LABELED] * used[0], rtol=1e-9)
+    np.testing.assert_allclose(used * values[0], np.array(values)[LABELED] * used[0], 1e-9, 1e-290)
     again = check_weights(np.array(values) * scale, 4, LABELED)
-    np.testing.assert_allclose(used, again, rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(used, again, 1e-9, 1e-290)
 
 
 @pytest.mark.parametrize("scalar", [1, 0.25, np.float32(3)])

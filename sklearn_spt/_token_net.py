@@ -1,0 +1,272 @@
+"""The skorch side of `BertClassifier`: a net over token ids that knows what "auto" means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from skorch import NeuralNetClassifier
+from skorch.callbacks import (
+    Callback,
+    EpochTimer,
+    GradientNormClipping,
+    PassthroughScoring,
+    PrintLog,
+)
+from skorch.utils import to_tensor
+from torch import nn
+
+from sklearn_spt._batching import TokenBatches, inference_batches, trimmed
+from sklearn_spt._checkpoints import default_learning_rate, pad_token_id
+from sklearn_spt._device import resolve_device, resolve_precision
+from sklearn_spt._dropout import Dropout
+from sklearn_spt._encoder import POOLINGS, Encoder
+from sklearn_spt._encoding import (
+    check_texts,
+    check_token_ids,
+    encode_texts,
+    is_text,
+    sequence_lengths,
+)
+from sklearn_spt._validation import check_flag, check_integer, check_option, check_real
+
+#: Standard deviation of the head's initial weights, as in BERT.
+_HEAD_STD = 0.02
+
+
+class BertModule(nn.Module):
+    """Encoder, dropout and a linear layer: token ids (n, width) to logits (n, n_classes)."""
+
+    def __init__(
+        self,
+        pretrained: str,
+        n_classes: int,
+        pooling: str = "auto",
+        dropout: float = 0.1,
+        precision: str = "fp32",
+    ) -> None:
+        super().__init__()
+        self.encoder = Encoder(pretrained, pooling=pooling, precision=precision)
+        self.dropout = Dropout(dropout)
+        self.head = nn.Linear(self.encoder.size, n_classes)
+        nn.init.normal_(self.head.weight, std=_HEAD_STD)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Logits in fp32."""
+        logits: torch.Tensor = self.head(self.dropout(self.encoder(ids)))
+        return logits
+
+
+class TokenNet(NeuralNetClassifier):
+    """skorch net over token ids, in the place where skorch expects a device and a rate.
+
+    It turns "auto" into ``device_``, ``precision_`` and ``lr_`` without touching the parameters,
+    builds the module for the known classes, cuts batches, and moves between devices in a pickle.
+    The parameters are those of `BertClassifier`.
+    """
+
+    pretrained: str
+    pooling: str
+    max_length: int
+    dropout: float
+    gradient_clip: float | None
+    precision: str
+    balanced_batches: bool
+    warmup_fraction: float
+    n_threads: int | None
+    device: str
+    device_: str
+    precision_: str
+    lr: Any
+    lr_: float
+
+    def _check_params(self) -> None:
+        check_option(self.pooling, "pooling", POOLINGS)
+        check_integer(self.max_length, "max_length", low=2)
+        check_real(self.dropout, "dropout", low=0, high=1, closed="left")
+        check_real(self.warmup_fraction, "warmup_fraction", low=0, high=1, closed="left")
+        check_integer(self.batch_size, "batch_size", low=1)
+        check_integer(self.max_epochs, "max_epochs", low=0)
+        check_integer(self.n_threads, "n_threads", low=1, allow_none=True)
+        check_flag(self.balanced_batches, "balanced_batches")
+        if self.gradient_clip is not None:
+            check_real(self.gradient_clip, "gradient_clip", low=0, closed="neither")
+        if self.lr != "auto":
+            check_real(self.lr, "lr", low=0, closed="neither")
+        if self.train_split is not None:
+            raise ValueError(
+                "train_split must be None: BertClassifier trains on all labelled rows. Hold rows "
+                "out with scikit-learn's splitters instead."
+            )
+
+    # -- what meta-estimators use ---------------------------------------------------------------
+    def encode(self, X: Any) -> npt.NDArray[np.int32]:
+        """Token ids of texts; a matrix of token ids is checked and returned.
+
+        Meta-estimators call this once for each ``fit`` or ``predict``, so that no text is
+        tokenised twice.
+
+        Parameters
+        ----------
+        X : texts or array-like of shape (n_samples, width)
+            A list, array or Series of str, a one-column frame of them, or token ids.
+
+        Returns
+        -------
+        ndarray of int32 of shape (n_samples, width)
+            Padded at the right; the width is ``max_length`` for texts.
+        """
+        if is_text(X):
+            return encode_texts(check_texts(X), self.pretrained, self.max_length)
+        return check_token_ids(X, self.pretrained)
+
+    # -- skorch ---------------------------------------------------------------------------------
+    @property
+    def _default_callbacks(self) -> list[tuple[str, Callback]]:
+        callbacks: list[tuple[str, Callback]] = [
+            ("epoch_timer", EpochTimer()),
+            ("train_loss", PassthroughScoring(name="train_loss", on_train=True)),
+            ("print_log", PrintLog()),
+        ]
+        if getattr(self, "gradient_clip", None) is not None:
+            callbacks.append(("gradient_clip", GradientNormClipping(self.gradient_clip)))
+        return callbacks
+
+    def check_data(self, X: Any, y: Any) -> None:
+        """Do nothing: labels were encoded before, and soft targets hold no classes."""
+
+    @contextmanager
+    def _resolved(self) -> Iterator[None]:
+        """Lend skorch, which knows no "auto", the resolved device and rate."""
+        given: tuple[Any, Any] = self.device, self.lr
+        self.device, self.lr = self.device_, self.lr_
+        try:
+            yield
+        finally:
+            self.device, self.lr = given
+
+    def initialize(self) -> Self:
+        """Resolve what is "auto", then build module, criterion and optimiser."""
+        self._check_params()
+        self.device_ = resolve_device(self.device)
+        self.precision_ = resolve_precision(self.precision, self.device_)
+        self.lr_ = default_learning_rate(self.pretrained) if self.lr == "auto" else self.lr
+        super().initialize()
+        return self
+
+    def initialize_module(self) -> Self:
+        """Build the module with a head for the known classes."""
+        try:
+            n_classes = len(self.classes_)
+        except AttributeError:
+            raise ValueError(
+                "BertClassifier must know its classes to build its head: call fit, or pass "
+                "classes=[...]."
+            ) from None
+        kwargs: dict[str, Any] = {
+            "pretrained": self.pretrained,
+            "n_classes": n_classes,
+            "pooling": self.pooling,
+            "dropout": self.dropout,
+            "precision": self.precision_,
+        }
+        kwargs.update(self.get_params_for("module"))
+        self.module_ = self.initialized_instance(self.module, kwargs)
+        return self
+
+    def _initialize_module(self, reason: str | None = None) -> Self:
+        with self._resolved():
+            super()._initialize_module(reason)
+        return self
+
+    def _initialize_criterion(self, reason: str | None = None) -> Self:
+        with self._resolved():
+            super()._initialize_criterion(reason)
+        return self
+
+    def initialize_optimizer(self, triggered_directly: bool | None = None) -> Self:
+        """Build the optimiser with the resolved learning rate."""
+        with self._resolved():
+            super().initialize_optimizer()
+        return self
+
+    def infer(self, x: Any, **fit_params: Any) -> torch.Tensor:
+        """Logits of one batch of token ids."""
+        logits: torch.Tensor = self.module_(to_tensor(x, device=self.device_), **fit_params)
+        return logits
+
+    def get_loss(
+        self, y_pred: torch.Tensor, y_true: Any, X: Any = None, training: bool = False
+    ) -> torch.Tensor:
+        """Loss of one batch."""
+        loss: torch.Tensor = self.criterion_(y_pred, to_tensor(y_true, device=self.device_))
+        return loss
+
+    def get_params(self, deep: bool = True, **kwargs: Any) -> dict[str, Any]:
+        """Parameters of the net, and with `deep` those of its callbacks too.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to include the parameters of parts.
+
+        Returns
+        -------
+        dict
+            Values by name; skorch's own lists a private attribute among them.
+        """
+        params: dict[str, Any] = super().get_params(deep=deep, **kwargs)
+        return {name: value for name, value in params.items() if not name.startswith("_")}
+
+    def get_params_for(self, prefix: str) -> dict[str, Any]:
+        """Parameters with a prefix; the iterators also learn what pads a row."""
+        params: dict[str, Any] = super().get_params_for(prefix)
+        if prefix in ("iterator_train", "iterator_valid") and issubclass(
+            getattr(self, prefix), TokenBatches
+        ):
+            params.setdefault("pad_id", pad_token_id(self.pretrained))
+        return params
+
+    def forward(self, X: Any, training: bool = False, device: str = "cpu") -> torch.Tensor:
+        """Logits of texts or token ids, in the order of X.
+
+        Rows go through the module sorted by length, longest first, in batches of bounded size.
+
+        Parameters
+        ----------
+        X : texts or token ids, n_samples rows
+            Documents.
+        training : bool, default=False
+            Whether dropout is active.
+        device : str, default="cpu"
+            Where the result is stored.
+
+        Returns
+        -------
+        Tensor of shape (n_samples, n_classes)
+            Logits in fp32.
+        """
+        self.check_is_fitted()
+        ids = self.encode(X)
+        lengths = sequence_lengths(ids, pad_token_id(self.pretrained))
+        out = torch.empty((len(ids), len(self.classes_)), device=device)
+        for rows in inference_batches(lengths, self.batch_size):
+            batch = trimmed(ids, rows, lengths), None
+            out[torch.from_numpy(rows)] = self.evaluation_step(batch, training).to(device)
+        return out
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        given = state["device"]
+        device = resolve_device("auto") if given == "auto" else given
+        super().__setstate__({**state, "device": device})
+        if given == "auto":
+            self.device = given
+            if "device_" in state:
+                self.device_ = device
+        elif "device_" in state:
+            self.device_ = str(self.device)  # skorch warned if it had to move to the CPU

@@ -1,0 +1,202 @@
+"""The pages: python blocks compile and nearly all of them run, links and file names lead somewhere.
+
+A block runs in the namespace of its page, after the blocks above it, with a tiny encoder in the
+place of each named one and with fewer generated posts. A comment ``<!-- not run: reason -->`` just
+above a block says that it is only compiled.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn
+import torch
+from matplotlib import pyplot as plt
+
+import sklearn_spt.datasets
+from sklearn_spt import _checkpoints
+
+ROOT = Path(__file__).parents[1]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGES.md", "examples/README.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+_FENCE = re.compile(
+    r"(?:^<!-- not run: (?P<reason>[^>]+) -->\n+)?"
+    r"^```(?P<language>[\w{}-]*)\n(?P<code>.*?)^```$",
+    re.M | re.S,
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    language: str
+    code: str
+    line: int
+    reason: str | None
+
+
+def text_of(page: Path) -> str:
+    """Text of a page."""
+    return page.read_text(encoding="utf-8")
+
+
+def name_of(page: Path) -> str:
+    """Path of a page inside the project, for the names of the tests."""
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks(page: Path, language: str = "python") -> list[Block]:
+    """Fenced blocks of a page in one language."""
+    text = text_of(page)
+    return [
+        Block(m["language"], m["code"], text.count("\n", 0, m.start("code")) + 1, m["reason"])
+        for m in _FENCE.finditer(text)
+        if m["language"] == language
+    ]
+
+
+def prose(page: Path) -> str:
+    """Text of a page without its fenced blocks and without code in a line."""
+    return re.sub(r"`[^`\n]+`", "`code`", _FENCE.sub("", text_of(page)))
+
+
+def anchors(page: Path) -> set[str]:
+    """Anchors of the headings, as GitHub and MyST make them, and the explicit ones."""
+    text = _FENCE.sub("", text_of(page))
+    made = set(re.findall(r"^\(([\w-]+)\)=$", text, re.M))
+    for heading in re.findall(r"^#+ +(.+?) *$", text, re.M):
+        plain = re.sub(r"[^\w\- ]", "", heading.lower())
+        made.add(plain.replace(" ", "-"))
+    return made
+
+
+@pytest.fixture(scope="module")
+def wide_tiny_checkpoint(tiny_checkpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny tokenizer with an encoder of one small layer that reads 512 tokens."""
+    from transformers import BertConfig, BertModel
+
+    folder = tmp_path_factory.mktemp("wide") / "tiny"
+    shutil.copytree(tiny_checkpoint, folder)
+    config = BertConfig.from_pretrained(tiny_checkpoint)
+    config.update({"max_position_embeddings": 512, "num_hidden_layers": 1})
+    with torch.random.fork_rng(devices=[]), _checkpoints._quiet():
+        torch.manual_seed(0)
+        BertModel(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def small_world(
+    wide_tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Give every encoder the tiny weights, make generated data small, work in an own folder."""
+    make = sklearn_spt.datasets.make_short_texts
+
+    def fewer(n_samples: int = 60, **params: Any) -> Any:
+        if params.get("n_labeled") is not None:
+            params["n_labeled"] = 24
+        return make(min(n_samples, 60), **params)
+
+    monkeypatch.setattr(sklearn_spt.datasets, "make_short_texts", fewer)
+    monkeypatch.setattr(_checkpoints, "_bundle_folder", lambda: wide_tiny_checkpoint)
+    monkeypatch.setattr(_checkpoints, "_verify_bundle", lambda folder: None)
+    monkeypatch.setattr(_checkpoints, "_hub_snapshot", lambda name: str(wide_tiny_checkpoint))
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(wide_tiny_checkpoint, tmp_path / "my_encoder")
+
+
+# ---------------------------------------------------------------------------------------------
+# Code on the pages
+# ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_python_blocks_compile(page):
+    for block in blocks(page):
+        where = f"{name_of(page)}, line {block.line}"
+        assert ast.parse(block.code, filename=where) is not None
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)
+def test_python_blocks_run(page, small_world):
+    namespace: dict[str, Any] = {"__name__": "__page__"}
+    ran = 0
+    with sklearn.config_context():  # whatever a page sets ends with it
+        for block in blocks(page):
+            if block.reason is None:
+                # blank lines in front, so that a traceback names the line of the page
+                padded = "\n" * (block.line - 1) + block.code
+                exec(compile(padded, name_of(page), "exec"), namespace)
+                ran += 1
+    plt.close("all")
+    assert ran > 0, "a page with code has at least one block that runs"
+
+
+def test_few_blocks_are_left_out():
+    found = [block for page in PAGES for block in blocks(page)]
+    left_out = [block for block in found if block.reason is not None]
+    assert len(found) >= 10
+    assert len(left_out) <= len(found) // 4, [block.reason for block in left_out]
+
+
+# ---------------------------------------------------------------------------------------------
+# Links and names of files
+# ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    targets = re.findall(r"\]\(<?([^)>\s]+)>?\)", prose(page))
+    for target in targets:
+        if re.match(r"[a-z]+:", target):
+            assert target.startswith(("https://", "mailto:")), target
+            continue
+        file, _, anchor = target.partition("#")
+        other = (page.parent / file).resolve() if file else page
+        assert other.exists(), f"{name_of(page)} points to {target}"
+        if anchor:
+            assert anchor in anchors(other), f"{name_of(page)} points to {target}"
+    assert len(targets) == len(set(re.findall(r"^never$", ""))) or targets
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_files_that_are_named_exist(page):
+    named = set(re.findall(r"(?:examples|docs|tests)/[\w./-]*\w\.\w+", text_of(page)))
+    missing = [name for name in sorted(named) if not (ROOT / name).exists()]
+    assert not missing
+
+
+def test_every_page_is_reachable_from_the_index():
+    # the table of contents of the index takes all pages of its folder
+    index = text_of(ROOT / "docs" / "index.md")
+    (toctree,) = [block for block in blocks(ROOT / "docs" / "index.md", "{toctree}")]
+    entries = [line for line in toctree.code.splitlines() if line and not line.startswith(":")]
+    listed = {entry for entry in entries}
+    pages = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert listed == pages
+    assert "user_guide.md" in index
+
+
+# ---------------------------------------------------------------------------------------------
+# Examples
+# ---------------------------------------------------------------------------------------------
+def test_reading_order_names_every_example():
+    text = text_of(ROOT / "examples" / "README.md")
+    named = re.findall(r"\]\((\d\d_\w+\.py)\)", text)
+    assert named == [path.name for path in EXAMPLES]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_says_what_it_shows_and_how_long_it_takes(path):
+    docstring = ast.get_docstring(ast.parse(text_of(path))) or ""
+    assert f"python examples/{path.name}" in docstring
+    assert re.search(r"\b(seconds?|minutes?|hours?)\b", docstring)

@@ -1,0 +1,218 @@
+"""Fast dropout masks have the distribution of torch's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import binom, chisquare, ks_2samp
+from torch import nn
+
+from sklearn_spt._dropout import Dropout, byte_dropout, dropout, replace_dropout
+
+N = 200_000
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """A seed for each test, and the generator as it was afterwards."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
+
+
+def rounded(p):
+    """Probability in effect: the nearest multiple of 1/256 below one."""
+    return min(round(p * 256), 255) / 256
+
+
+# -- distribution --------------------------------------------------------------------------------
+@pytest.mark.parametrize("p", [0.05, 0.1, 0.25, 0.5, 0.9, 255 / 256])
+def test_kept_share_and_scale(p):
+    out = byte_dropout(torch.ones(N, dtype=torch.float64), p)
+    kept = int((out != 0).sum())
+    low, high = binom.interval(1 - 1e-4, N, 1 - rounded(p))
+    assert low <= kept <= high
+    torch.testing.assert_close(out.unique(), torch.tensor([0.0, 1 / (1 - rounded(p))]).double())
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_the_mean_is_kept(p):
+    x = torch.linspace(-1, 3, 50, dtype=torch.float64)
+    total = torch.zeros_like(x)
+    rounds = 4000
+    for _ in range(rounds):
+        total += byte_dropout(x, p)
+    # standard deviation of a mean of `rounds` values x / q with probability q
+    deviation = x.abs() * np.sqrt(rounded(p) / (1 - rounded(p)) / rounds)
+    assert ((total / rounds - x).abs() <= 4.5 * deviation).all()
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5])
+def test_distribution_of_sums_is_that_of_torchs_dropout(p):
+    x = torch.linspace(0.5, 1.5, 64, dtype=torch.float64).repeat(3000, 1)
+    ours = byte_dropout(x, p).sum(dim=1)
+    plain = nn.functional.dropout(x, rounded(p), training=True).sum(dim=1)
+    assert ks_2samp(ours.numpy(), plain.numpy()).pvalue > 0.01
+
+
+def test_every_byte_of_a_word_is_uniform():
+    # at p = j/256 an element is kept if its byte is at least j: the masks of one seed, for
+    # growing p, spell out the byte of each element
+    words = 4096
+    total = torch.zeros(words * 8, dtype=torch.int64)
+    for level in range(1, 256):
+        torch.manual_seed(5)
+        total += byte_dropout(torch.ones(words * 8), level / 256) != 0
+    values = total.numpy().reshape(words, 8)
+    assert values.min() == 0
+    assert values.max() == 255
+    for place in range(8):
+        counts = np.bincount(values[:, place], minlength=256)
+        assert chisquare(counts).pvalue > 0.001, place
+        top = int((values[:, place] >= 128).sum())
+        low, high = binom.interval(1 - 1e-4, words, 0.5)
+        assert low <= top <= high, place
+
+
+def test_bytes_of_a_word_are_independent():
+    words = 40_000
+    kept = (byte_dropout(torch.ones(words * 8), 0.5) != 0).numpy().reshape(words, 8)
+    correlation = np.corrcoef(kept, rowvar=False)
+    between = np.abs(correlation[np.triu_indices(8, 1)])
+    assert between.max() < 4.5 / np.sqrt(words)
+    # all 256 patterns of a word come equally often
+    patterns = np.packbits(kept, axis=1).ravel()
+    assert chisquare(np.bincount(patterns, minlength=256)).pvalue > 0.001
+
+
+def test_neighbouring_words_are_independent():
+    kept = (byte_dropout(torch.ones(N), 0.1) != 0).numpy().astype(float)
+    for lag in (1, 7, 8, 9, 16, 64):
+        assert abs(np.corrcoef(kept[:-lag], kept[lag:])[0, 1]) < 4.5 / np.sqrt(N)
+
+
+# -- shapes, types, gradients ----------------------------------------------------------------------
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (8,), (9,), (3, 5, 7), (2, 0, 4)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_shape_and_type(shape, dtype):
+    out = byte_dropout(torch.ones(shape, dtype=dtype), 0.5)
+    assert out.shape == shape
+    assert out.dtype == dtype
+    assert set(out.flatten().tolist()) <= {0.0, 2.0}
+
+
+def test_not_contiguous():
+    x = torch.arange(1.0, 31.0).reshape(5, 6).t()[::2]
+    assert not x.is_contiguous()
+    out = byte_dropout(x, 0.5)
+    assert out.shape == x.shape
+    assert (out == 0).any()
+    kept = out != 0
+    torch.testing.assert_close(out[kept], 2 * x[kept])
+    expanded = byte_dropout(torch.ones(1, 1).expand(40, 50), 0.5)
+    assert expanded.unique().tolist() == [0.0, 2.0]
+
+
+def test_bf16_keeps_the_mean_to_its_own_precision():
+    out = byte_dropout(torch.ones(N, dtype=torch.bfloat16), 0.1).double()
+    # 8 bits of mantissa round the factor, as they do in torch's own dropout
+    deviation = np.sqrt(rounded(0.1) / (1 - rounded(0.1)) / N)
+    assert abs(float(out.mean()) - 1) < 2**-8 + 4.5 * deviation
+
+
+def test_the_gradient_is_the_mask():
+    x = torch.linspace(1, 2, 999, requires_grad=True)
+    out = byte_dropout(x, 0.3)
+    out.sum().backward()
+    torch.testing.assert_close(x.grad, (out / x).detach())
+    assert (x.grad == 0).any()
+
+
+def test_the_input_is_left_alone():
+    x = torch.ones(100)
+    byte_dropout(x, 0.5)
+    assert torch.equal(x, torch.ones(100))
+
+
+# -- limits --------------------------------------------------------------------------------------
+def test_identity_where_nothing_is_dropped():
+    x = torch.randn(10)
+    state = torch.get_rng_state()
+    assert dropout(x, 0.5, training=False) is x
+    assert dropout(x, 0.0, training=True) is x
+    assert byte_dropout(x, 0.001) is x  # rounds to nothing
+    assert Dropout(0.5).eval()(x) is x
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_everything_is_dropped_at_one():
+    assert torch.equal(dropout(torch.ones(9), 1.0, training=True), torch.zeros(9))
+
+
+def test_close_to_one_the_scale_is_finite():
+    out = byte_dropout(torch.ones(N, dtype=torch.float64), 0.999)
+    assert out.unique().tolist() == [0.0, 256.0]
+
+
+def test_torchs_seed_decides():
+    def mask(seed):
+        torch.manual_seed(seed)
+        return byte_dropout(torch.ones(100), 0.5)
+
+    assert torch.equal(mask(1), mask(1))
+    assert not torch.equal(mask(1), mask(2))
+    torch.manual_seed(1)
+    assert not torch.equal(byte_dropout(torch.ones(100), 0.5), byte_dropout(torch.ones(100), 0.5))
+
+
+def test_off_the_cpu_it_is_torchs_own(monkeypatch):
+    called = []
+    monkeypatch.setattr(
+        nn.functional, "dropout", lambda x, p, training: called.append((p, training)) or x
+    )
+    x = torch.ones(3, device="meta")
+    assert dropout(x, 0.25, training=True) is x
+    assert called == [(0.25, True)]
+
+
+# -- modules -------------------------------------------------------------------------------------
+def nested():
+    return nn.Sequential(
+        nn.Linear(4, 4),
+        nn.Dropout(0.1),
+        nn.Sequential(nn.Dropout(0.2), nn.ModuleDict({"deep": nn.Dropout(0.3)})),
+        nn.Dropout1d(0.4),
+        nn.AlphaDropout(0.5),
+    )
+
+
+def test_replace_dropout_finds_all_of_them():
+    model = nested()
+    replace_dropout(model)
+    assert [m.p for m in model.modules() if type(m) is Dropout] == [0.1, 0.2, 0.3]
+    assert not [m for m in model.modules() if type(m) is nn.Dropout]
+    assert type(model[3]) is nn.Dropout1d  # drops whole channels: not the same thing
+    assert type(model[4]) is nn.AlphaDropout
+
+
+def test_replace_dropout_with_another_probability():
+    model = nested()
+    replace_dropout(model, 0.0)
+    assert [m.p for m in model.modules() if type(m) is Dropout] == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_replace_dropout_keeps_the_mode(training):
+    model = nested().train(training)
+    replace_dropout(model)
+    assert {m.training for m in model.modules()} == {training}
+
+
+def test_the_module_drops_in_training_only():
+    layer = Dropout(0.5)
+    x = torch.ones(64)
+    assert sorted(layer(x).unique().tolist()) == [0.0, 2.0]
+    assert torch.equal(layer.eval()(x), x)
+    assert isinstance(layer, nn.Dropout)
+    assert "p=0.5" in repr(layer)
