@@ -72,7 +72,7 @@ def main() -> None:
             mark = "  <- best" if row == search.best_index_ else ""
             print(f"{lam:6.2f}{alpha:8.2f}{mean:8.3f}{spread:9.3f}{mark}")
         score = f1_score(test.target, search.predict(test.data))
-        print(f"\nThe best, fitted again on all rows: test F1 {score:.3f} ({seconds:.0f} s in all).")
+        print(f"\nThe best, fitted again on all rows: test F1 {score:.3f} ({seconds:.0f} s).")
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ its own loss and learning rate; everything else (layers, optimiser, batch size, 
 
 Both tasks come with scikit-learn: tumours described by 30 numbers, 20 of them labelled, and
 handwritten digits of 8 x 8 pixels, 50 of them labelled. The rivals are the same net on the labelled
-rows alone, and scikit-learn's ways to learn from unlabelled rows. Where distances between rows say as
-much as between these digits, LabelSpreading is hard to beat; between texts they say less.
+rows alone, and scikit-learn's ways to learn from unlabelled rows. Where distances between rows say
+as much as between these digits, LabelSpreading is hard to beat; between texts they say less.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def make_net(module: type[nn.Module], epochs: int, **params: Any) -> NeuralNetCl
     )
 
 
-def compare(title: str, X: np.ndarray, target: np.ndarray, n_labeled: int, net: Any, n: int) -> None:
+def compare(
+    title: str, X: np.ndarray, target: np.ndarray, n_labeled: int, net: Any, n: int
+) -> None:
     """Hide most labels, fit everything, `n` times; print the mean accuracies on test rows."""
     # These nets start from random weights, not from a pretrained encoder: many more epochs than
     # the defaults, in both stages.

@@ -44,22 +44,24 @@ def main() -> None:
     model = SelfPretrainingClassifier(on_iteration=score, random_state=0, verbose=1)
     model.fit(train.data, train.target_partial)
 
-    print("\n           held-out F1         pseudo-labels      mean confidence      last loss")
-    print("iteration  student  ensemble   sample  positive   raw  after inertia   s1     s2    seconds")
+    # confidence: mean probability, at temperature T, that a document gives to its pseudo-label
+    print("\n                            pseudo-label confidence      held-out F1")
+    print("iteration  sample  positive  teacher's  after inertia  student  ensemble  seconds")
     for record, (student, ensemble) in zip(model.history_, scores, strict=True):
-        line = f"{record['iteration']:9}{student:9.3f}{ensemble:10.3f}"
-        if record["iteration"] > 0:
-            positive = record["pseudo_label_counts"][1] / record["sample_size"]
-            line += f"{record['sample_size']:9}{positive:10.0%}"
-            for groups in ("groups_before", "groups_after"):
-                means = [group["mean"] for group in record[groups].values()]
-                line += f"{sum(means) / len(means):{7 if groups == 'groups_before' else 11}.3f}"
-            stage1, stage2 = record["loss"]["stage1"][-1], record["loss"]["stage2"][-1]
-            line += f"{stage1:9.2f}{stage2:7.2f}"
+        line = f"{record['iteration']:9}"
+        if record["iteration"] == 0:
+            line += f"{'(supervised start)':>43}"
         else:
-            line += f"{'(supervised start)':>37}{record['loss']['supervised'][-1]:16.2f}"
-        print(f"{line}{sum(record['seconds'].values()):9.1f}")
-    print(f"\nended because: {model.termination_condition_}; sample sizes: {model.sample_sizes_}")
+            positive = record["pseudo_label_counts"][1] / record["sample_size"]
+            before, after = (
+                sum(group["count"] * group["mean"] for group in record[groups].values())
+                / record["sample_size"]
+                for groups in ("groups_before", "groups_after")
+            )
+            line += f"{record['sample_size']:8}{positive:10.0%}{before:11.3f}{after:15.3f}"
+        seconds = sum(record["seconds"].values())
+        print(f"{line:53}{student:8.3f}{ensemble:10.3f}{seconds:9.1f}")
+    print(f"\nThe fit ended because of {model.termination_condition_!r}.")
 
 
 if __name__ == "__main__":

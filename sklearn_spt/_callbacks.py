@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from skorch.callbacks import Callback
@@ -48,12 +47,15 @@ class ScheduledLR(Callback):
         """Set the rates of the step that begins."""
         if not training:
             return
-        factor = self.multiplier(self.step_)
+        factor = self._factor(self.step_)
         for name, rates in self.base_.items():
             groups = getattr(net, name + "_").param_groups
             for group, rate in zip(groups, rates, strict=True):
                 group["lr"] = rate * factor
         self.step_ += 1
+
+    def _factor(self, step: int) -> float:
+        return self.multiplier(step)
 
 
 class RightTrapezoidalLR(ScheduledLR):
@@ -69,12 +71,15 @@ class RightTrapezoidalLR(ScheduledLR):
         Optimiser steps with the full rate. 0 gives the slanted schedule of fine-tuning.
     n_decay : int or None, default=None
         Optimiser steps over which the rate falls; the last of them still has 1/n_decay of the
-        full rate. None takes what is left of ``max_epochs`` epochs after `n_constant` steps.
+        full rate. None takes what is left of ``max_epochs`` epochs after `n_constant` steps. A
+        ``partial_fit`` goes on in the same schedule, and past its end the rate is 0.
 
     Attributes
     ----------
     step_ : int
         Steps taken so far.
+    n_decay_ : int
+        What `n_decay` became.
 
     References
     ----------
@@ -96,11 +101,14 @@ class RightTrapezoidalLR(ScheduledLR):
         check_integer(self.n_constant, "n_constant", low=0)
         check_integer(self.n_decay, "n_decay", low=1, allow_none=True)
         super().on_train_begin(net, X=X, y=y, **kwargs)
-        n_decay = self.n_decay
-        if n_decay is None:
+        if self.n_decay is None:
             steps = net.max_epochs * steps_per_epoch(net, X, y)
-            n_decay = max(steps - self.n_constant, 1)
-        self.multiplier = partial(right_trapezoidal, n_constant=self.n_constant, n_decay=n_decay)
+            self.n_decay_ = max(steps - self.n_constant, 1)
+        else:
+            self.n_decay_ = self.n_decay
+
+    def _factor(self, step: int) -> float:
+        return right_trapezoidal(step, self.n_constant, self.n_decay_)
 
 
 def steps_per_epoch(net: Any, X: Any, y: Any) -> int:
@@ -110,7 +118,8 @@ def steps_per_epoch(net: Any, X: Any, y: Any) -> int:
     try:
         return len(iterator)
     except TypeError:  # an iterator of the user's own without a length
-        return n_batches(len(dataset), net.batch_size)
+        n = len(dataset)
+        return n_batches(n, n if net.batch_size == -1 else net.batch_size)  # -1: all rows
 
 
 class BatchProgress(Callback):

@@ -226,9 +226,8 @@ class TokenNet(NeuralNetClassifier):
     def get_params_for(self, prefix: str) -> dict[str, Any]:
         """Parameters with a prefix; the iterators also learn what pads a row."""
         params: dict[str, Any] = super().get_params_for(prefix)
-        if prefix in ("iterator_train", "iterator_valid") and issubclass(
-            getattr(self, prefix), TokenBatches
-        ):
+        iterator = getattr(self, prefix) if prefix in ("iterator_train", "iterator_valid") else None
+        if isinstance(iterator, type) and issubclass(iterator, TokenBatches):
             params.setdefault("pad_id", pad_token_id(self.pretrained))
         return params
 

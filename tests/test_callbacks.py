@@ -28,12 +28,12 @@ class Rates(Callback):
     """Collects the rates of every parameter group at every training step."""
 
     def initialize(self):
-        self.seen = []
+        self.seen_ = []
         return self
 
     def on_batch_end(self, net, training=False, **kwargs):
         if training:
-            self.seen.append([group["lr"] for group in net.optimizer_.param_groups])
+            self.seen_.append([group["lr"] for group in net.optimizer_.param_groups])
 
 
 def net_with(callback, **params):
@@ -45,7 +45,7 @@ def net_with(callback, **params):
 
 
 def column(rates, group=0):
-    return [row[group] for row in rates.seen]
+    return [row[group] for row in rates.seen_]
 
 
 # -- golden numbers --------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def test_groups_are_scaled_and_never_made_equal():
     net.partial_fit(X, Y)
     factors = [1.0, 1.0, 0.75, 0.5, 0.25]
     np.testing.assert_allclose(
-        rates.seen, [[0.02 * m, 0.5 * m, 0.1 * m] for m in factors], rtol=1e-12
+        rates.seen_, [[0.02 * m, 0.5 * m, 0.1 * m] for m in factors], rtol=1e-12
     )
 
 
@@ -123,7 +123,7 @@ def test_one_schedule_spans_two_runs_and_a_new_optimizer():
     net.partial_fit(X, targets)
     factors = [1.0] * 5 + [1.0, 0.8, 0.6, 0.4, 0.2]
     np.testing.assert_allclose(
-        rates.seen, [[0.02 * m, 0.5 * m, 0.1 * m] for m in factors], rtol=1e-12
+        rates.seen_, [[0.02 * m, 0.5 * m, 0.1 * m] for m in factors], rtol=1e-12
     )
 
 
@@ -175,7 +175,9 @@ def test_parameters_and_clone():
     assert used.get_params() == {"n_constant": 3, "n_decay": None}
     copy = clone(used)
     assert vars(copy) == {"n_constant": 3, "n_decay": None}
-    assert clone(net).get_params()["callbacks__lr__n_constant"] == 3
+    again = clone(net).initialize()
+    again.partial_fit(X, Y)
+    assert dict(again.callbacks_)["rates"].seen_ == dict(net.callbacks_)["rates"].seen_
     assert clone(ScheduledLR(abs)).multiplier is abs
 
 
@@ -241,7 +243,7 @@ def test_steps_per_epoch_are_those_that_are_taken(params, expected):
     net, rates = net_with(RightTrapezoidalLR(n_decay=99), **params)
     assert steps_per_epoch(net, X, Y) == expected
     net.partial_fit(X, Y)
-    assert len(rates.seen) == expected
+    assert len(rates.seen_) == expected
 
 
 def test_batch_progress_counts_training_texts(capfd):

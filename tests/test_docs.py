@@ -10,16 +10,13 @@ from __future__ import annotations
 import ast
 import re
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import sklearn
 import torch
-from matplotlib import pyplot as plt
 
 import sklearn_spt.datasets
 from sklearn_spt import _checkpoints
@@ -91,7 +88,10 @@ def wide_tiny_checkpoint(tiny_checkpoint: str, tmp_path_factory: pytest.TempPath
     folder = tmp_path_factory.mktemp("wide") / "tiny"
     shutil.copytree(tiny_checkpoint, folder)
     config = BertConfig.from_pretrained(tiny_checkpoint)
-    config.update({"max_position_embeddings": 512, "num_hidden_layers": 1})
+    # large weights, so that even without training no two texts get the same probabilities
+    config.update(
+        {"max_position_embeddings": 512, "num_hidden_layers": 1, "initializer_range": 0.5}
+    )
     with torch.random.fork_rng(devices=[]), _checkpoints._quiet():
         torch.manual_seed(0)
         BertModel(config).save_pretrained(folder)
@@ -139,7 +139,6 @@ def test_python_blocks_run(page, small_world):
                 padded = "\n" * (block.line - 1) + block.code
                 exec(compile(padded, name_of(page), "exec"), namespace)
                 ran += 1
-    plt.close("all")
     assert ran > 0, "a page with code has at least one block that runs"
 
 
@@ -155,35 +154,27 @@ def test_few_blocks_are_left_out():
 # ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page):
-    targets = re.findall(r"\]\(<?([^)>\s]+)>?\)", prose(page))
-    for target in targets:
-        if re.match(r"[a-z]+:", target):
-            assert target.startswith(("https://", "mailto:")), target
-            continue
+    broken = []
+    for target in re.findall(r"\]\(<?([^)>\s]+)>?\)", prose(page)):
+        if target.startswith("https://"):
+            continue  # no test uses the network
         file, _, anchor = target.partition("#")
         other = (page.parent / file).resolve() if file else page
-        assert other.exists(), f"{name_of(page)} points to {target}"
-        if anchor:
-            assert anchor in anchors(other), f"{name_of(page)} points to {target}"
-    assert len(targets) == len(set(re.findall(r"^never$", ""))) or targets
+        if not other.is_file() or (anchor and anchor not in anchors(other)):
+            broken.append(target)
+    assert broken == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_files_that_are_named_exist(page):
     named = set(re.findall(r"(?:examples|docs|tests)/[\w./-]*\w\.\w+", text_of(page)))
-    missing = [name for name in sorted(named) if not (ROOT / name).exists()]
-    assert not missing
+    assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []
 
 
-def test_every_page_is_reachable_from_the_index():
-    # the table of contents of the index takes all pages of its folder
-    index = text_of(ROOT / "docs" / "index.md")
-    (toctree,) = [block for block in blocks(ROOT / "docs" / "index.md", "{toctree}")]
-    entries = [line for line in toctree.code.splitlines() if line and not line.startswith(":")]
-    listed = {entry for entry in entries}
-    pages = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"}
-    assert listed == pages
-    assert "user_guide.md" in index
+def test_every_page_is_in_the_table_of_contents():
+    (toctree,) = blocks(ROOT / "docs" / "index.md", "{toctree}")
+    listed = {line for line in toctree.code.splitlines() if line and not line.startswith(":")}
+    assert listed == {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"}
 
 
 # ---------------------------------------------------------------------------------------------

@@ -11,8 +11,9 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
-from skorch.exceptions import DeviceWarning, NotInitializedError
 from sklearn.base import clone, is_classifier
+from skorch.callbacks import Callback
+from skorch.exceptions import DeviceWarning, NotInitializedError
 from torch import nn
 
 from sklearn_spt import BertClassifier, TokenIdVectorizer
@@ -97,11 +98,20 @@ def test_bad_documents(make, y, bad, error, match):
 @pytest.mark.parametrize("names", [["ham", "spam"], [3, 7], [-1.0, 1.0], [False, True]])
 def test_any_labels(make, texts, y, names):
     labels = np.array(names)[y]
-    clf = make(max_epochs=1, unlabeled_marker=None).fit(texts, labels)
+    clf = make(max_epochs=1, unlabeled_marker=99).fit(texts, labels)
     assert clf.classes_.tolist() == names
     predicted = clf.predict(texts)
     assert predicted.dtype.kind == labels.dtype.kind
     assert set(predicted.tolist()) <= set(names)
+
+
+def test_whole_floats_are_integers_where_nan_is_the_marker(make, texts, y):
+    """A column of 0, 1 and NaN is one of floats only because integers know no NaN."""
+    marked = y.astype(float)
+    marked[20:] = np.nan
+    with pytest.warns(UserWarning, match="4 unlabelled rows are dropped"):
+        clf = make(max_epochs=1, unlabeled_marker=None).fit(texts, marked)
+    assert clf.predict(texts).dtype.kind == "i"
 
 
 def test_three_classes(make, texts):
@@ -141,8 +151,6 @@ def test_same_seed_same_result_other_seed_other(make, texts, y, global_random_st
 
 
 def test_learning_rates_are_slanted(make, texts, y):
-    from skorch.callbacks import Callback
-
     seen = []
 
     class Rates(Callback):
@@ -162,8 +170,6 @@ def test_gradient_of_a_row_is_p_minus_onehot(make, texts, y):
 
 
 def test_gradients_are_clipped(make, texts, y):
-    from skorch.callbacks import Callback
-
     norms = []
 
     class Norms(Callback):
@@ -199,6 +205,23 @@ def test_another_criterion_of_the_users_own(make, texts, y):
     clf.set_params(criterion__lam=None)
     with pytest.raises(TypeError, match="lam"):
         clf.fit(texts, y)
+
+
+def collated(dataset, batch_size, **kwargs):
+    return torch.utils.data.DataLoader(dataset, batch_size=batch_size, **kwargs)
+
+
+@pytest.mark.parametrize("iterator", [torch.utils.data.DataLoader, collated])
+def test_another_iterator_pads_to_the_full_width(make, texts, y, iterator):
+    widths = []
+
+    class Widths(Callback):
+        def on_batch_begin(self, net, batch=None, **kwargs):
+            widths.append(batch[0].shape[1])
+
+    clf = make(iterator_train=iterator, callbacks=[Widths()]).fit(texts, y)
+    assert set(widths) == {16}
+    assert np.isfinite(clf.predict_proba(texts)).all()
 
 
 # -- partial_fit -------------------------------------------------------------------------------

@@ -29,7 +29,8 @@ def test_the_bar_goes_to_standard_error(capfd):
 
 
 def test_the_bar_is_closed_after_an_error(capfd):
-    with pytest.raises(RuntimeError, match="inside"), Progress(10, 1, "work") as progress:
+    progress = Progress(10, 1, "work")
+    with pytest.raises(RuntimeError, match="inside"), progress:  # noqa: PT012
         progress.advance(4)
         raise RuntimeError("inside")
     assert progress._bar.disable  # tqdm's word for closed

@@ -1,0 +1,654 @@
+"""The classifiers inside scikit-learn: pipelines, searches, routing, copies, processes."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+import torch
+from nets import MLP, mlp_net
+from skorch import NeuralNetClassifier
+from sklearn.base import BaseEstimator, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_digits, make_moons
+from sklearn.metrics import f1_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    StratifiedKFold,
+    TunedThresholdClassifierCV,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+)
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
+from torch import nn
+
+from sklearn_spt import (
+    BertClassifier,
+    SelfPretrainingClassifier,
+    SentenceEmbedder,
+    TokenIdVectorizer,
+    TweetNormalizer,
+)
+from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
+
+
+# -- data and small models -----------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def moons():
+    """200 rows, of which 20 are labelled; the truth beside them."""
+    X, truth = make_moons(200, noise=0.1, random_state=0)
+    y = truth.copy()
+    y[20:] = -1
+    return X.astype(np.float32), y, truth
+
+
+@pytest.fixture
+def corpus(tiny_texts):
+    """24 texts, of which 12 are labelled."""
+    y = np.array([1, 0] * 12)
+    y[12:] = -1
+    return tiny_texts, y
+
+
+def over_mlp(cls=SelfPretrainingClassifier, **params):
+    settings = {"step_size": 0.5, "pretrain_epochs": 1, "finetune_epochs": 4, "random_state": 0}
+    return cls(mlp_net(verbose=0), **{**settings, **params})
+
+
+def bert(checkpoint, **params):
+    settings = {"max_length": 16, "lr": 3e-3, "batch_size": 8, "n_threads": 1, "random_state": 0}
+    return BertClassifier(checkpoint, **{**settings, **params})
+
+
+def over_bert(checkpoint, **params):
+    settings = {"step_size": 0.5, "finetune_epochs": 2, "random_state": 0}
+    return SelfPretrainingClassifier(bert(checkpoint), **{**settings, **params})
+
+
+class Noting(SelfPretrainingClassifier):
+    """Notes what every fit was given, also those of its clones."""
+
+    fits: list[dict] = []  # noqa: RUF012
+
+    def fit(self, X, y, X_unlabeled=None, sample_weight=None):
+        self.fits.append({"X": X, "y": y, "X_unlabeled": X_unlabeled, "weights": sample_weight})
+        return super().fit(X, y, X_unlabeled=X_unlabeled, sample_weight=sample_weight)
+
+
+@pytest.fixture
+def fits():
+    Noting.fits.clear()
+    yield Noting.fits
+    Noting.fits.clear()
+
+
+# -- pipelines -------------------------------------------------------------------------------------
+def shout(texts):
+    return [text.upper().replace("FLU", "@@flu") for text in texts]
+
+
+def unshout(texts):
+    return [text.lower().replace("@", "") for text in texts]
+
+
+def test_cleaning_encoding_classifying(tiny_checkpoint, corpus):
+    texts, y = corpus
+    pipeline = make_pipeline(
+        FunctionTransformer(unshout),
+        TokenIdVectorizer(tiny_checkpoint, max_length=16),
+        over_bert(tiny_checkpoint),
+    )
+    pipeline.fit(shout(texts), y)
+    alone = over_bert(tiny_checkpoint).fit(texts, y)
+    expected = alone.predict_proba(texts)
+    np.testing.assert_array_equal(pipeline.predict_proba(shout(texts)), expected)
+    np.testing.assert_array_equal(pipeline.classes_, [0, 1])
+    assert pipeline[-1].n_features_in_ == 16
+    assert not hasattr(alone, "n_features_in_")
+
+
+def test_tweets_are_normalised_on_the_way(tiny_checkpoint, corpus):
+    texts, y = corpus
+    pipeline = make_pipeline(
+        TweetNormalizer(tokenize=False),
+        TokenIdVectorizer(tiny_checkpoint, max_length=16),
+        over_bert(tiny_checkpoint),
+    ).fit(texts, y)
+    proba = pipeline.predict_proba(["I GOT the FLU shot https://example.org/a"])
+    plain = pipeline.predict_proba(["i got the flu shot www"])
+    np.testing.assert_array_equal(proba, plain)
+
+
+def test_the_pipeline_takes_weights(tiny_checkpoint, corpus):
+    texts, y = corpus
+    weights = np.linspace(1, 3, len(y))
+    encode = TokenIdVectorizer(tiny_checkpoint, max_length=16)
+    pipeline = Pipeline([("encode", encode), ("clf", over_bert(tiny_checkpoint))])
+    pipeline.fit(texts, y, clf__sample_weight=weights)
+    alone = over_bert(tiny_checkpoint).fit(texts, y, sample_weight=weights)
+    np.testing.assert_array_equal(pipeline.predict_proba(texts), alone.predict_proba(texts))
+    unweighted = over_bert(tiny_checkpoint).fit(texts, y)
+    assert np.abs(unweighted.predict_proba(texts) - alone.predict_proba(texts)).max() > 1e-6
+
+
+def test_a_cache_saves_encoding_again(tiny_checkpoint, corpus, tmp_path, monkeypatch):
+    texts, y = corpus
+    encoded = []
+    fit_transform = TokenIdVectorizer.fit_transform
+
+    def counted(self, X, y=None, **params):
+        encoded.append(len(X))
+        return fit_transform(self, X, y, **params)
+
+    monkeypatch.setattr(TokenIdVectorizer, "fit_transform", counted)
+    steps = [
+        ("encode", TokenIdVectorizer(tiny_checkpoint, max_length=16)),
+        ("clf", over_bert(tiny_checkpoint, max_iter=0, finetune_epochs=1)),
+    ]
+    folds = SemiSupervisedStratifiedKFold(2)
+    grid = {"clf__lam": [0.0, 0.5, 1.0]}
+    for memory, expected in (
+        (None, [18] * 6 + [24]),
+        (str(tmp_path), [18, 18, 24]),  # each fold's rows once, and all rows once
+        (str(tmp_path), []),
+    ):
+        encoded.clear()
+        GridSearchCV(Pipeline(steps, memory=memory), grid, cv=folds, scoring="f1").fit(texts, y)
+        assert encoded == expected
+
+
+def test_scikit_learns_self_training_takes_our_ids(tiny_checkpoint, corpus):
+    texts, y = corpus
+    pipeline = make_pipeline(
+        TokenIdVectorizer(tiny_checkpoint, max_length=40),
+        SelfTrainingClassifier(bert(tiny_checkpoint), threshold=0.55, max_iter=2),
+    ).fit(texts, y)
+    shorter, longer = "flu", " ".join(texts[:3])
+    proba = pipeline.predict_proba([shorter, longer, "", longer * 5])
+    assert pipeline[-1].labeled_iter_.max() >= 1
+    assert proba.shape == (4, 2)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    assert set(pipeline.predict([shorter, longer])) <= {0, 1}
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars", "default"])
+def test_set_output(tiny_checkpoint, corpus, container):
+    texts, y = corpus
+    pipeline = make_pipeline(
+        TokenIdVectorizer(tiny_checkpoint, max_length=16), over_bert(tiny_checkpoint)
+    ).set_output(transform=container)
+    proba = pipeline.fit(texts, y).predict_proba(texts)
+    expected = over_bert(tiny_checkpoint).fit(texts, y).predict_proba(texts)
+    np.testing.assert_array_equal(proba, expected)
+    named = hasattr(pipeline[-1], "feature_names_in_")
+    assert named == (container != "default")
+
+
+def test_laptop_mode_embeds_and_searches(tiny_checkpoint, corpus, tmp_path):
+    texts, y = corpus
+    head = SelfPretrainingClassifier(
+        mlp_net(module__n_in=16, verbose=0), step_size=0.5, finetune_epochs=3, random_state=0
+    )
+    pipeline = Pipeline(
+        [("embed", SentenceEmbedder(tiny_checkpoint, max_length=16)), ("clf", head)],
+        memory=str(tmp_path),
+    )
+    grid = {"clf__lam": [0.1, 0.9], "clf__alpha": [0.1, 0.9]}
+    cv = SemiSupervisedStratifiedKFold(2)
+    search = GridSearchCV(pipeline, grid, cv=cv, scoring="f1_macro").fit(texts, y)
+    assert len(search.cv_results_["params"]) == 4
+    assert search.predict(texts).shape == (24,)
+
+
+# -- searches ----------------------------------------------------------------------------------------
+def test_a_search_scores_labelled_rows_and_trains_on_all_unlabelled_ones(moons, fits):
+    X, y, _ = moons
+    cv = SemiSupervisedStratifiedKFold(2, shuffle=True, random_state=0)
+    grid = {"lam": [0.1, 0.9], "alpha": [0.1, 0.5], "estimator__lr": [0.001, 0.1]}
+    search = GridSearchCV(over_mlp(Noting), grid, cv=cv, scoring="f1", refit=True).fit(X, y)
+    assert [int((fit["y"] == -1).sum()) for fit in fits] == [180] * (8 * 2 + 1)
+    assert [int((fit["y"] != -1).sum()) for fit in fits] == [10] * (8 * 2) + [20]
+
+    by_hand = []
+    for params in search.cv_results_["params"]:
+        scores = []
+        for train, test in cv.split(X, y):
+            assert (y[test] >= 0).all()
+            clf = clone(over_mlp()).set_params(**params).fit(X[train], y[train])
+            scores.append(f1_score(y[test], clf.predict(X[test])))
+        by_hand.append(np.mean(scores))
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], by_hand)
+    assert len(set(by_hand)) > 1
+    assert search.best_estimator_.n_iter_ == 2
+    np.testing.assert_array_equal(
+        search.predict_proba(X),
+        over_mlp().set_params(**search.best_params_).fit(X, y).predict_proba(X),
+    )
+
+
+def test_cross_validation_scores_labelled_rows(moons):
+    X, y, truth = moons
+    cv = SemiSupervisedStratifiedKFold(4)
+    scores = cross_val_score(over_mlp(), X, y, cv=cv, scoring="f1")
+    by_hand = [
+        f1_score(truth[test], over_mlp().fit(X[train], y[train]).predict(X[test]))
+        for train, test in cv.split(X, y)
+    ]
+    np.testing.assert_array_equal(scores, by_hand)
+    result = cross_validate(over_mlp(), X, y, cv=cv, return_indices=True, return_estimator=True)
+    tested = np.concatenate(result["indices"]["test"])
+    assert sorted(tested.tolist()) == list(range(20))
+    assert all((e.transduction_ != -1).all() for e in result["estimator"])
+
+
+def test_parameters_of_the_net_are_searched_in_a_pipeline_of_texts(tiny_checkpoint, corpus):
+    texts, y = corpus
+    pipeline = Pipeline(
+        [
+            ("encode", TokenIdVectorizer(tiny_checkpoint, max_length=16)),
+            ("clf", over_bert(tiny_checkpoint, finetune_epochs=1, max_iter=0)),
+        ]
+    )
+    grid = {"clf__estimator__lr": [1e-4, 1e-2], "clf__estimator__dropout": [0.0, 0.2]}
+    search = GridSearchCV(pipeline, grid, cv=SemiSupervisedStratifiedKFold(2), scoring="f1_macro")
+    search.fit(texts, y)
+    best = search.best_estimator_[-1]
+    assert best.student_.lr_ == search.best_params_["clf__estimator__lr"]
+    assert best.student_.dropout == search.best_params_["clf__estimator__dropout"]
+
+
+@pytest.mark.parametrize("estimator", [None, "some/checkpoint"])
+def test_a_search_over_an_implicit_net_says_what_to_do(moons, estimator):
+    X, y, _ = moons
+    search = GridSearchCV(
+        SelfPretrainingClassifier(estimator),
+        {"estimator__lr": [0.1]},
+        cv=SemiSupervisedStratifiedKFold(2),
+    )
+    with pytest.raises(ValueError, match=r"estimator__lr cannot be set .*\(BertClassifier\(\)\)"):
+        search.fit(X, y)
+    assert not hasattr(search, "best_params_")
+
+
+# -- parameters and copies -----------------------------------------------------------------------------
+def test_parameters_go_round(tiny_checkpoint):
+    clf = over_bert(tiny_checkpoint, lam=0.7, unlabeled_marker="?")
+    params = clf.get_params(deep=False)
+    assert SelfPretrainingClassifier(**params).get_params(deep=False) == params
+    deep = clf.get_params()
+    assert deep["estimator__lr"] == 3e-3
+    assert not [name for name in deep if name.startswith(("_", "estimator___"))]
+    other = SelfPretrainingClassifier(bert(tiny_checkpoint, lr=1.0)).set_params(
+        **{name: value for name, value in deep.items() if name != "estimator"}
+    )
+    assert other.get_params() == {**deep, "estimator": other.estimator}
+    assert repr(clone(clf)) == repr(clf)
+    net = clf.estimator
+    assert BertClassifier(**net.get_params(deep=False)).get_params() == net.get_params()
+
+
+def test_a_clone_shares_nothing_and_does_the_same(tiny_checkpoint, corpus):
+    texts, y = corpus
+    clf = over_bert(tiny_checkpoint).fit(texts, y)
+    twin = clone(clf)
+    assert twin.estimator is not clf.estimator
+    assert not [name for name in vars(twin) if name.endswith("_")]
+    expected = clf.predict_proba(texts)
+    np.testing.assert_array_equal(twin.fit(texts, y).predict_proba(texts), expected)
+    # a net that was fitted on its own is a template like any other
+    fitted = bert(tiny_checkpoint).fit(texts[:12], y[:12])
+    over_fitted = over_bert(tiny_checkpoint).set_params(estimator=fitted).fit(texts, y)
+    np.testing.assert_array_equal(over_fitted.predict_proba(texts), expected)
+
+
+def through_joblib(estimator):
+    file = io.BytesIO()
+    joblib.dump(estimator, file)
+    file.seek(0)
+    return joblib.load(file)
+
+
+def through_pickle(estimator):
+    return pickle.loads(pickle.dumps(estimator))
+
+
+@pytest.mark.parametrize("copied", [through_joblib, through_pickle, copy.deepcopy])
+@pytest.mark.parametrize("kind", ["mlp", "bert", "pipeline", "net"])
+def test_copies_predict_the_same(moons, tiny_checkpoint, corpus, kind, copied):
+    X, y = moons[:2] if kind == "mlp" else corpus
+    if kind == "net":
+        X, y = X[:12], y[:12]
+    model = {
+        "mlp": over_mlp,
+        "bert": lambda: over_bert(tiny_checkpoint),
+        "pipeline": lambda: make_pipeline(
+            TokenIdVectorizer(tiny_checkpoint, max_length=16), over_bert(tiny_checkpoint)
+        ),
+        "net": lambda: bert(tiny_checkpoint),
+    }[kind]()
+    unfitted = copied(model)
+    model.fit(X, y)
+    expected = model.predict_proba(X)
+    np.testing.assert_array_equal(copied(model).predict_proba(X), expected)
+    np.testing.assert_array_equal(unfitted.fit(X, y).predict_proba(X), expected)
+
+
+# -- the same numbers everywhere -----------------------------------------------------------------------
+def spelled(checkpoint, texts, y):
+    """Probabilities of a fit, to the last bit."""
+    clf = over_bert(checkpoint, random_state=7)
+    return [value.hex() for value in clf.fit(texts, y).predict_proba(texts)[:, 1].tolist()]
+
+
+def test_the_same_seed_gives_the_same_bits_in_another_process(tiny_checkpoint, corpus):
+    texts, y = corpus
+    here = spelled(tiny_checkpoint, texts, y)
+    assert spelled(tiny_checkpoint, texts, y) == here
+    code = (
+        "import json, sys, numpy, random, test_composition as t\n"
+        "random.seed(99), numpy.random.seed(99), t.torch.manual_seed(99)\n"
+        "checkpoint, texts, y = json.loads(sys.argv[1])\n"
+        "print(json.dumps(t.spelled(checkpoint, texts, numpy.array(y))))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, json.dumps([tiny_checkpoint, texts, y.tolist()])],
+        env={**os.environ, "PYTHONHASHSEED": "99"},
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout) == here
+    other = over_bert(tiny_checkpoint, random_state=8).fit(texts, y).predict_proba(texts)
+    assert [value.hex() for value in other[:, 1].tolist()] != here
+
+
+def test_processes_give_what_one_process_gives(tiny_checkpoint, corpus):
+    texts, y = corpus
+    grid = {"lam": [0.1, 0.9]}
+    searches = [
+        GridSearchCV(
+            over_bert(tiny_checkpoint),
+            grid,
+            cv=SemiSupervisedStratifiedKFold(2),
+            scoring="neg_log_loss",  # every bit of the probabilities counts
+            n_jobs=n_jobs,
+        )
+        for n_jobs in (1, 2)
+    ]
+    with joblib.parallel_config("loky"):
+        one, two = (search.fit(texts, y) for search in searches)
+    for name in ("split0_test_score", "split1_test_score"):
+        np.testing.assert_array_equal(one.cv_results_[name], two.cv_results_[name])
+    np.testing.assert_array_equal(one.predict_proba(texts), two.predict_proba(texts))
+
+
+@pytest.mark.usefixtures("global_random_state_unchanged")
+def test_no_global_random_state_is_moved(moons, tiny_checkpoint, corpus):
+    X, y, _ = moons
+    texts, labels = corpus
+    clf = over_mlp(random_state=None).fit(X, y)
+    assert clf.predict(X).shape == (200,)
+    net = bert(tiny_checkpoint, max_epochs=1, random_state=None).fit(texts[:12], labels[:12])
+    assert net.predict(texts).shape == (24,)
+    model = over_bert(tiny_checkpoint).fit(texts, labels)
+    assert model.predict(texts).shape == (24,)
+    assert SentenceEmbedder(tiny_checkpoint, max_length=16).fit_transform(texts).shape == (24, 16)
+
+
+# -- metadata routing ----------------------------------------------------------------------------------
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.fixture
+def routed(moons):
+    """Labelled rows, their labels, and what is routed beside them."""
+    X, y, truth = moons
+    more = {"X_unlabeled": X[40:], "sample_weight": np.linspace(1, 2, 40)}
+    return X[:40], truth[:40], more
+
+
+def requesting(**params):
+    return over_mlp(Noting, **params).set_fit_request(X_unlabeled=True, sample_weight=True)
+
+
+def assert_routed(fits, n_fits, more, sizes):
+    assert len(fits) == n_fits
+    for fit in fits:
+        assert fit["X_unlabeled"] is more["X_unlabeled"] or np.array_equal(
+            fit["X_unlabeled"], more["X_unlabeled"]
+        )
+        assert len(fit["weights"]) == len(fit["X"]) == len(fit["y"])
+        assert set(np.asarray(fit["weights"]).tolist()) <= set(more["sample_weight"].tolist())
+        assert not (np.asarray(fit["y"]) == -1).any()
+    assert {len(fit["X"]) for fit in fits} == sizes
+
+
+@pytest.mark.usefixtures("routing")
+def test_calibration(routed, fits):
+    X, y, more = routed
+    calibrated = CalibratedClassifierCV(requesting(), cv=2).fit(X, y, **more)
+    assert_routed(fits, 2, more, {20})
+    np.testing.assert_allclose(calibrated.predict_proba(X).sum(axis=1), 1)
+    assert [c.estimator.n_iter_ for c in calibrated.calibrated_classifiers_] == [2, 2]
+
+
+@pytest.mark.usefixtures("routing")
+def test_tuned_threshold(routed, fits):
+    X, y, more = routed
+    tuned = TunedThresholdClassifierCV(requesting(), cv=2, scoring="f1").fit(X, y, **more)
+    assert_routed(fits, 3, more, {20, 40})
+    assert 0 <= tuned.best_threshold_ <= 1
+    assert tuned.estimator_.n_iter_ == 2
+    assert set(tuned.predict(X)) <= {0, 1}
+
+
+@pytest.mark.usefixtures("routing")
+def test_cross_val_predict(routed, fits):
+    X, y, more = routed
+    cv = StratifiedKFold(2)
+    proba = cross_val_predict(requesting(), X, y, cv=cv, method="predict_proba", params=more)
+    assert_routed(fits, 2, more, {20})
+    for train, test in cv.split(X, y):
+        clf = over_mlp().fit(
+            X[train],
+            y[train],
+            X_unlabeled=more["X_unlabeled"],
+            sample_weight=more["sample_weight"][train],
+        )
+        np.testing.assert_array_equal(proba[test], clf.predict_proba(X[test]))
+
+
+@pytest.mark.usefixtures("routing")
+def test_learning_curve(routed, fits):
+    X, y, more = routed
+    sizes, _, scores = learning_curve(
+        requesting(), X, y, cv=2, train_sizes=[10, 20], shuffle=True, random_state=0, params=more
+    )
+    assert_routed(fits, 4, more, {10, 20})
+    assert sizes.tolist() == [10, 20]
+    assert scores.shape == (2, 2)
+
+
+@pytest.mark.usefixtures("routing")
+def test_search_with_routed_metadata(routed, fits):
+    X, y, more = routed
+    search = GridSearchCV(requesting(), {"lam": [0.1, 0.9]}, cv=2, scoring="f1")
+    search.fit(X, y, **more)
+    assert_routed(fits, 5, more, {20, 40})
+    direct = over_mlp(**search.best_params_).fit(X, y, **more)
+    np.testing.assert_array_equal(search.predict_proba(X), direct.predict_proba(X))
+
+
+@pytest.mark.usefixtures("routing")
+def test_weights_reach_the_net_alone_too(tiny_checkpoint, corpus):
+    texts, y = corpus
+    net = bert(tiny_checkpoint, max_epochs=1).set_fit_request(sample_weight=True)
+    weights = np.linspace(1, 3, 12)
+    X = TokenIdVectorizer(tiny_checkpoint, max_length=16).transform(texts[:12])
+    proba = cross_val_predict(
+        net, X, y[:12], cv=2, method="predict_proba", params={"sample_weight": weights}
+    )
+    train, test = next(StratifiedKFold(2).split(X, y[:12]))
+    direct = bert(tiny_checkpoint, max_epochs=1)
+    direct.fit(X[train], y[train], sample_weight=weights[train])
+    np.testing.assert_array_equal(proba[test], direct.predict_proba(X[test]))
+
+
+@pytest.mark.usefixtures("routing")
+def test_a_pipeline_encodes_the_routed_texts(tiny_checkpoint, corpus):
+    texts, y = corpus
+    clf = over_bert(tiny_checkpoint).set_fit_request(X_unlabeled=True)
+    pipeline = Pipeline(
+        [("encode", TokenIdVectorizer(tiny_checkpoint, max_length=16)), ("clf", clf)],
+        transform_input=["X_unlabeled"],
+    )
+    pipeline.fit(texts[:10], y[:10], X_unlabeled=texts[10:])
+    direct = over_bert(tiny_checkpoint).fit(texts[:10], y[:10], X_unlabeled=texts[10:])
+    assert pipeline[-1].n_iter_ == 2
+    np.testing.assert_array_equal(pipeline.predict_proba(texts), direct.predict_proba(texts))
+
+
+def test_texts_are_metadata_like_any_other(tiny_checkpoint, corpus):
+    texts, y = corpus
+    with sklearn.config_context(enable_metadata_routing=True):
+        clf = over_bert(tiny_checkpoint, max_iter=1, alpha=0.0).set_fit_request(X_unlabeled=True)
+        predicted = cross_val_predict(
+            clf, texts[:12], y[:12], cv=2, params={"X_unlabeled": texts[12:20]}
+        )
+    assert predicted.shape == (12,)
+    assert set(predicted) <= {0, 1}
+
+
+def test_unlabelled_rows_that_scikit_learn_would_slice_warn(routed):
+    X, y, _ = routed
+    with pytest.warns(UserWarning, match=r"X_unlabeled has as many rows as X \(40\)"):
+        clf = over_mlp(max_iter=0).fit(X, y, X_unlabeled=X + 1)
+    assert clf.n_iter_ == 0
+
+
+# -- how it looks ----------------------------------------------------------------------------------------
+def test_html(moons, tiny_checkpoint):
+    X, y, _ = moons
+    clf = over_mlp()
+    unfitted, fitted = clf._repr_html_(), clone(clf).fit(X, y)._repr_html_()
+    for page in (unfitted, fitted):
+        assert "SelfPretrainingClassifier" in page
+        assert "NeuralNetClassifier" in page
+    assert "Not fitted" in unfitted
+    assert "Not fitted" not in fitted
+    pipeline = make_pipeline(
+        TweetNormalizer(), TokenIdVectorizer(tiny_checkpoint), over_bert(tiny_checkpoint)
+    )
+    page = pipeline._repr_html_()
+    steps = ("TweetNormalizer", "TokenIdVectorizer", "SelfPretrainingClassifier", "BertClassifier")
+    assert all(step in page for step in steps)
+    assert "SelfPretrainingClassifier" in SelfPretrainingClassifier()._repr_html_()
+
+
+# -- other modalities ------------------------------------------------------------------------------------
+def test_named_columns(moons):
+    X, y, _ = moons
+    frame = pd.DataFrame(X, columns=["left", "right"])
+    clf = over_mlp().fit(frame[:150], y[:150], X_unlabeled=frame[150:])
+    assert clf.feature_names_in_.tolist() == ["left", "right"]
+    expected = over_mlp().fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(clf.predict_proba(frame), expected)
+    with pytest.raises(ValueError, match="feature names should match"):
+        clf.predict(frame[["right", "left"]])
+    with pytest.raises(ValueError, match="feature names should match"):
+        over_mlp().fit(frame[:150], y[:150], X_unlabeled=frame[["right", "left"]][150:])
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        clf.predict(X)
+    assert not hasattr(clf.fit(X, y), "feature_names_in_")
+
+
+def test_a_numeric_matrix_learns_from_unlabelled_rows():
+    """Two moons, four labelled rows of 300: the shape of the moons is in the unlabelled ones."""
+    X, truth = make_moons(300, noise=0.08, random_state=1)
+    y = np.full(300, -1)
+    for code in (0, 1):
+        y[np.flatnonzero(truth == code)[:4]] = code
+    net = mlp_net(optimizer=torch.optim.Adam, lr=0.02, batch_size=16, module__n_hidden=32)
+    model = make_pipeline(
+        StandardScaler(),
+        SelfPretrainingClassifier(net, step_size=0.25, finetune_epochs=30, random_state=0),
+    )
+    supervised = clone(model).set_params(selfpretrainingclassifier__max_iter=0)
+    gained = model.fit(X, y).score(X, truth)
+    assert gained > 0.85
+    assert gained >= supervised.fit(X, y).score(X, truth)
+
+
+class CNN(nn.Module):
+    """One convolution and one linear layer, for images of 8 x 8 with or without channels."""
+
+    def __init__(self, n_classes=3):
+        super().__init__()
+        self.convolution = nn.Conv2d(1, 8, 3, padding=1)
+        self.last = nn.Linear(8 * 4 * 4, n_classes)
+
+    def forward(self, x):
+        x = torch.relu(self.convolution(x.reshape(-1, 1, 8, 8)))
+        return self.last(nn.functional.max_pool2d(x, 2).flatten(1))
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (1, 8, 8)])
+def test_images(shape):
+    digits, truth = load_digits(n_class=3, return_X_y=True)
+    images = (digits / 16).reshape(-1, *shape)[:300]
+    truth = truth[:300]
+    y = truth.copy()
+    y[15:] = -1
+    net = NeuralNetClassifier(CNN, lr=0.01, optimizer=torch.optim.Adam, batch_size=16)
+    clf = SelfPretrainingClassifier(net, step_size=0.5, finetune_epochs=10, random_state=0)
+    supervised = clone(clf).set_params(max_iter=0).fit(images, y).score(images, truth)
+    clf.fit(images, y)
+    assert clf.predict_proba(images).shape == (300, 3)
+    assert clf.score(images, truth) >= supervised
+    assert clf.score(images, truth) > 0.9
+    np.testing.assert_array_equal(clf.transduction_[:15], y[:15])
+
+
+class TwoInputs(MLP):
+    def forward(self, left, right):
+        return super().forward(torch.cat([left, right], dim=1))
+
+
+def test_several_arrays_in_a_mapping(moons):
+    X, y, _ = moons
+
+    def split(rows):
+        return {"left": rows[:, :1], "right": rows[:, 1:]}
+
+    expected = over_mlp().fit(X, y).predict_proba(X)
+    clf = over_mlp().set_params(estimator=mlp_net(TwoInputs))
+    np.testing.assert_array_equal(clf.fit(split(X), y).predict_proba(split(X)), expected)
+    clf.fit(split(X[:150]), y[:150], X_unlabeled=split(X[150:]))
+    np.testing.assert_array_equal(clf.predict_proba(split(X)), expected)
+    assert not hasattr(clf, "n_features_in_")
+
+
+def test_the_classifiers_are_scikit_learns_kind(tiny_checkpoint):
+    for estimator in (over_mlp(), over_bert(tiny_checkpoint), bert(tiny_checkpoint)):
+        assert isinstance(estimator, BaseEstimator)
+        assert sklearn.base.is_classifier(estimator)

@@ -1,0 +1,237 @@
+"""What a machine with CUDA can do, and what must not depend on having one."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier, SentenceEmbedder
+
+pytestmark = pytest.mark.gpu
+
+Y = np.array(["got", "skipped"] * 12)
+
+
+@pytest.fixture
+def net(tiny_checkpoint):
+    """A net that learns the tiny texts in a second."""
+    return BertClassifier(
+        tiny_checkpoint,
+        max_length=24,
+        lr=3e-3,
+        batch_size=8,
+        max_epochs=6,
+        precision="fp32",
+        random_state=0,
+    )
+
+
+def weights(net):
+    return [weight.detach().cpu().clone() for weight in net.module_.parameters()]
+
+
+# -- device and precision ----------------------------------------------------------------------
+def test_auto_takes_cuda(net, tiny_texts):
+    net.fit(tiny_texts, Y)
+    assert net.get_params()["device"] == "auto"
+    assert net.device_ == "cuda"
+    assert {weight.device.type for weight in net.module_.parameters()} == {"cuda"}
+    assert net.predict_proba(tiny_texts).shape == (24, 2)
+    assert net.score(tiny_texts, Y) > 0.9
+
+
+def test_the_cpu_can_still_be_asked_for(net, tiny_texts):
+    net.set_params(device="cpu", max_epochs=1).fit(tiny_texts, Y)
+    assert net.device_ == "cpu"
+    assert {weight.device.type for weight in net.module_.parameters()} == {"cpu"}
+
+
+def test_a_device_with_its_number(net, tiny_texts):
+    net.set_params(device="cuda:0", max_epochs=1).fit(tiny_texts, Y)
+    assert net.device_ == "cuda:0"
+    assert net.predict(tiny_texts).shape == (24,)
+
+
+def test_precision_auto_goes_by_the_capability(net, tiny_texts):
+    net.set_params(precision="auto").fit(tiny_texts, Y)
+    ampere = torch.cuda.get_device_capability()[0] >= 8
+    assert net.precision_ == ("bf16" if ampere else "fp32")
+    assert net.module_.encoder.precision == net.precision_
+    assert {weight.dtype for weight in net.module_.parameters()} == {torch.float32}
+    assert net.score(tiny_texts, Y) > 0.9
+
+
+def test_bf16_is_close_to_fp32(net, tiny_texts):
+    if torch.cuda.get_device_capability()[0] < 8:
+        pytest.skip("no bf16 in hardware")
+    exact = net.fit(tiny_texts, Y).predict_proba(tiny_texts)
+    net.module_.encoder.precision = "bf16"
+    half = net.predict_proba(tiny_texts)
+    assert not np.array_equal(half, exact)
+    np.testing.assert_allclose(half, exact, atol=0.05)
+
+
+def test_cpu_and_cuda_give_the_same_probabilities(net, tiny_texts):
+    net.fit(tiny_texts, Y)
+    on_cuda = net.predict_proba(tiny_texts)
+    other = clone(net).set_params(device="cpu", max_epochs=0).fit(tiny_texts, Y)
+    other.module_.load_state_dict(
+        {name: value.cpu() for name, value in net.module_.state_dict().items()}
+    )
+    np.testing.assert_allclose(other.predict_proba(tiny_texts), on_cuda, atol=1e-3)
+
+
+def test_probabilities_do_not_depend_on_neighbours(net, tiny_texts):
+    net.fit(tiny_texts, Y)
+    together = net.predict_proba(tiny_texts)
+    alone = np.vstack([net.predict_proba([text]) for text in tiny_texts])
+    np.testing.assert_allclose(together, alone, atol=1e-3)
+
+
+# -- random state --------------------------------------------------------------------------------
+def test_a_fit_leaves_the_generators_of_cuda_alone(net, tiny_texts, global_random_state_unchanged):
+    before = [torch.cuda.get_rng_state(i) for i in range(torch.cuda.device_count())]
+    net.fit(tiny_texts, Y).predict(tiny_texts)
+    after = [torch.cuda.get_rng_state(i) for i in range(torch.cuda.device_count())]
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_the_seed_decides_about_dropout_on_cuda(net, tiny_texts):
+    net.set_params(max_epochs=2)
+    first = net.fit(tiny_texts, Y).predict_proba(tiny_texts)
+    torch.cuda.manual_seed(99)  # somebody else's draws in between
+    second = clone(net).fit(tiny_texts, Y).predict_proba(tiny_texts)
+    other = clone(net).set_params(random_state=1).fit(tiny_texts, Y).predict_proba(tiny_texts)
+    # sums in CUDA's backward kernels may differ in the last digits from run to run
+    assert np.abs(first - second).max() < 0.1 * np.abs(first - other).max()
+
+
+# -- copies --------------------------------------------------------------------------------------
+def test_pickle_on_the_same_machine_stays_on_cuda(net, tiny_texts):
+    net.fit(tiny_texts, Y)
+    loaded = pickle.loads(pickle.dumps(net))
+    assert loaded.get_params()["device"] == "auto"
+    assert loaded.device_ == "cuda"
+    assert {weight.device.type for weight in loaded.module_.parameters()} == {"cuda"}
+    np.testing.assert_allclose(
+        loaded.predict_proba(tiny_texts), net.predict_proba(tiny_texts), atol=1e-5
+    )
+
+
+SCRIPT = """
+import pickle, sys, warnings
+import numpy as np
+import torch
+from skorch.exceptions import DeviceWarning
+
+warnings.simplefilter("error", DeviceWarning)
+assert not torch.cuda.is_available()
+with open(sys.argv[1], "rb") as file:
+    model, texts = pickle.load(file)
+net = getattr(model, "student_", model)
+assert net.get_params()["device"] == "auto"
+assert net.device_ == "cpu"
+assert {weight.device.type for weight in net.module_.parameters()} == {"cpu"}
+np.save(sys.argv[2], model.predict_proba(texts))
+"""
+
+
+def probabilities_without_cuda(model, texts, folder):
+    """Pickle the model here, load it where CUDA is hidden, and predict there."""
+    (folder / "script.py").write_text(SCRIPT)
+    (folder / "model.pkl").write_bytes(pickle.dumps((model, texts)))
+    paths = [path for path in sys.path if path]
+    environment = {
+        **os.environ,
+        "CUDA_VISIBLE_DEVICES": "",
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
+    arguments = [str(folder / name) for name in ("script.py", "model.pkl", "out.npy")]
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return np.load(folder / "out.npy")
+
+
+def test_a_net_fitted_on_cuda_predicts_where_there_is_none(net, tiny_texts, tmp_path):
+    net.fit(tiny_texts, Y)
+    elsewhere = probabilities_without_cuda(net, tiny_texts, tmp_path)
+    np.testing.assert_allclose(elsewhere, net.predict_proba(tiny_texts), atol=1e-3)
+
+
+def test_a_deep_copy_is_independent(net, tiny_texts):
+    net.fit(tiny_texts, Y)
+    twin = copy.deepcopy(net)
+    np.testing.assert_allclose(
+        twin.predict_proba(tiny_texts), net.predict_proba(tiny_texts), atol=1e-5
+    )
+    before = weights(net)
+    twin.partial_fit(tiny_texts, Y)
+    assert all(torch.equal(a, b) for a, b in zip(weights(net), before, strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(weights(twin), before, strict=True))
+
+
+def test_training_goes_on_after_unpickling(net, tiny_texts):
+    loaded = pickle.loads(pickle.dumps(net.fit(tiny_texts, Y)))
+    before = weights(loaded)
+    loaded.partial_fit(tiny_texts, Y)
+    assert loaded.device_ == "cuda"
+    assert not all(torch.equal(a, b) for a, b in zip(weights(loaded), before, strict=True))
+
+
+# -- searches, the method, embeddings ----------------------------------------------------------
+def test_grid_search(net, tiny_texts):
+    search = GridSearchCV(net, {"lr": [1e-7, 3e-3]}, cv=2, error_score="raise")
+    search.fit(tiny_texts, Y)
+    assert search.best_params_ == {"lr": 3e-3}
+    assert search.best_estimator_.device_ == "cuda"
+    assert search.predict(tiny_texts).shape == (24,)
+
+
+@pytest.fixture
+def fitted(net, tiny_texts):
+    y = np.where(np.arange(24) < 8, Y, "?")
+    model = SelfPretrainingClassifier(
+        net, step_size=0.5, unlabeled_marker="?", finetune_epochs=6, random_state=0
+    )
+    return model.fit(tiny_texts, y)
+
+
+def test_self_pretraining_end_to_end(fitted, tiny_texts):
+    assert fitted.n_iter_ == 2
+    assert [net.device_ for net in fitted.estimators_] == ["cuda", "cuda"]
+    assert set(fitted.transduction_) <= {"got", "skipped"}
+    probabilities = fitted.predict_proba(tiny_texts)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-6)
+    assert fitted.score(tiny_texts, Y) > 0.7
+    again = pickle.loads(pickle.dumps(fitted)).predict_proba(tiny_texts)
+    np.testing.assert_allclose(again, probabilities, atol=1e-5)
+
+
+def test_self_pretraining_predicts_where_there_is_no_cuda(fitted, tiny_texts, tmp_path):
+    elsewhere = probabilities_without_cuda(fitted, tiny_texts, tmp_path)
+    np.testing.assert_allclose(elsewhere, fitted.predict_proba(tiny_texts), atol=1e-3)
+
+
+def test_embeddings_are_those_of_the_cpu(tiny_pooling_checkpoint, tiny_texts):
+    embedder = SentenceEmbedder(tiny_pooling_checkpoint, max_length=24, precision="fp32")
+    on_cuda = embedder.fit_transform(tiny_texts)
+    on_cpu = embedder.set_params(device="cpu").transform(tiny_texts)
+    assert on_cuda.dtype == np.float32
+    np.testing.assert_allclose(on_cuda, on_cpu, atol=1e-4)
