@@ -30,4 +30,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
 }
+# Pages without pages below them: an empty column would only narrow their tables and code.
+html_sidebars = {name: [] for name in ("user_guide", "results", "departures")}
 html_show_sourcelink = False
+toc_object_entries_show_parents = "hide"

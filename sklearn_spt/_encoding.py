@@ -17,12 +17,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_array
 
 from sklearn_spt._checkpoints import (
-    DEFAULT_ENCODER,
     load_tokenizer,
     max_positions,
     pad_token_id,
     vocabulary_size,
 )
+from sklearn_spt._locations import DEFAULT_ENCODER
 from sklearn_spt._validation import check_integer, is_missing
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from skorch.utils import multi_indexing
 
 from sklearn_spt._batching import TokenBatches
 from sklearn_spt._callbacks import ScheduledLR
-from sklearn_spt._checkpoints import DEFAULT_ENCODER
 from sklearn_spt._encoding import check_texts, is_text
 from sklearn_spt._functional import tempered_softmax
+from sklearn_spt._locations import DEFAULT_ENCODER
 from sklearn_spt._losses import DistillationLoss, distillation_targets, one_hot
 from sklearn_spt._progress import Progress
 from sklearn_spt._sampling import derive_seed

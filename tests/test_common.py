@@ -144,9 +144,7 @@ N_ITER = {
     "rows, in which there is nothing to iterate over: n_iter_ is 0 as documented, and scikit-learn "
     "excepts its own SelfTrainingClassifier for the same reason"
 }
-MARKER = {
-    "check_classifiers_classes": "it takes -1 for a class, and here -1 marks unlabelled rows"
-}
+MARKER = {"check_classifiers_classes": "it takes -1 for a class, and here -1 marks unlabelled rows"}
 WEIGHTS = {
     "check_sample_weight_equivalence_on_dense_data": "a row of weight two is in one mini-batch, "
     "two rows are in two: no learner by mini-batches passes"
@@ -244,7 +242,9 @@ def test_array_api_checks(tiny_checkpoint):
         if check.func.__name__ in RUN_IN_A_PROCESS
     ]  # none in older releases of scikit-learn
     if expected:
-        code = "import json, sys, test_common as t; print(json.dumps(t.array_api_checks(sys.argv[1])))"
+        code = (
+            "import json, sys, test_common as t; print(json.dumps(t.array_api_checks(sys.argv[1])))"
+        )
         result = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", code, tiny_checkpoint],
             env={**os.environ, "SCIPY_ARRAY_API": "1"},

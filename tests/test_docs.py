@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 import shutil
+import sys
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,7 @@ import sklearn
 import torch
 
 import sklearn_spt.datasets
-from sklearn_spt import _checkpoints
+from sklearn_spt import _locations
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -92,7 +95,7 @@ def wide_tiny_checkpoint(tiny_checkpoint: str, tmp_path_factory: pytest.TempPath
     config.update(
         {"max_position_embeddings": 512, "num_hidden_layers": 1, "initializer_range": 0.5}
     )
-    with torch.random.fork_rng(devices=[]), _checkpoints._quiet():
+    with torch.random.fork_rng(devices=[]), _locations.quiet():
         torch.manual_seed(0)
         BertModel(config).save_pretrained(folder)
     return folder
@@ -111,9 +114,9 @@ def small_world(
         return make(min(n_samples, 60), **params)
 
     monkeypatch.setattr(sklearn_spt.datasets, "make_short_texts", fewer)
-    monkeypatch.setattr(_checkpoints, "_bundle_folder", lambda: wide_tiny_checkpoint)
-    monkeypatch.setattr(_checkpoints, "_verify_bundle", lambda folder: None)
-    monkeypatch.setattr(_checkpoints, "_hub_snapshot", lambda name: str(wide_tiny_checkpoint))
+    monkeypatch.setattr(_locations, "_bundle_folder", lambda: wide_tiny_checkpoint)
+    monkeypatch.setattr(_locations, "_verify_bundle", lambda folder: None)
+    monkeypatch.setattr(_locations, "_hub_snapshot", lambda name: str(wide_tiny_checkpoint))
     monkeypatch.chdir(tmp_path)
     shutil.copytree(wide_tiny_checkpoint, tmp_path / "my_encoder")
 
@@ -191,3 +194,44 @@ def test_example_says_what_it_shows_and_how_long_it_takes(path):
     docstring = ast.get_docstring(ast.parse(text_of(path))) or ""
     assert f"python examples/{path.name}" in docstring
     assert re.search(r"\b(seconds?|minutes?|hours?)\b", docstring)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "shown"),
+    [
+        (
+            "01_quickstart",
+            "--n-labeled 20 --n-unlabeled 16 --n-test 10 --iterations 2",
+            ["made-up short posts", "20 labelled, 16 unlabelled and 10 test texts", "precision"],
+        ),
+        (
+            "02_grid_search",
+            "--n-labeled 24 --n-unlabeled 24 --n-test 20 --lam 0.1 --alpha 0 0.3",
+            ["<- best", "test F1"],
+        ),
+        (
+            "03_laptop_mode",
+            "--n-labeled 24 --n-unlabeled 24 --n-test 20 --folds 2 --lam 0.1 --alpha 0 0.3",
+            ["5 fits in", "Best: lam=0.1", "logistic regression"],
+        ),
+        ("04_compare_on_illness", "--table --records .", ["| method | F1 |"]),
+        ("05_own_net", "--epochs 1 --splits 1", ["Tumours, MLP", "Digits, CNN", "accuracy"]),
+        (
+            "06_score_each_iteration",
+            "--n-labeled 24 --n-unlabeled 24 --n-watched 20",
+            ["(supervised start)", "all_labeled"],
+        ),
+    ],
+)
+def test_example_runs_in_small(name, arguments, shown, small_world, monkeypatch, capsys, tmp_path):
+    def out_of_reach(*args, **kwargs):
+        raise OSError("no test uses the network")
+
+    monkeypatch.setattr(urllib.request, "urlopen", out_of_reach)
+    monkeypatch.setenv("SKLEARN_SPT_DATA", str(tmp_path / "nothing"))
+    path = ROOT / "examples" / f"{name}.py"
+    monkeypatch.setattr(sys, "argv", [str(path), *arguments.split()])
+    with torch.random.fork_rng(devices=[]):
+        runpy.run_path(str(path), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert [part for part in shown if part not in printed] == []

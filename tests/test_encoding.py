@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from transformers import AutoTokenizer
 
 from sklearn_spt import _encoding
-from sklearn_spt._checkpoints import load_tokenizer, resolve_checkpoint
+from sklearn_spt._checkpoints import load_tokenizer
 from sklearn_spt._encoding import (
     TokenIdVectorizer,
     check_texts,
@@ -32,6 +32,7 @@ from sklearn_spt._encoding import (
     is_text,
     sequence_lengths,
 )
+from sklearn_spt._locations import resolve_checkpoint
 
 TEXTS = ["she got the flu shot", "", "no"]
 

@@ -10,10 +10,10 @@ import pytest
 import torch
 from nets import MLP, NaNMLP, SoftmaxMLP, mlp_net
 from scipy.special import log_softmax, softmax
-from skorch import NeuralNet, NeuralNetClassifier
-from skorch.callbacks import Callback, LRScheduler
 from sklearn.datasets import make_moons
 from sklearn.exceptions import NotFittedError
+from skorch import NeuralNet, NeuralNetClassifier
+from skorch.callbacks import Callback, LRScheduler
 from torch import nn
 
 from sklearn_spt import (

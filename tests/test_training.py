@@ -58,18 +58,26 @@ def run(net, data, epochs=2, balanced=True, schedule=None, seed=0):
 
 # -- random state ------------------------------------------------------------------------------
 def test_isolated_restores_every_generator(global_random_state_unchanged):
-    with isolated(5):
-        first = random.random(), np.random.rand(), torch.rand(1).item()
-    with isolated(5):
-        second = random.random(), np.random.rand(), torch.rand(1).item()
+    def numbers():
+        with isolated(5):
+            return random.random(), np.random.rand(), torch.rand(1).item()  # noqa: NPY002
+
+    first, second = numbers(), numbers()
     assert first == second
 
 
 def test_isolated_restores_after_an_error_and_the_threads(global_random_state_unchanged):
     threads = torch.get_num_threads()
-    with pytest.raises(RuntimeError, match="inside"), isolated(1, n_threads=threads + 1):
-        assert torch.get_num_threads() == threads + 1
-        raise RuntimeError("inside")
+    inside = []
+
+    def fail():
+        with isolated(1, n_threads=threads + 1):
+            inside.append(torch.get_num_threads())
+            raise RuntimeError("inside")
+
+    with pytest.raises(RuntimeError, match="inside"):
+        fail()
+    assert inside == [threads + 1]
     assert torch.get_num_threads() == threads
 
 
@@ -220,7 +228,7 @@ def test_callbacks_may_be_disabled(data):
 
 def test_a_diverging_net_is_an_error(data):
     net = fresh_net(mlp_net(lr=1e30), CLASSES, 5)
-    with pytest.raises(ValueError, match="training loss became .* lower the learning rate"):
+    with pytest.raises(ValueError, match=r"training loss became .* lower the learning rate"):
         run(net, data, epochs=5)
 
 
