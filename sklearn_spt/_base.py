@@ -15,12 +15,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 from skorch import NeuralNet
-from skorch.callbacks import LRScheduler
 from skorch.dataset import get_len
 from skorch.utils import multi_indexing
 from torch import nn
 
-from sklearn_spt._callbacks import ScheduledLR
+from sklearn_spt._callbacks import reject_lr_scheduler
 from sklearn_spt._encoding import check_texts, is_text
 from sklearn_spt._functional import mean_probabilities, tempered_softmax
 from sklearn_spt._losses import DistillationLoss
@@ -32,6 +31,7 @@ from sklearn_spt._validation import (
     check_weights,
     forget_features,
     is_missing,
+    n_rows,
     warn_no_unlabeled,
 )
 
@@ -211,7 +211,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 f"module returns logits{hint}; got {kind}."
             )
         _reject_own_criterion(net)
-        _reject_lr_scheduler(net)
+        reject_lr_scheduler(net, "estimator")
         return net
 
     # -- documents ------------------------------------------------------------------------------
@@ -225,8 +225,8 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         weights = check_weights(sample_weight, n, labeled)
         rows = np.flatnonzero(~labeled)
         X_u = multi_indexing(encoded, rows) if len(rows) else None
-        if X_unlabeled is not None and len(X_unlabeled):
-            more = self._encode(net, X_unlabeled, reset=False, name="X_unlabeled")
+        if X_unlabeled is not None and n_rows(X_unlabeled, "X_unlabeled"):
+            more = self._encode_more(net, X_unlabeled, encoded)
             if get_len(more) == n:
                 warnings.warn(
                     f"X_unlabeled has as many rows as X ({n}): scikit-learn's cross-validation "
@@ -266,6 +266,26 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             array = array.astype(np.float32 if torch.get_default_dtype() == torch.float32 else "d")
         return array
 
+    def _encode_more(self, net: NeuralNet, X_unlabeled: Any, encoded: Any) -> Any:
+        """Encode X_unlabeled, which must be of the kind of the X that was encoded before."""
+        try:
+            more = self._encode(net, X_unlabeled, reset=False, name="X_unlabeled")
+        except (TypeError, ValueError) as error:
+            if "X_unlabeled" in str(error):
+                raise
+            raise type(error)(f"X_unlabeled cannot be used: {error}") from error
+        kinds = [
+            sorted(part) if isinstance(part, Mapping) else np.shape(part)[1:]
+            for part in (encoded, more)
+        ]
+        if kinds[0] != kinds[1]:
+            raise ValueError(
+                f"X_unlabeled is not of the same kind as X: the rows of X are {kinds[0]}, those of "
+                f"X_unlabeled {kinds[1]} (shape of a row, or names of the parts). Pass both as "
+                "texts, or encode both in the same way."
+            )
+        return more
+
     def _transduction(
         self, data: SemiSupervisedData, pseudo: npt.NDArray[np.int64]
     ) -> npt.NDArray[Any]:
@@ -276,10 +296,11 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         labels = data.classes[codes]
         if (codes < 0).any():
             marker = None if is_missing(self.unlabeled_marker) else self.unlabeled_marker
-            same_kind = np.asarray(marker).dtype.kind == labels.dtype.kind
-            labels = labels.astype(
-                np.result_type(labels, np.asarray(marker)) if same_kind else object
-            )
+            numbers = labels.dtype.kind in "iuf" and np.asarray(marker).dtype.kind in "iuf"
+            texts = labels.dtype.kind == np.asarray(marker).dtype.kind == "U"
+            held = np.min_scalar_type(marker) if numbers else np.asarray(marker).dtype
+            kind = np.result_type(labels.dtype, held) if numbers or texts else np.dtype(object)
+            labels = labels.astype(kind)
             labels[codes < 0] = marker
         return np.asarray(labels)
 
@@ -307,16 +328,3 @@ def _reject_own_criterion(net: NeuralNet) -> None:
             f"estimator has a criterion of its own, {name}{what}, but the method sets the loss of "
             "each stage itself; leave it at torch.nn.CrossEntropyLoss."
         )
-
-
-def _reject_lr_scheduler(net: NeuralNet) -> None:
-    """Refuse a second schedule, which would fight with that of the method."""
-    callbacks = net.callbacks if isinstance(net.callbacks, list | tuple) else []
-    for entry in callbacks:
-        callback = entry[1] if isinstance(entry, tuple) else entry
-        kind = callback if isinstance(callback, type) else type(callback)
-        if issubclass(kind, LRScheduler | ScheduledLR):
-            raise ValueError(
-                f"estimator has a learning-rate schedule of its own, {kind.__name__}, but the "
-                "method sets the learning rate of each stage itself; remove this callback."
-            )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from skorch.callbacks import Callback
+from skorch.callbacks import Callback, LRScheduler
 
 from sklearn_spt._progress import Progress
 from sklearn_spt._schedules import n_batches, right_trapezoidal
@@ -56,6 +56,26 @@ class ScheduledLR(Callback):
 
     def _factor(self, step: int) -> float:
         return self.multiplier(step)
+
+    def restore(self, net: Any) -> None:
+        """Give every group its initial rate back: a later run must not start at the last."""
+        for name, rates in self.base_.items():
+            groups = getattr(net, name + "_").param_groups
+            for group, rate in zip(groups, rates, strict=True):
+                group["lr"] = rate
+
+
+def reject_lr_scheduler(net: Any, owner: str) -> None:
+    """Refuse a second schedule among the callbacks, which would fight with that of the method."""
+    callbacks = net.callbacks if isinstance(net.callbacks, list | tuple) else []
+    for entry in callbacks:
+        callback = entry[1] if isinstance(entry, tuple) else entry
+        kind = callback if isinstance(callback, type) else type(callback)
+        if issubclass(kind, LRScheduler | ScheduledLR):
+            raise ValueError(
+                f"{owner} has a learning-rate schedule of its own, {kind.__name__}, but the "
+                "learning rate of each stage is set here; remove this callback."
+            )
 
 
 class RightTrapezoidalLR(ScheduledLR):

@@ -107,6 +107,11 @@ def _read_encoder(folder: str, fingerprint: Fingerprint, attn_implementation: st
         for weight in encoder.parameters():
             # Out of the memory-mapped file, which somebody may overwrite while we live.
             weight.data = weight.data.clone()
+            if not torch.isfinite(weight).all():
+                raise ValueError(
+                    f"The weights in {folder} are damaged: some of them are NaN or infinite. "
+                    "Fetch or save them again."
+                )
     return encoder
 
 

@@ -29,6 +29,7 @@ from sklearn_spt._validation import (
     check_labels,
     check_weights,
     forget_features,
+    n_rows,
     unlabeled_mask,
 )
 
@@ -79,6 +80,8 @@ class BertClassifier(TokenNet):
     unlabeled_marker : number, str or None, default=-1
         Rows of y with this value are dropped, with a warning: this classifier learns from
         labelled rows alone. None, NaN and NA are one marker.
+    classes : array-like or None, default=None
+        All classes, where y need not hold every one of them; None takes those of y.
     random_state : int, RandomState or None, default=None
         Seeds the head, dropout and draws. No global random state is changed by a fit.
     verbose : int, default=0
@@ -208,8 +211,12 @@ class BertClassifier(TokenNet):
             For unusable parameters, labels, texts, token ids or weights; the message names them.
         """
         with all_or_nothing(self):
-            X, codes, classes, weights = self._check_fit(X, y, X_unlabeled, sample_weight)
+            known = None if self.classes is None else self.classes_
+            X, codes, classes, weights = self._check_fit(
+                X, y, X_unlabeled, sample_weight, known, reset=True
+            )
             self.classes_inferred_ = classes
+            self.history_ = None  # skorch would empty the one of an earlier fit
             seed = derive_seed(root_seed(self.random_state), 0)
             with isolated(seed, self.n_threads):
                 self.n_threads_ = torch.get_num_threads()
@@ -227,6 +234,9 @@ class BertClassifier(TokenNet):
     ) -> BertClassifier:
         """Go on training for `max_epochs` epochs from the present weights and optimiser.
 
+        The learning rate starts at its initial value again and falls as in `fit`. Bad input
+        changes nothing; an error in the middle of training leaves the weights reached so far.
+
         Parameters
         ----------
         X, y, X_unlabeled, sample_weight
@@ -241,8 +251,15 @@ class BertClassifier(TokenNet):
         if not self.initialized_ and classes is None:
             return self.fit(X, y, X_unlabeled=X_unlabeled, sample_weight=sample_weight)
         with all_or_nothing(self):
-            known = np.unique(classes) if classes is not None else self.classes_
-            X, codes, _, weights = self._check_fit(X, y, X_unlabeled, sample_weight, known)
+            known = self.classes_ if self.initialized_ else np.unique(classes)
+            if classes is not None and not np.array_equal(np.unique(classes), known):
+                raise ValueError(
+                    f"classes={np.unique(classes).tolist()} are not those that the net knows, "
+                    f"{known.tolist()}; leave classes out, or call fit."
+                )
+            X, codes, _, weights = self._check_fit(
+                X, y, X_unlabeled, sample_weight, known, reset=not self.initialized_
+            )
             seed = derive_seed(root_seed(self.random_state), 0)
             with isolated(seed, self.n_threads):
                 self.n_threads_ = torch.get_num_threads()
@@ -294,17 +311,22 @@ class BertClassifier(TokenNet):
 
     # -- the fit, in parts ----------------------------------------------------------------------
     def _check_fit(
-        self, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any, known: Any = None
+        self, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any, known: Any, *, reset: bool
     ) -> tuple[Any, npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[np.float64] | None]:
         """Return encoded labelled rows, their codes, the classes, their weights."""
         self._check_params()
-        X = self._rows(X, reset=known is None or not self.initialized_)
+        text = is_text(X)
+        X = self._rows(X, reset=reset)
+        if not text:
+            X = self.encode(X)  # before rows are dropped, so that an error names the right one
         if known is None:
             labeled, classes, codes = check_labels(y, len(X), self.unlabeled_marker)
         else:
             labeled, classes, codes = _known_labels(y, len(X), self.unlabeled_marker, known)
         weights = check_weights(sample_weight, len(X), labeled)
-        dropped = int((~labeled).sum()) + (0 if X_unlabeled is None else len(X_unlabeled))
+        dropped = int((~labeled).sum()) + (
+            0 if X_unlabeled is None else n_rows(X_unlabeled, "X_unlabeled")
+        )
         if dropped:
             warnings.warn(
                 f"BertClassifier learns from labelled rows alone: {dropped} unlabelled rows are "
@@ -312,7 +334,8 @@ class BertClassifier(TokenNet):
                 UserWarning,
                 stacklevel=3,
             )
-        ids = self.encode(multi_indexing(X, np.flatnonzero(labeled)) if dropped else X)
+        ids = X if labeled.all() else multi_indexing(X, np.flatnonzero(labeled))
+        ids = self.encode(ids) if text else ids
         return ids, codes[labeled], classes, weights
 
     def _rows(self, X: Any, *, reset: bool) -> Any:

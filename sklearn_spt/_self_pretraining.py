@@ -15,7 +15,13 @@ from sklearn_spt._functional import inertial_transform, predicted_classes
 from sklearn_spt._sampling import draw_sample, growing_sample_sizes, resolve_step_size
 from sklearn_spt._student import Iteration, Run
 from sklearn_spt._training import release_optimizer
-from sklearn_spt._validation import check_flag, check_integer, check_option, check_real
+from sklearn_spt._validation import (
+    check_flag,
+    check_integer,
+    check_option,
+    check_real,
+    check_verbose,
+)
 
 
 class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
@@ -186,6 +192,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         check_integer(self.finetune_epochs, "finetune_epochs", low=0)
         for name in ("balanced_batches", "two_stage", "distillation", "reset_optimizer"):
             check_flag(getattr(self, name), name)
+        check_verbose(self.verbose)
         check_option(self.lr_schedule, "lr_schedule", ("right_trapezoidal", "slanted"))
         check_option(self.inertia_variance, "inertia_variance", ("linear", "independent"))
         check_option(self.inertia_state, "inertia_state", ("ema", "raw"))
@@ -249,10 +256,12 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             first = resolve_step_size(first, n_unlabeled, "initial_step_size")
         sizes = growing_sample_sizes(n_unlabeled, step, first, self.max_iter)
         if self.alpha > 0 and len(sizes) == 1 and self.distillation:
+            ended = sizes[0] < n_unlabeled
+            cause = f"max_iter={self.max_iter}" if ended else f"step_size={self.step_size}"
             warnings.warn(
-                f"alpha={self.alpha} has no effect: with step_size={self.step_size} and "
-                f"{n_unlabeled} unlabelled documents there is one iteration only, and inertia "
-                "needs an earlier one. Use a smaller step_size, or alpha=0.",
+                f"alpha={self.alpha} has no effect: with {cause} and {n_unlabeled} unlabelled "
+                "documents there is one iteration only, and inertia needs an earlier one. Use a "
+                f"{'greater max_iter' if ended else 'smaller step_size'}, or alpha=0.",
                 UserWarning,
                 stacklevel=5,
             )

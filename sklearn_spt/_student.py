@@ -206,6 +206,7 @@ class Run:
             M1, C, on_C, codes, epochs=model.pretrain_epochs, schedule=schedule, rng=rng
         )
         middle = time.perf_counter()
+        schedule.step_ = n_C  # also if a callback of the user's ended stage 1 early
         # stage 2: true labels and distillation, mixed by λ
         set_loss(
             M1,
@@ -296,4 +297,5 @@ class Run:
 
 def _key(label: Any) -> Any:
     """Return a class label as a plain Python object, so that history can become JSON."""
-    return label.item() if isinstance(label, np.generic) else label
+    plain = label.item() if isinstance(label, np.generic) else label
+    return plain if isinstance(plain, str | int | float) else str(label)

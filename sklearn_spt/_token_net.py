@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -21,6 +22,7 @@ from skorch.utils import to_tensor
 from torch import nn
 
 from sklearn_spt._batching import TokenBatches, inference_batches, trimmed
+from sklearn_spt._callbacks import reject_lr_scheduler
 from sklearn_spt._checkpoints import default_learning_rate, pad_token_id
 from sklearn_spt._device import resolve_device, resolve_precision
 from sklearn_spt._dropout import Dropout
@@ -32,7 +34,14 @@ from sklearn_spt._encoding import (
     is_text,
     sequence_lengths,
 )
-from sklearn_spt._validation import check_flag, check_integer, check_option, check_real
+from sklearn_spt._losses import DistillationLoss
+from sklearn_spt._validation import (
+    check_flag,
+    check_integer,
+    check_option,
+    check_real,
+    check_verbose,
+)
 
 #: Standard deviation of the head's initial weights, as in BERT.
 _HEAD_STD = 0.02
@@ -98,6 +107,10 @@ class TokenNet(NeuralNetClassifier):
             check_real(self.gradient_clip, "gradient_clip", low=0, closed="neither")
         if self.lr != "auto":
             check_real(self.lr, "lr", low=0, closed="neither")
+        check_verbose(self.verbose)
+        reject_lr_scheduler(self, "BertClassifier")
+        if self.warm_start:
+            raise ValueError("warm_start is not supported: partial_fit goes on from the weights.")
         if self.train_split is not None:
             raise ValueError(
                 "train_split must be None: BertClassifier trains on all labelled rows. Hold rows "
@@ -136,6 +149,12 @@ class TokenNet(NeuralNetClassifier):
         if getattr(self, "gradient_clip", None) is not None:
             callbacks.append(("gradient_clip", GradientNormClipping(self.gradient_clip)))
         return callbacks
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """Class labels in sorted order, whatever the order of `classes`."""
+        known = super().classes_  # what skorch was given, or was found in y
+        return np.unique(known)
 
     def check_data(self, X: Any, y: Any) -> None:
         """Do nothing: labels were encoded before, and soft targets hold no classes."""
@@ -224,12 +243,45 @@ class TokenNet(NeuralNetClassifier):
         return {name: value for name, value in params.items() if not name.startswith("_")}
 
     def get_params_for(self, prefix: str) -> dict[str, Any]:
-        """Parameters with a prefix; the iterators also learn what pads a row."""
+        """Return the parameters with a prefix.
+
+        The iterators also learn what pads a row; a criterion or optimiser of the user's own is
+        spared those defaults that only ours understand.
+        """
         params: dict[str, Any] = super().get_params_for(prefix)
-        iterator = getattr(self, prefix) if prefix in ("iterator_train", "iterator_valid") else None
-        if isinstance(iterator, type) and issubclass(iterator, TokenBatches):
-            params.setdefault("pad_id", pad_token_id(self.pretrained))
+        if prefix in ("iterator_train", "iterator_valid"):
+            iterator = getattr(self, prefix)
+            if isinstance(iterator, type) and issubclass(iterator, TokenBatches):
+                params.setdefault("pad_id", pad_token_id(self.pretrained))
+        elif prefix == "criterion" and not _is_class(self.criterion, DistillationLoss):
+            params = {k: v for k, v in params.items() if k not in ("lam", "temperature")}
+        elif prefix == "optimizer" and isinstance(self.optimizer, type):
+            taken = inspect.signature(self.optimizer).parameters
+            params = {
+                k: v for k, v in params.items() if k in taken or k not in ("weight_decay", "fused")
+            }
         return params
+
+    def set_params(self, **kwargs: Any) -> Self:
+        """Set parameters; a new `lr` of an initialised net takes effect at once.
+
+        Parameters
+        ----------
+        **kwargs
+            Parameters by name.
+
+        Returns
+        -------
+        self
+        """
+        if self.initialized_ and "lr" in kwargs:
+            given = kwargs["lr"]
+            self.lr_ = default_learning_rate(self.pretrained) if given == "auto" else given
+            super().set_params(**{**kwargs, "lr": self.lr_})
+            self.lr = given  # "auto" stays "auto"
+        else:
+            super().set_params(**kwargs)
+        return self
 
     def forward(self, X: Any, training: bool = False, device: str = "cpu") -> torch.Tensor:
         """Logits of texts or token ids, in the order of X.
@@ -269,3 +321,7 @@ class TokenNet(NeuralNetClassifier):
                 self.device_ = device
         elif "device_" in state:
             self.device_ = str(self.device)  # skorch warned if it had to move to the CPU
+
+
+def _is_class(given: Any, kind: type) -> bool:
+    return isinstance(given, type) and issubclass(given, kind)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,9 +52,15 @@ def root_seed(random_state: int | np.random.RandomState | None) -> int:
     return int(random_state)
 
 
+# The generators of python, numpy and torch belong to the process: one seeded block at a time.
+_SEEDED = threading.RLock()
+
+
 @contextmanager
 def isolated(seed: int = 0, n_threads: int | None = None) -> Iterator[None]:
     """Seed python, numpy and torch inside the block and put everything back after it.
+
+    Threads wait for each other, so that each sees its own random numbers and leaves none behind.
 
     Parameters
     ----------
@@ -62,23 +69,24 @@ def isolated(seed: int = 0, n_threads: int | None = None) -> Iterator[None]:
     n_threads : int or None
         Number of torch's CPU threads inside the block; None leaves it.
     """
-    python_state = random.getstate()
-    numpy_state = np.random.get_state()  # noqa: NPY002 - the global generator is meant
-    threads = torch.get_num_threads()
-    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
-    try:
-        with torch.random.fork_rng(devices=devices):
-            random.seed(seed)
-            np.random.seed(seed % 2**32)  # noqa: NPY002
-            torch.manual_seed(seed)
-            if n_threads is not None:
-                torch.set_num_threads(n_threads)
-            yield
-    finally:
-        random.setstate(python_state)
-        np.random.set_state(numpy_state)  # noqa: NPY002
-        if torch.get_num_threads() != threads:
-            torch.set_num_threads(threads)
+    with _SEEDED:
+        python_state = random.getstate()
+        numpy_state = np.random.get_state()  # noqa: NPY002 - the global generator is meant
+        threads = torch.get_num_threads()
+        devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
+        try:
+            with torch.random.fork_rng(devices=devices):
+                random.seed(seed)
+                np.random.seed(seed % 2**32)  # noqa: NPY002
+                torch.manual_seed(seed)
+                if n_threads is not None:
+                    torch.set_num_threads(n_threads)
+                yield
+        finally:
+            random.setstate(python_state)
+            np.random.set_state(numpy_state)  # noqa: NPY002
+            if torch.get_num_threads() != threads:
+                torch.set_num_threads(threads)
 
 
 @contextmanager
@@ -227,6 +235,7 @@ def train(
             net.notify("on_train_end", X=X, y=targets)
     finally:
         net.callbacks_ = own
+        schedule.restore(net)
     return losses
 
 

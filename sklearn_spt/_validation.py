@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -68,6 +68,27 @@ def check_option(value: Any, name: str, options: Iterable[str]) -> str:
         listed = ", ".join(repr(option) for option in options)
         raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
     return value
+
+
+def check_verbose(value: Any) -> int:
+    """Return `value` as an int that is not negative, or raise an error that names it."""
+    if not isinstance(value, bool | np.bool_ | numbers.Integral) or value < 0:
+        raise ValueError(f"verbose must be True, False or a non-negative integer, got {value!r}.")
+    return int(value)
+
+
+def n_rows(X: Any, name: str) -> int:
+    """Return the number of documents of anything that has one, or raise an error naming it."""
+    shape = getattr(X, "shape", None)
+    if shape:
+        return int(shape[0])
+    if isinstance(X, Mapping):
+        return len(next(iter(X.values()), ()))
+    if not hasattr(X, "__len__") or isinstance(X, str | bytes):
+        raise TypeError(
+            f"{name} must be a list, array, Series or frame of documents, got {type(X).__name__}."
+        )
+    return len(X)
 
 
 def check_flag(value: Any, name: str) -> bool:

@@ -46,7 +46,7 @@ from sklearn_spt import (
 RUN_IN_A_PROCESS = {"check_array_api_input"}
 
 
-# -- estimators of texts, spoken to in numbers -------------------------------------------------
+# -- estimators of texts, spoken to in numbers ------------------------------------------------
 def as_ids(X):
     """Numbers as token ids: a step is a tenth, no id is that of padding or beyond the last."""
     return np.clip(np.rint(X * 10) + 40, 1, len(TINY_VOCABULARY) - 1).astype(np.int32)
@@ -119,7 +119,7 @@ class WithUnlabeledRows(SelfPretrainingClassifier):
         )
 
 
-# -- the table ---------------------------------------------------------------------------------
+# -- the table --------------------------------------------------------------------------------
 def whole_batches(**params):
     """Self-Pretraining whose every step sees all rows, in double precision.
 
@@ -188,11 +188,14 @@ def with_checkpoint(estimator, checkpoint):
     return estimator
 
 
-# scikit-learn's check warns where it meets what skorch does: callbacks are built in set_params
-SET_PARAMS = pytest.mark.filterwarnings("ignore:TypeError occurred during set_params:UserWarning")
+def lets_set_params_warn(test):
+    """Pass over what scikit-learn's check says of skorch, which builds callbacks in set_params."""
+    for message in ("TypeError occurred during set_params", "Estimator's parameters changed after"):
+        test = pytest.mark.filterwarnings(f"ignore:{message}:UserWarning")(test)
+    return test
 
 
-@SET_PARAMS
+@lets_set_params_warn
 @pytest.mark.filterwarnings("ignore:y holds no unlabelled row:UserWarning")
 @parametrize_with_checks([row[0] for row in TABLE], expected_failed_checks=reasons)
 def test_estimator_checks(estimator, check, tiny_checkpoint):
@@ -222,7 +225,7 @@ def test_every_public_estimator_is_in_the_table():
     assert {c for c in estimators if not any(isinstance(row[0], c) for row in TABLE)} == set()
 
 
-# -- array API ---------------------------------------------------------------------------------
+# -- array API --------------------------------------------------------------------------------
 def array_api_checks(checkpoint):
     """Of each estimator in the table, the names of the checks that pass; an error otherwise."""
     passed = []
@@ -258,7 +261,7 @@ def test_array_api_checks(tiny_checkpoint):
     assert set(expected) <= RUN_IN_A_PROCESS
 
 
-# -- the classes as they are ---------------------------------------------------------------------
+# -- the classes as they are ------------------------------------------------------------------
 WITHOUT_DATA = [
     "check_do_not_raise_errors_in_init_or_set_params",
     "check_estimator_cloneable",
@@ -274,7 +277,7 @@ WITHOUT_DATA = [
 TEXT_ESTIMATORS = [TokenIdVectorizer(), TweetNormalizer()]
 
 
-@SET_PARAMS
+@lets_set_params_warn
 @pytest.mark.parametrize("check", WITHOUT_DATA)
 @pytest.mark.parametrize(
     "estimator",

@@ -47,7 +47,7 @@ from sklearn_spt import (
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
 
 
-# -- data and small models -----------------------------------------------------------------------
+# -- data and small models --------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def moons():
     """200 rows, of which 20 are labelled; the truth beside them."""
@@ -97,7 +97,7 @@ def fits():
     Noting.fits.clear()
 
 
-# -- pipelines -------------------------------------------------------------------------------------
+# -- pipelines --------------------------------------------------------------------------------
 def shout(texts):
     return [text.upper().replace("FLU", "@@flu") for text in texts]
 
@@ -215,7 +215,7 @@ def test_laptop_mode_embeds_and_searches(tiny_checkpoint, corpus, tmp_path):
     assert search.predict(texts).shape == (24,)
 
 
-# -- searches ----------------------------------------------------------------------------------------
+# -- searches ---------------------------------------------------------------------------------
 def test_a_search_scores_labelled_rows_and_trains_on_all_unlabelled_ones(moons, fits):
     X, y, _ = moons
     cv = SemiSupervisedStratifiedKFold(2, shuffle=True, random_state=0)
@@ -285,7 +285,7 @@ def test_a_search_over_an_implicit_net_says_what_to_do(moons, estimator):
     assert not hasattr(search, "best_params_")
 
 
-# -- parameters and copies -----------------------------------------------------------------------------
+# -- parameters and copies --------------------------------------------------------------------
 def plain(estimator):
     """Parameters without skorch's own callbacks, which are new objects at every look."""
     params = estimator.get_params()
@@ -354,7 +354,7 @@ def test_copies_predict_the_same(moons, tiny_checkpoint, corpus, kind, copied):
     np.testing.assert_array_equal(unfitted.fit(X, y).predict_proba(X), expected)
 
 
-# -- the same numbers everywhere -----------------------------------------------------------------------
+# -- the same numbers everywhere --------------------------------------------------------------
 def spelled(checkpoint, texts, y):
     """Probabilities of a fit, to the last bit."""
     clf = over_bert(checkpoint, random_state=7)
@@ -418,7 +418,7 @@ def test_no_global_random_state_is_moved(moons, tiny_checkpoint, corpus):
     assert SentenceEmbedder(tiny_checkpoint, max_length=16).fit_transform(texts).shape == (24, 16)
 
 
-# -- metadata routing ----------------------------------------------------------------------------------
+# -- metadata routing -------------------------------------------------------------------------
 @pytest.fixture
 def routing():
     with sklearn.config_context(enable_metadata_routing=True):
@@ -428,7 +428,7 @@ def routing():
 @pytest.fixture
 def routed(moons):
     """Labelled rows, their labels, and what is routed beside them."""
-    X, y, truth = moons
+    X, _, truth = moons
     more = {"X_unlabeled": X[40:], "sample_weight": np.linspace(1, 2, 40)}
     return X[:40], truth[:40], more
 
@@ -557,7 +557,7 @@ def test_unlabelled_rows_that_scikit_learn_would_slice_warn(routed):
     assert clf.n_iter_ == 0
 
 
-# -- how it looks ----------------------------------------------------------------------------------------
+# -- how it looks -----------------------------------------------------------------------------
 def test_html(moons, tiny_checkpoint):
     X, y, _ = moons
     clf = over_mlp()
@@ -576,7 +576,7 @@ def test_html(moons, tiny_checkpoint):
     assert "SelfPretrainingClassifier" in SelfPretrainingClassifier()._repr_html_()
 
 
-# -- other modalities ------------------------------------------------------------------------------------
+# -- other modalities -------------------------------------------------------------------------
 def test_named_columns(moons):
     X, y, _ = moons
     frame = pd.DataFrame(X, columns=["left", "right"])

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 import torch
 from sklearn.base import clone, is_classifier
-from skorch.callbacks import Callback
+from skorch.callbacks import Callback, LRScheduler
 from skorch.exceptions import DeviceWarning, NotInitializedError
 from torch import nn
 
@@ -200,11 +200,65 @@ def test_weights_count_by_proportion(make, texts, y):
     assert skewed[:, 1].mean() > none[:, 1].mean()
 
 
-def test_another_criterion_of_the_users_own(make, texts, y):
-    clf = make(criterion=nn.CrossEntropyLoss, criterion__label_smoothing=0.1)
-    clf.set_params(criterion__lam=None)
-    with pytest.raises(TypeError, match="lam"):
+def test_a_criterion_of_the_users_own(make, texts, y):
+    clf = make(criterion=nn.CrossEntropyLoss, criterion__label_smoothing=0.1).fit(texts, y)
+    assert clf.criterion_.label_smoothing == 0.1
+    np.testing.assert_allclose(clf.predict_proba(texts).sum(axis=1), 1)
+    with pytest.raises(ValueError, match="sample_weight needs the criterion DistillationLoss"):
+        clf.fit(texts, y, sample_weight=np.ones(24))
+
+
+def test_an_optimizer_of_the_users_own(make, texts, y):
+    clf = make(optimizer=torch.optim.Rprop).fit(texts, y)
+    assert isinstance(clf.optimizer_, torch.optim.Rprop)
+    assert make(optimizer=torch.optim.SGD).fit(texts, y).optimizer_.defaults["weight_decay"] == 0.0
+
+
+def test_a_schedule_of_the_users_own_is_refused(make, texts, y):
+    with pytest.raises(ValueError, match="BertClassifier has a learning-rate schedule of its own"):
+        make(callbacks=[LRScheduler()]).fit(texts, y)
+
+
+def test_warm_start_is_refused(make, texts, y):
+    with pytest.raises(ValueError, match="warm_start is not supported: partial_fit"):
+        make(warm_start=True).fit(texts, y)
+
+
+# -- classes and history ---------------------------------------------------------------------
+def test_classes_given_in_any_order(make, texts, y):
+    labels = np.array(["neg", "pos"])[y]
+    plain = make().fit(texts, labels)
+    for order in (["neg", "pos"], ["pos", "neg"]):
+        clf = make(classes=order).fit(texts, labels)
+        assert clf.classes_.tolist() == ["neg", "pos"]
+        np.testing.assert_array_equal(clf.predict_proba(texts), plain.predict_proba(texts))
+    more = make(classes=["pos", "other", "neg"]).fit(texts, labels)
+    assert more.classes_.tolist() == ["neg", "other", "pos"]
+    assert (more.predict_proba(texts).argmax(axis=1) == 1).mean() < 0.5
+    with pytest.raises(ValueError, match=r"y holds 'pos' in row 1, which is none of \['neg'\]"):
+        make(classes=["neg"]).fit(texts, labels)
+
+
+def test_a_failed_fit_keeps_model_and_history(make, texts, y):
+    clf = make().fit(texts, y)
+    before, rows = clf.predict_proba(texts), len(clf.history)
+    clf.set_params(callbacks=[Fails()])
+    with pytest.raises(RuntimeError, match="my own"):
         clf.fit(texts, y)
+    assert len(clf.history) == rows
+    np.testing.assert_array_equal(clf.predict_proba(texts), before)
+
+
+class Fails(Callback):
+    def on_batch_end(self, net, **kwargs):
+        raise RuntimeError("my own")
+
+
+def test_the_row_at_fault_is_counted_before_rows_are_dropped(make, texts):
+    ids = make().encode(texts[:5])
+    ids[2, 1] = 10**6
+    with pytest.raises(ValueError, match="row 2"):
+        make().fit(ids, [-1, -1, 0, 1, 0])
 
 
 def collated(dataset, batch_size, **kwargs):
@@ -233,6 +287,30 @@ def test_partial_fit_goes_on(make, texts, y):
     assert np.abs(clf.predict_proba(texts) - first).max() > 0
     with pytest.raises(ValueError, match=r"y holds 5 in row 0, which is none of \[0, 1\]"):
         clf.partial_fit(texts[:1], [5])
+
+
+def test_partial_fit_starts_at_the_initial_rate(make, texts, y):
+    seen = []
+
+    class Rates(Callback):
+        def on_batch_end(self, net, training=False, **kwargs):
+            seen.append(net.optimizer_.param_groups[0]["lr"])
+
+    clf = make(max_epochs=1, lr=0.003, callbacks=[Rates()]).fit(texts, y)
+    clf.partial_fit(texts, y)
+    clf.set_params(lr=0.006).partial_fit(texts, y)
+    assert clf.lr_ == 0.006
+    clf.set_params(lr="auto").partial_fit(texts, y)
+    assert (clf.lr, clf.lr_) == ("auto", 1e-4)
+    falling = np.array([1, 2 / 3, 1 / 3])
+    expected = np.concatenate([0.003 * falling, 0.003 * falling, 0.006 * falling, 1e-4 * falling])
+    np.testing.assert_allclose(seen, expected)
+
+
+def test_partial_fit_takes_no_other_classes(make, texts, y):
+    clf = make(max_epochs=1).fit(texts, y)
+    with pytest.raises(ValueError, match=r"classes=\[5, 6\] are not those that the net knows"):
+        clf.partial_fit(texts, y + 5, classes=[5, 6])
 
 
 def test_partial_fit_with_classes_given_first(make, texts, y):

@@ -8,12 +8,13 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from joblib import Parallel, delayed
 from nets import MLP, NaNMLP, SoftmaxMLP, mlp_net
 from scipy.special import log_softmax, softmax
 from sklearn.datasets import make_moons
 from sklearn.exceptions import NotFittedError
 from skorch import NeuralNet, NeuralNetClassifier
-from skorch.callbacks import Callback, LRScheduler
+from skorch.callbacks import Callback, EarlyStopping, LRScheduler
 from torch import nn
 
 from sklearn_spt import (
@@ -249,6 +250,7 @@ def test_rows_that_were_never_drawn_keep_the_marker(moons):
         (["ham", "spam"], None, "O"),
         (["ham", "spam"], -1, "O"),
         ([3, 7], -1, "i"),
+        ([0.0, 1.0], -1, "f"),
         ([0, 1], None, "O"),
         ([False, True], -1, "O"),
     ],
@@ -278,6 +280,24 @@ def test_x_unlabeled_as_long_as_x_warns(moons):
     X, y, _ = moons
     with pytest.warns(UserWarning, match="X_unlabeled has as many rows as X"):
         model(max_iter=0).fit(X[:20], y[:20], X_unlabeled=X[20:40])
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "match"),
+    [
+        (np.zeros((3, 5)), ValueError, "X_unlabeled cannot be used: X has 5 features"),
+        (np.full((3, 2), np.nan), ValueError, "X_unlabeled.*NaN"),
+        ((row for row in range(3)), TypeError, "X_unlabeled must be a list.*got generator"),
+        ({"a": np.zeros((3, 2))}, ValueError, "X_unlabeled is not of the same kind as X"),
+        (np.zeros((3, 2, 2)), ValueError, "X_unlabeled is not of the same kind|X_unlabeled cannot"),
+    ],
+)
+def test_bad_x_unlabeled(moons, more, error, match):
+    X, y, _ = moons
+    clf = model()
+    with pytest.raises(error, match=match):
+        clf.fit(X, y, X_unlabeled=more)
+    assert_unfitted(clf)
 
 
 # -- limits ------------------------------------------------------------------------------------
@@ -489,6 +509,18 @@ def test_on_iteration_scores_every_student(moons):
     np.testing.assert_array_equal(unhooked.predict_proba(X), clf.predict_proba(X))
 
 
+# -- threads -----------------------------------------------------------------------------------
+def test_fits_in_threads_are_those_in_a_row(moons, global_random_state_unchanged):
+    X, y, _ = moons
+
+    def proba(seed):
+        return model(random_state=seed, max_iter=2).fit(X, y).predict_proba(X)
+
+    serial = [proba(seed) for seed in range(3)]
+    threaded = Parallel(n_jobs=3, backend="threading")(delayed(proba)(seed) for seed in range(3))
+    np.testing.assert_array_equal(serial, threaded)
+
+
 # -- quiet and clean ---------------------------------------------------------------------------
 def test_silent_without_verbose(moons, capfd):
     X, y, _ = moons
@@ -522,13 +554,20 @@ def test_refit_forgets(moons):
 
 
 def test_users_early_stopping_ends_stages_not_the_fit(moons):
-    from skorch.callbacks import EarlyStopping
-
     X, y, _ = moons
     stop = EarlyStopping(monitor="train_loss", patience=1, threshold=9.0, sink=lambda text: None)
     clf = model(mlp_net(callbacks=[stop])).fit(X, y)
     assert clf.n_iter_ == 5
     assert len(clf.history_[1]["loss"]["stage2"]) < 4
+
+
+def test_the_rate_falls_in_stage_2_even_if_stage_1_stopped_early(moons, rates):
+    X, y, _ = moons
+    stop = EarlyStopping(monitor="train_loss", patience=1, threshold=9.0, sink=lambda text: None)
+    net = mlp_net(callbacks=[stop, Rates()], lr=0.5, batch_size=10)
+    model(net, step_size=180, alpha=0.0, pretrain_epochs=5, finetune_epochs=1).fit(X, y)
+    np.testing.assert_allclose(rates[-2:], [0.5, 0.25])
+    assert len(rates) < 2 + 5 * 18 + 2
 
 
 def test_parameter_groups_keep_their_proportions(moons):
@@ -577,6 +616,7 @@ def assert_unfitted(clf):
         ({"inertia_variance": "x"}, ValueError, "inertia_variance must be one of"),
         ({"inertia_state": "x"}, ValueError, "inertia_state must be one of"),
         ({"on_iteration": 3}, TypeError, "on_iteration must be callable"),
+        ({"verbose": "loud"}, ValueError, "verbose must be True, False or"),
         ({"random_state": "a"}, ValueError, "random_state must be"),
         ({"unlabeled_marker": [1]}, TypeError, "unlabeled_marker must be"),
     ],
