@@ -250,7 +250,7 @@ def test_array_api_checks(tiny_checkpoint):
         )
         result = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", code, tiny_checkpoint],
-            env={**os.environ, "SCIPY_ARRAY_API": "1"},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "SCIPY_ARRAY_API": "1"},
             cwd=Path(__file__).parent,
             capture_output=True,
             text=True,

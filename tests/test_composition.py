@@ -373,7 +373,7 @@ def test_the_same_seed_gives_the_same_bits_in_another_process(tiny_checkpoint, c
     )
     result = subprocess.run(
         [sys.executable, "-c", code, json.dumps([tiny_checkpoint, texts, y.tolist()])],
-        env={**os.environ, "PYTHONHASHSEED": "99"},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "99"},
         cwd=Path(__file__).parent,
         capture_output=True,
         text=True,
