@@ -1,8 +1,8 @@
 """Self-Pretraining beside supervised fine-tuning, on real tweets where there are some.
 
 Run ``python examples/01_quickstart.py``. Two classifiers see the same 300 labelled texts; the
-second one also sees 1,200 texts without a label. Both are scored on 500 further texts, and a table of
-F1, precision, recall and seconds is printed. It takes less than five minutes on two cores, much
+second one also sees 1,200 texts without a label. Both are scored on 500 further texts, and a table
+of F1, precision, recall and seconds is printed. It takes less than five minutes on two cores, much
 less on a CPU with bf16 arithmetic, and seconds on a GPU.
 
 The texts are the illness tweets, which this program finds in the data home (``~/sklearn_spt_data``

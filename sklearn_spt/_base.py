@@ -295,7 +295,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         codes[~data.labeled] = pseudo
         labels = data.classes[codes]
         if (codes < 0).any():
-            marker = None if is_missing(self.unlabeled_marker) else self.unlabeled_marker
+            marker: Any = None if is_missing(self.unlabeled_marker) else self.unlabeled_marker
             numbers = labels.dtype.kind in "iuf" and np.asarray(marker).dtype.kind in "iuf"
             texts = labels.dtype.kind == np.asarray(marker).dtype.kind == "U"
             held = np.min_scalar_type(marker) if numbers else np.asarray(marker).dtype
