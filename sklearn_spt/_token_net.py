@@ -321,6 +321,12 @@ class TokenNet(NeuralNetClassifier):
                 self.device_ = device
         elif "device_" in state:
             self.device_ = str(self.device)  # skorch warned if it had to move to the CPU
+        if self.precision == "auto" and "precision_" in state:
+            # emulated bf16 is correct, and many times slower than fp32
+            self.precision_ = resolve_precision("auto", self.device_)
+            encoder = getattr(self.module_, "encoder", None)
+            if isinstance(encoder, Encoder):
+                encoder.precision = self.precision_
 
 
 def _is_class(given: Any, kind: type) -> bool:

@@ -16,7 +16,7 @@ from skorch.callbacks import Callback, LRScheduler
 from skorch.exceptions import DeviceWarning, NotInitializedError
 from torch import nn
 
-from sklearn_spt import BertClassifier, TokenIdVectorizer
+from sklearn_spt import BertClassifier, TokenIdVectorizer, _device
 from sklearn_spt._token_net import BertModule
 
 
@@ -401,6 +401,18 @@ def test_a_net_from_cuda_loads_on_the_cpu(make, texts, y, monkeypatch):
         other.__setstate__(state)
     assert other.device_ == "cpu"
     np.testing.assert_array_equal(other.predict_proba(texts), expected)
+
+
+def test_precision_is_chosen_anew_where_a_net_is_loaded(make, texts, y, monkeypatch):
+    monkeypatch.setattr(_device, "_cpu_has_bf16", lambda: True)
+    clf = make(device="cpu").fit(texts, y)
+    assert clf.precision_ == clf.module_.encoder.precision == "bf16"
+    stored = pickle.dumps(clf)
+    asked = pickle.dumps(make(device="cpu", precision="bf16").fit(texts, y))
+    monkeypatch.setattr(_device, "_cpu_has_bf16", lambda: False)
+    loaded = pickle.loads(stored)
+    assert loaded.precision_ == loaded.module_.encoder.precision == "fp32"
+    assert pickle.loads(asked).module_.encoder.precision == "bf16"
 
 
 def test_threads_are_put_back(make, texts, y):
