@@ -312,6 +312,18 @@ def concatenated(first: Any, second: Any) -> Any:
     return np.concatenate([first, second])
 
 
+def plain_label(label: Any) -> Any:
+    """Return a class label as a plain Python object, so that history can become JSON."""
+    plain = label.item() if isinstance(label, np.generic) else label
+    return plain if isinstance(plain, str | int | float) else str(label)
+
+
+def class_counts(codes: npt.NDArray[np.int64], classes: npt.NDArray[Any]) -> dict[Any, int]:
+    """Count the rows of each class, by its label."""
+    counts = np.bincount(codes, minlength=len(classes)).tolist()
+    return {plain_label(c): n for c, n in zip(classes, counts, strict=True)}
+
+
 def _reject_own_criterion(net: NeuralNet) -> None:
     """Refuse a loss of the user's own; skorch's and torch's plain defaults are passed over."""
     own = {

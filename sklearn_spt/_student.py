@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from skorch import NeuralNet
 from skorch.dataset import get_len
-from skorch.utils import multi_indexing
 
-from sklearn_spt._base import SemiSupervisedData, concatenated
+from sklearn_spt._base import SemiSupervisedData, class_counts, concatenated, plain_label
 from sklearn_spt._callbacks import RightTrapezoidalLR, ScheduledLR
 from sklearn_spt._functional import (
     GroupStatistics,
@@ -26,17 +25,15 @@ from sklearn_spt._functional import (
     tempered_softmax,
 )
 from sklearn_spt._losses import distillation_targets, one_hot
-from sklearn_spt._progress import Progress
 from sklearn_spt._sampling import derive_seed
 from sklearn_spt._schedules import slanted
+from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._training import (
-    check_outputs,
     fresh_net,
     isolated,
     n_steps,
     predict_logits,
     release_optimizer,
-    root_seed,
     set_loss,
     train,
 )
@@ -99,7 +96,6 @@ class Run:
         self.model = model
         self.net = net
         self.data = data
-        self.root = root_seed(model.random_state)
         self.history: list[dict[str, Any]] = []
         self.record: dict[str, Any] = {}
         self.seconds: dict[str, float] = {}
@@ -107,7 +103,8 @@ class Run:
         per_student = model.finetune_epochs * L
         on_sample = model.pretrain_epochs if model.two_stage else model.finetune_epochs
         texts = per_student + sum((1 + on_sample) * size + L + per_student for size in sizes)
-        self.progress = Progress(texts, model.verbose, "self-pretraining")
+        self.trainer = SupervisedTrainer(model, net, data.classes, texts, "self-pretraining")
+        self.root, self.progress = self.trainer.root, self.trainer.progress
         # hard labels, scaled by the weights of the user
         self.hard = one_hot(data.y, data.n_classes)
         # at T = 1 the soft terms are plain cross-entropies against one-hot pseudo-labels
@@ -119,26 +116,10 @@ class Run:
 
     def supervised_start(self) -> NeuralNet:
         """Step 1: a fresh net, trained on L with hard labels and a slanted rate."""
-        model, data = self.model, self.data
-        seed = derive_seed(self.root, 0)
-        start = time.perf_counter()
-        with isolated(seed):
-            M = fresh_net(self.net, data.classes, model.finetune_epochs)
-            with isolated(seed):  # a look at the outputs must not shift the random stream
-                check_outputs(M, multi_indexing(data.X_labeled, np.arange(1)), data.n_classes)
-            targets = distillation_targets(self.hard, None, data.weights)
-            steps = n_steps(M, data.X_labeled, targets, model.finetune_epochs)
-            loss = self._train(
-                M,
-                data.X_labeled,
-                targets,
-                data.y,
-                epochs=model.finetune_epochs,
-                schedule=ScheduledLR(partial(slanted, n_steps=steps)).initialize(),
-                rng=np.random.default_rng(seed),
-            )
+        data = self.data
+        with timed(self.seconds, "supervised"):
+            M, loss = self.trainer.train(data.X_labeled, data.y, 0, weights=data.weights)
         self.record["loss"] = {"supervised": loss}
-        self.seconds["supervised"] = time.perf_counter() - start
         self.end_iteration(0, M, M)
         return M
 
@@ -158,7 +139,7 @@ class Run:
         """Keep the class distributions before and after inertia."""
         for name, groups in (("groups_before", before), ("groups_after", after)):
             self.record[name] = {
-                _key(self.data.classes[c]): {
+                plain_label(self.data.classes[c]): {
                     "count": g.count,
                     "mean": g.mean,
                     "variance": g.variance,
@@ -170,10 +151,7 @@ class Run:
         """Train a fresh net on the pseudo-labels and then on L (steps 8 to 10)."""
         data = self.data
         codes = predicted_classes(P)
-        counts = np.bincount(codes, minlength=data.n_classes).tolist()
-        self.record["pseudo_label_counts"] = {
-            _key(label): count for label, count in zip(data.classes, counts, strict=True)
-        }
+        self.record["pseudo_label_counts"] = class_counts(codes, data.classes)
         on_C = distillation_targets(np.zeros_like(P), P)
         on_L = distillation_targets(self.hard, q, data.weights)
         with isolated(derive_seed(self.root, t)):
@@ -293,9 +271,3 @@ class Run:
         self.progress.say(f"iteration {t}")
         if self.model.on_iteration is not None:
             self.model.on_iteration(Iteration(t, M1, M2, entry, self.model, self.data.n_classes))
-
-
-def _key(label: Any) -> Any:
-    """Return a class label as a plain Python object, so that history can become JSON."""
-    plain = label.item() if isinstance(label, np.generic) else label
-    return plain if isinstance(plain, str | int | float) else str(label)

@@ -81,6 +81,7 @@ def test_inside_a_window_batches_do_not_overlap_in_length(lengths, batch_size, w
         spans = sorted(
             (int(lengths[rows].min()), int(lengths[rows].max()))
             for rows in batches[start : start + window]
+            if len(rows) == batch_size
         )
         assert all(low >= high for (_, high), (low, _) in pairwise(spans))
 
@@ -90,6 +91,20 @@ def test_a_window_of_one_batch_keeps_the_batches_as_drawn():
     batches = bucketed_batches(lengths, 8, generator(), window=1)
     drawn = [np.arange(start, min(start + 8, 50)) for start in range(0, 50, 8)]
     assert [sorted(rows.tolist()) for rows in batches] == [rows.tolist() for rows in drawn]
+
+
+def test_the_short_batch_is_no_matter_of_length():
+    # a row of it weighs more in the mean of its step, so it must be any row
+    lengths = lengths_of_tweets(300)
+    rng = generator(7)
+    means = []
+    for _ in range(200):
+        drawn = rng.permutation(lengths)
+        batches = bucketed_batches(drawn, 32, rng)
+        means += [drawn[rows].mean() for rows in batches if len(rows) == 300 % 32]
+    assert len(means) == 200
+    deviation = lengths.std() / np.sqrt(12 * len(means))
+    assert abs(np.mean(means) - lengths.mean()) < 4 * deviation
 
 
 def test_batches_of_a_window_come_in_random_order():

@@ -1,0 +1,100 @@
+"""Choices on held-out labelled documents: the split, the score, the pool that grows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import f1_score
+from sklearn.model_selection import train_test_split
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+
+def validation_split(
+    codes: IntArray, fraction: float, rng: np.random.Generator
+) -> tuple[IntArray, IntArray, bool] | None:
+    """Hold out a part of the labelled rows, by class where that is possible.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n,)
+        Class of each labelled row.
+    fraction : float in (0, 1)
+        Share of the rows to hold out, rounded up.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    (train, valid, stratified) or None
+        Sorted rows of the two parts; every class stays in the training part. `stratified` is False
+        where some class has a single row, or a part has fewer rows than there are classes. None if
+        every row is needed for training.
+    """
+    n = len(codes)
+    counts = np.bincount(codes)
+    counts = counts[counts > 0]
+    n_valid = math.ceil(fraction * n * (1 - 1e-12))
+    seed = int(rng.integers(2**31))
+    if counts.min() >= 2 and min(n_valid, n - n_valid) >= len(counts):
+        train, valid = train_test_split(
+            np.arange(n), test_size=n_valid, stratify=codes, random_state=seed
+        )
+        if len(np.unique(codes[train])) == len(counts):
+            return np.sort(train), np.sort(valid), True
+    # one row of each class has to stay; of the others, any may be held out
+    order = rng.permutation(n)
+    _, first = np.unique(codes[order], return_index=True)
+    free = np.delete(order, first)
+    valid = np.sort(free[: min(n_valid, len(free))])
+    if not len(valid):
+        return None
+    return np.setdiff1d(np.arange(n), valid), valid, False
+
+
+def validation_score(y: IntArray, predicted: IntArray, n_classes: int, positive: int) -> float:
+    """F1 of the positive class of two, or macro-F1 of more.
+
+    Parameters
+    ----------
+    y, predicted : ndarray of int of shape (n,)
+        True and predicted class codes.
+    n_classes : int
+        Number of classes, K.
+    positive : int
+        Code of the positive class, used for K = 2.
+
+    Returns
+    -------
+    float in [0, 1]
+        0 where it is undefined, as nothing was found. Macro-F1 is over the classes that y or the
+        predictions hold.
+    """
+    if n_classes == 2:
+        return float(f1_score(y == positive, predicted == positive, zero_division=0.0))
+    return float(f1_score(y, predicted, average="macro", zero_division=0.0))
+
+
+def pool_size(t: int, n_unlabeled: int, n_left: int, n_rounds: int = 10) -> int:
+    """Size of the pool of candidates at iteration t; it grows linearly.
+
+    Parameters
+    ----------
+    t : int
+        Iteration, from 1.
+    n_unlabeled : int
+        Number of unlabelled documents at the start, |U|.
+    n_left : int
+        Number of those that may still be drawn.
+    n_rounds : int, default=10
+        After so many iterations the pool is all that is left.
+
+    Returns
+    -------
+    int
+        ``min(n_left, t * ceil(n_unlabeled / n_rounds))``.
+    """
+    return min(n_left, t * math.ceil(n_unlabeled / n_rounds))
