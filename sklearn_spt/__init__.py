@@ -14,17 +14,29 @@ if TYPE_CHECKING:
     from sklearn_spt._normalization import TweetNormalizer
     from sklearn_spt._self_pretraining import SelfPretrainingClassifier
     from sklearn_spt._student import Iteration
+    from sklearn_spt.baselines import (
+        CoDecompositionClassifier,
+        MutualLearningClassifier,
+        SpacedRepetitionClassifier,
+        ThrottledSelfTrainingClassifier,
+        TriTrainingClassifier,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BertClassifier",
+    "CoDecompositionClassifier",
     "DistillationLoss",
     "Iteration",
+    "MutualLearningClassifier",
     "RightTrapezoidalLR",
     "SelfPretrainingClassifier",
     "SentenceEmbedder",
+    "SpacedRepetitionClassifier",
+    "ThrottledSelfTrainingClassifier",
     "TokenIdVectorizer",
+    "TriTrainingClassifier",
     "TweetNormalizer",
 ]
 
@@ -32,12 +44,17 @@ __all__ = [
 # torch, which takes seconds to import.
 _HOMES = {
     "BertClassifier": "_net",
+    "CoDecompositionClassifier": "baselines",
     "DistillationLoss": "_losses",
     "Iteration": "_student",
+    "MutualLearningClassifier": "baselines",
     "RightTrapezoidalLR": "_callbacks",
     "SelfPretrainingClassifier": "_self_pretraining",
     "SentenceEmbedder": "_embedding",
+    "SpacedRepetitionClassifier": "baselines",
+    "ThrottledSelfTrainingClassifier": "baselines",
     "TokenIdVectorizer": "_encoding",
+    "TriTrainingClassifier": "baselines",
     "TweetNormalizer": "_normalization",
 }
 

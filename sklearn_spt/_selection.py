@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,9 @@ from sklearn.model_selection import train_test_split
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+
+# A share of a count is a product of floats; this much, relatively, is taken for rounding.
+_ROUNDING = 1e-12
 
 
 def validation_split(
@@ -37,7 +42,7 @@ def validation_split(
     n = len(codes)
     counts = np.bincount(codes)
     counts = counts[counts > 0]
-    n_valid = math.ceil(fraction * n * (1 - 1e-12))
+    n_valid = math.ceil(fraction * n * (1 - _ROUNDING))
     seed = int(rng.integers(2**31))
     if counts.min() >= 2 and min(n_valid, n - n_valid) >= len(counts):
         train, valid = train_test_split(
@@ -55,7 +60,13 @@ def validation_split(
     return np.setdiff1d(np.arange(n), valid), valid, False
 
 
-def validation_score(y: IntArray, predicted: IntArray, n_classes: int, positive: int) -> float:
+def validation_score(
+    y: IntArray,
+    predicted: IntArray,
+    n_classes: int,
+    positive: int,
+    weights: FloatArray | None = None,
+) -> float:
     """F1 of the positive class of two, or macro-F1 of more.
 
     Parameters
@@ -66,6 +77,8 @@ def validation_score(y: IntArray, predicted: IntArray, n_classes: int, positive:
         Number of classes, K.
     positive : int
         Code of the positive class, used for K = 2.
+    weights : ndarray of shape (n,) or None
+        How much each row counts; None counts all alike.
 
     Returns
     -------
@@ -74,8 +87,10 @@ def validation_score(y: IntArray, predicted: IntArray, n_classes: int, positive:
         predictions hold.
     """
     if n_classes == 2:
-        return float(f1_score(y == positive, predicted == positive, zero_division=0.0))
-    return float(f1_score(y, predicted, average="macro", zero_division=0.0))
+        y, predicted, average = y == positive, predicted == positive, "binary"
+    else:
+        average = "macro"
+    return float(f1_score(y, predicted, average=average, sample_weight=weights, zero_division=0.0))
 
 
 def pool_size(t: int, n_unlabeled: int, n_left: int, n_rounds: int = 10) -> int:
@@ -98,3 +113,61 @@ def pool_size(t: int, n_unlabeled: int, n_left: int, n_rounds: int = 10) -> int:
         ``min(n_left, t * ceil(n_unlabeled / n_rounds))``.
     """
     return min(n_left, t * math.ceil(n_unlabeled / n_rounds))
+
+
+def growing_pools(
+    left: IntArray, t: int, n_unlabeled: int, growth: str, rng: np.random.Generator
+) -> Iterator[IntArray]:
+    """Draw the pool of candidates of one iteration, and more where that holds none.
+
+    Parameters
+    ----------
+    left : ndarray of int of shape (n_left,)
+        Rows that may be drawn.
+    t : int
+        Iteration, from 1.
+    n_unlabeled : int
+        Number of unlabelled documents at the start, |U|.
+    growth : {"pool", "quota"}
+        "pool" begins with `pool_size(t, ...)` rows and goes on as if the iteration were a later
+        one; "quota" takes all rows at once.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Yields
+    ------
+    ndarray of int
+        The rows that join the pool: drawn uniformly and without replacement, none of them twice,
+        until none is left. Nothing at all if `left` is empty.
+    """
+    if growth == "quota":
+        if len(left):
+            yield left
+        return
+    order, drawn = rng.permutation(left), 0
+    for step in count(t):
+        if drawn == len(left):
+            return
+        size = pool_size(step, n_unlabeled, len(left))
+        yield order[drawn:size]
+        drawn = size
+
+
+def quota_limit(t: int, n_labeled: int, max_fraction: float) -> int:
+    """Greatest number of documents that iteration t adds where the quota grows linearly.
+
+    Parameters
+    ----------
+    t : int
+        Iteration, from 1.
+    n_labeled : int
+        Number of labelled documents, N.
+    max_fraction : float
+        Share of them that the first iteration adds at most.
+
+    Returns
+    -------
+    int
+        ``t * max(1, floor(max_fraction * n_labeled))``.
+    """
+    return t * max(1, math.floor(max_fraction * n_labeled * (1 + _ROUNDING)))

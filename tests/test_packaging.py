@@ -21,7 +21,7 @@ import sklearn_spt
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # The extras that a user's code runs on; lint and docs are tools, and not held to a lower bound.
-TESTED_EXTRAS = ("offline", "tweets", "experiments", "distributed", "test")
+TESTED_EXTRAS = ("offline", "tweets", "plot", "experiments", "distributed", "test")
 
 
 def requirements(*extras: str) -> list[Requirement]:
@@ -103,6 +103,7 @@ def test_constraints_name_versions_and_no_place():
     ("module", "prefix"),
     [
         ("sklearn_spt", ""),
+        ("sklearn_spt.inspection", "inspection."),
         ("sklearn_spt.model_selection", "model_selection."),
         ("sklearn_spt.datasets", "datasets."),
     ],

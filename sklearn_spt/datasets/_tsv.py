@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from sklearn_spt._validation import check_flag
+from sklearn_spt.datasets._tables import read_text
 
 _COLUMNS = "id, label, keyword, text"
 
@@ -108,17 +109,8 @@ def load_tsv(
 
 
 def _lines(path: Path, encoding: str) -> list[str]:
-    content = path.read_bytes()
-    try:
-        text = content.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise ValueError(
-            f"{path}, line {line}: byte {content[error.start]:#04x} is not {encoding}. Pass the "
-            "encoding of the file, for example encoding='latin-1'."
-        ) from error
     # str.splitlines would also split at characters that can stand inside a text (U+2028, U+0085)
-    return [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
+    return [line.removesuffix("\r") for line in read_text(path, encoding).split("\n")]
 
 
 def _row(line: str, codes: dict[str, int], place: str) -> tuple[str, int, str, str]:

@@ -1,0 +1,150 @@
+"""Tweets about one's own or somebody else's illness, for five conditions."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from sklearn_spt._validation import check_flag
+from sklearn_spt.datasets._remote import RemoteFile, obtain
+
+PHM_TUNING = RemoteFile(
+    title="personal health mention (tuning) data set",
+    url=(
+        "https://raw.githubusercontent.com/p-karisani/CEPC/"
+        "678362995b3646853b670d6f1bfad00f62d2090c/sandoogh/tuning.dataset"
+    ),
+    sha256="178b81638c4632af4a8a84e0ffd967bfe2f22f138fa0f78e1145749e8a39da50",
+    own="phm_tuning/tuning.dataset",
+    cached="phm_tuning-67836299.txt",
+)
+
+_DESCR = """\
+Personal health mentions (the "tuning" data set of CEPC)
+--------------------------------------------------------
+
+8,037 tweets that contain the name of one of five conditions. The task is to find the personal
+health mentions: tweets that report that somebody has, or has had, the condition.
+
+============  =====  ========  ========
+domain         rows  negative  positive
+============  =====  ========  ========
+cough         1,502     1,158       344
+depression    1,612     1,083       529
+fever         1,529     1,000       529
+heart attack  1,673     1,458       215
+stroke        1,721     1,459       262
+all           8,037     6,158     1,879
+============  =====  ========  ========
+
+No split was released. Split stratified by the target; 23 rows repeat the text of an earlier row,
+and such rows should not stand on both sides of a split (see ``duplicates_of``).
+
+Source: https://github.com/p-karisani/CEPC, file sandoogh/tuning.dataset, commit
+678362995b3646853b670d6f1bfad00f62d2090c, MIT licence. It was put together from data that other
+researchers had published: cite the originals, which the reference lists, as well. The texts were
+written by people: do not publish them.
+
+Reference: P. Karisani, "Multiple-Source Domain Adaptation via Coordinated Domain Encoders and
+Paired Classifiers", AAAI 2022, arXiv:2201.11870.
+"""
+
+
+def fetch_phm_tuning(
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+    n_retries: int = 3,
+    delay: float = 1.0,
+) -> Any:
+    """Load tweets, some of which are personal health mentions of one of five conditions.
+
+    8,037 short texts, 23.4% of them positive. The file (1 MB) is looked for in the data home, as
+    ``phm_tuning/tuning.dataset``, then among earlier downloads, and is downloaded if it is in
+    neither place. Its SHA256 checksum is verified each time.
+
+    Parameters
+    ----------
+    data_home : str or path-like, default=None
+        Folder of the data sets; see :func:`get_data_home`.
+
+    download_if_missing : bool, default=True
+        If False, raise an OSError where the file is not on this machine.
+
+    return_X_y : bool, default=False
+        If True, return ``(data, target)`` instead of a Bunch.
+
+    n_retries : int, default=3
+        How often a failed download is tried again.
+
+    delay : float, default=1.0
+        Seconds between two tries.
+
+    Returns
+    -------
+    dataset : :class:`~sklearn.utils.Bunch`
+        data : ndarray of shape (8037,), dtype object
+            The texts, each a str.
+        target : ndarray of shape (8037,), dtype int64
+            1 personal health mention, 0 none.
+        target_names : list of str
+            ``["negative", "positive"]``.
+        domain : ndarray of shape (8037,), dtype object
+            The condition by which the text was found: "cough", "depression", "fever",
+            "heart attack" or "stroke".
+        ids : ndarray of shape (8037,), dtype object
+            The number of the row in the file, a str.
+        DESCR : str
+            Description, licence and reference.
+        filename : str
+            Path of the file that was read.
+        sha256 : str
+            Its checksum.
+    (data, target) : tuple
+        If `return_X_y` is True.
+
+    Raises
+    ------
+    OSError
+        The file is damaged, is missing while `download_if_missing` is False, or cannot be
+        downloaded or saved.
+
+    References
+    ----------
+    P. Karisani, "Multiple-Source Domain Adaptation via Coordinated Domain Encoders and Paired
+    Classifiers", AAAI 2022.
+
+    Examples
+    --------
+    >>> from sklearn_spt.datasets import fetch_phm_tuning
+    >>> texts, y = fetch_phm_tuning(return_X_y=True)  # doctest: +SKIP
+    """
+    check_flag(return_X_y, "return_X_y")
+    path, content = obtain(
+        PHM_TUNING,
+        data_home,
+        download_if_missing=download_if_missing,
+        n_retries=n_retries,
+        delay=delay,
+    )
+    rows = [line.split("\t", 3) for line in content.decode("utf-8").split("\n") if line]
+    ids, labels, domain, data = (
+        np.array(column, dtype=object) for column in zip(*rows, strict=True)
+    )
+    target = (labels == "3").astype(np.int64)
+    if return_X_y:
+        return data, target
+    return Bunch(
+        data=data,
+        target=target,
+        target_names=["negative", "positive"],
+        domain=domain,
+        ids=ids,
+        DESCR=_DESCR,
+        filename=str(path),
+        sha256=PHM_TUNING.sha256,
+    )

@@ -1,0 +1,186 @@
+"""Sentences of drug reviews: which of them report an adverse reaction."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from typing import Any
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from sklearn_spt._validation import check_flag, check_option
+from sklearn_spt.datasets._remote import RemoteFile, obtain
+
+_SHA256 = {
+    "train": "76d266db22c731d1771db46bea846ed10ade5c82d8b6fdd9a968190c7889df6a",
+    "dev": "90f01cb2047f72434717e419f18d44f8c668c9d032fe3c7bd6d5027f2995b561",
+    "test": "def357d86ec1541e2e3108df7dcb402ec92f7a5fb7d60ac35111bc8a04f386ed",
+}
+
+PSYTAR = {
+    fold: RemoteFile(
+        title=f"{fold} part of PsyTAR",
+        url=(
+            "https://raw.githubusercontent.com/basaldella/psytarpreprocessor/"
+            f"dce7fd9fc91930dd9de0f4793529d5695a10e681/data/binary/{fold}.csv"
+        ),
+        sha256=sha256,
+        own=f"psytar/{fold}.csv",
+        cached=f"psytar-dce7fd9f-{fold}.csv",
+    )
+    for fold, sha256 in _SHA256.items()
+}
+
+_DESCR = """\
+PsyTAR
+------
+
+6,002 sentences of reviews of four psychiatric drugs, written by patients. The task is to find
+those which report an adverse drug reaction (ADR).
+
+=====  =====  =====  =====
+fold    rows  other    ADR
+=====  =====  =====  =====
+train  4,201  2,673  1,528
+dev      612    390    222
+test   1,189    771    418
+all    6,002  3,834  2,168
+=====  =====  =====  =====
+
+The folds are those of the source below. Four sentences of dev and ten of test occur, letter by
+letter, in train. Its file full.csv holds the rows of the three folds in another order. These are
+reviews and not tweets.
+
+Besides ADR, five further labels were given to each sentence, and a sentence may have several:
+withdrawal symptoms (WD, 438 sentences), drug effectiveness (EF, 1,086), drug ineffectiveness
+(INF, 337), sign, symptom or illness (SSI, 789), drug indication (DI, 621).
+
+Source: https://github.com/basaldella/psytarpreprocessor, folder data/binary, commit
+dce7fd9fc91930dd9de0f4793529d5695a10e681; name it when you use its folds. The data are under
+CC BY 4.0.
+
+Reference: M. Zolnoori et al., "The PsyTAR dataset: From patients generated narratives to a corpus
+of adverse drug events and effectiveness of psychiatric medications", Data in Brief 24, 2019.
+"""
+
+
+def fetch_psytar(
+    *,
+    subset: str = "all",
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+    n_retries: int = 3,
+    delay: float = 1.0,
+) -> Any:
+    """Load PsyTAR: sentences of drug reviews, some of which report an adverse drug reaction.
+
+    6,002 sentences, 36.1% of them positive, in the folds that were released. The files (0.5 MB)
+    are looked for in the data home, as ``psytar/train.csv``, ``psytar/dev.csv`` and
+    ``psytar/test.csv``, then among earlier downloads, and are downloaded if they are in neither
+    place. Their SHA256 checksums are verified each time.
+
+    Parameters
+    ----------
+    subset : {"all", "train", "dev", "test"}, default="all"
+        Which fold to load. "all" means the three of them, in this order; the column ``fold`` tells
+        them apart.
+
+    data_home : str or path-like, default=None
+        Folder of the data sets; see :func:`get_data_home`.
+
+    download_if_missing : bool, default=True
+        If False, raise an OSError where a file is not on this machine.
+
+    return_X_y : bool, default=False
+        If True, return ``(data, target)`` instead of a Bunch.
+
+    n_retries : int, default=3
+        How often a failed download is tried again.
+
+    delay : float, default=1.0
+        Seconds between two tries.
+
+    Returns
+    -------
+    dataset : :class:`~sklearn.utils.Bunch`
+        data : ndarray of shape (n_samples,), dtype object
+            The sentences, each a str; n_samples is 6,002 for all folds.
+        target : ndarray of shape (n_samples,), dtype int64
+            1 an adverse drug reaction is reported, 0 none.
+        target_names : list of str
+            ``["other", "adverse drug reaction"]``.
+        fold : ndarray of shape (n_samples,), dtype object
+            "train", "dev" or "test".
+        annotations : ndarray of shape (n_samples, 6), dtype int64
+            All labels of each sentence, 0 or 1; the first column equals `target`.
+        annotation_names : list of str
+            ``["ADR", "WD", "EF", "INF", "SSI", "DI"]``, explained in `DESCR`.
+        DESCR : str
+            Description, licence and reference.
+        filenames : list of str
+            Paths of the files that were read, in their order.
+        sha256 : list of str
+            Their checksums.
+    (data, target) : tuple
+        If `return_X_y` is True.
+
+    Raises
+    ------
+    OSError
+        A file is damaged, is missing while `download_if_missing` is False, or cannot be
+        downloaded or saved.
+
+    References
+    ----------
+    M. Zolnoori et al., "The PsyTAR dataset: From patients generated narratives to a corpus of
+    adverse drug events and effectiveness of psychiatric medications", Data in Brief 24, 2019.
+
+    Examples
+    --------
+    >>> from sklearn_spt.datasets import fetch_psytar
+    >>> texts, y = fetch_psytar(subset="train", return_X_y=True)  # doctest: +SKIP
+    """
+    check_option(subset, "subset", ("all", *PSYTAR))
+    check_flag(return_X_y, "return_X_y")
+    texts: list[str] = []
+    fold: list[str] = []
+    annotations: list[list[str]] = []
+    filenames, digests = [], []
+    names: list[str] = []
+    for name, remote in PSYTAR.items():
+        if subset not in ("all", name):
+            continue
+        path, content = obtain(
+            remote,
+            data_home,
+            download_if_missing=download_if_missing,
+            n_retries=n_retries,
+            delay=delay,
+        )
+        table = io.StringIO(content.decode("utf-8"), newline="")
+        (_, *names), *rows = csv.reader(table, delimiter="\t")
+        for text, *labels in rows:
+            texts.append(text)
+            fold.append(name)
+            annotations.append(labels)
+        filenames.append(str(path))
+        digests.append(remote.sha256)
+    data = np.array(texts, dtype=object)
+    matrix = np.array(annotations, dtype=np.int64)
+    target = matrix[:, names.index("ADR")].copy()
+    if return_X_y:
+        return data, target
+    return Bunch(
+        data=data,
+        target=target,
+        target_names=["other", "adverse drug reaction"],
+        fold=np.array(fold, dtype=object),
+        annotations=matrix,
+        annotation_names=names,
+        DESCR=_DESCR,
+        filenames=filenames,
+        sha256=digests,
+    )

@@ -1,0 +1,182 @@
+"""Records in the order of a table: blocks of one data set and one number of labelled texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sklearn_spt.experiments import _paper
+from sklearn_spt.inspection._grouping import (
+    SETTING,
+    Record,
+    describe,
+    distinct,
+    error_of,
+    once_a_seed,
+)
+
+#: Data set and number of labelled texts.
+Block = tuple[str, int]
+
+
+class Blocks:
+    """Finished records by block and row; remembers what has to be said about the others.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        Records of cells, done or failed.
+    wanted : callable
+        Whether a record belongs to the table.
+    row_of : callable
+        The row of a record inside its block.
+    free : str or None, default=None
+        Parameter that the table varies. For all others, the default values are taken, or those
+        that all cells of a method in a block have.
+
+    Raises
+    ------
+    ValueError
+        If a block would mix settings, or a row sets of parameters.
+    """
+
+    def __init__(
+        self,
+        records: Sequence[Record],
+        wanted: Callable[[Record], bool],
+        row_of: Callable[[Record], str],
+        free: str | None = None,
+    ) -> None:
+        self._remarks: list[str] = []
+        self._all: dict[Block, dict[str, list[Record]]] = {}
+        mine = [record for record in records if wanted(record)]
+        for block in sorted(distinct(block_of(record) for record in mine)):
+            here = [record for record in mine if block_of(record) == block]
+            here = [
+                record
+                for method in distinct(map(method_of, here))
+                for record in self._with_one_set(here, method, free)
+            ]
+            _check_setting(block, here)
+            rows: dict[str, list[Record]] = {}
+            for record in here:
+                rows.setdefault(row_of(record), []).append(record)
+            self._all[block] = rows
+
+    @property
+    def names(self) -> list[Block]:
+        """Blocks in order."""
+        return list(self._all)
+
+    def of(self, block: Block) -> dict[str, list[Record]]:
+        """Finished records of a block, by row; each seed once."""
+        return {
+            row: once_a_seed(done)
+            for row, group in self._all.get(block, {}).items()
+            if (done := [record for record in group if record["status"] == "done"])
+        }
+
+    def notes(self) -> tuple[str, ...]:
+        """Say what has to stand below the table."""
+        notes: list[str] = []
+        for block, rows in self._all.items():
+            records = [record for group in rows.values() for record in group]
+            notes.append(f"{_name(block)}: {_setting_in_words(records[0]['cell'])}.")
+            constant = [record.get("all_positive_f1") for record in records]
+            known = [f1 for f1 in constant if f1 is not None]
+            if known:
+                f1 = np.mean(known)
+                notes.append(f"{_name(block)}: calling every text positive has an F1 of {f1:.3f}.")
+            notes += _gaps(block, rows)
+        return (*notes, *self._remarks)
+
+    def _with_one_set(
+        self, records: Sequence[Record], method: str, free: str | None
+    ) -> list[Record]:
+        """Keep the records of a method with one set of parameters: the default, if it was run."""
+        sets: dict[str, list[Record]] = {}
+        for record in records:
+            if method_of(record) == method:
+                sets.setdefault(_set_of(record["cell"], free), []).append(record)
+        name = _name(block_of(records[0]))
+        chosen = _set_of({"method": method, "params": {}, "n_unlabeled": None}, free)
+        if chosen not in sets:
+            if len(sets) > 1:
+                raise ValueError(
+                    f"{name}: the cells of {method} have the parameters {' or '.join(sets)}, and "
+                    "none has the default ones; select one set, as with where={'name': value} "
+                    "(--select name=value)."
+                )
+            (chosen,) = sets
+            self._remarks.append(f"{name}: {method} with the parameters {chosen}.")
+        n_others = sum(map(len, sets.values())) - len(sets[chosen])
+        if n_others:
+            self._remarks.append(
+                f"{name}: {n_others} record(s) of {method} with other parameters are left out."
+            )
+        return sets[chosen]
+
+
+def block_of(record: Record) -> Block:
+    """Block that a record belongs to."""
+    return str(record["cell"]["dataset"]), int(record["cell"]["n_labeled"])
+
+
+def method_of(record: Record) -> str:
+    """Name of the method of a record."""
+    return str(record["cell"]["method"])
+
+
+def _set_of(cell: Mapping[str, Any], free: str | None) -> str:
+    """Parameters of a cell in one string, without the one that the table varies."""
+    params = {k: v for k, v in _paper.parameters(cell).items() if k != free}
+    return json.dumps(params, sort_keys=True)
+
+
+def _check_setting(block: Block, records: Sequence[Record]) -> None:
+    """Refuse a block whose cells were run in different settings."""
+    for key in SETTING:
+        values = distinct(record["cell"][key] for record in records)
+        if len(values) > 1:
+            raise ValueError(
+                f"the cells of {_name(block)} differ in {key} ({', '.join(map(str, values))}) and "
+                f"must not stand in one table; select one, as with "
+                f"where={{{key!r}: {values[0]!r}}} (--select {key}={values[0]})."
+            )
+
+
+def _gaps(block: Block, rows: Mapping[str, Sequence[Record]]) -> list[str]:
+    """Say which cells failed, and which seeds of other rows a row lacks."""
+    seeds = sorted({record["cell"]["seed"] for group in rows.values() for record in group})
+    notes = []
+    for row, group in rows.items():
+        done = {record["cell"]["seed"] for record in group if record["status"] == "done"}
+        failed = {record["cell"]["seed"]: record for record in group if record["status"] != "done"}
+        notes += [
+            f"failed: {describe(record['cell'])} ({error_of(record)})."
+            for seed, record in sorted(failed.items())
+            if seed not in done
+        ]
+        missing = [str(seed) for seed in seeds if seed not in done | set(failed)]
+        if missing:
+            plural = "s" if len(missing) > 1 else ""
+            notes.append(f"missing: {_name(block)}, {row}, seed{plural} {', '.join(missing)}.")
+    return notes
+
+
+def _name(block: Block) -> str:
+    return f"{block[0]}, {block[1]} labelled"
+
+
+def _setting_in_words(cell: Mapping[str, Any]) -> str:
+    def count(key: str) -> str:
+        return "all" if cell[key] is None else f"{cell[key]:,}"
+
+    prepared = "prepared as in the paper" if cell["normalize"] else "as they are"
+    return (
+        f"{count('n_unlabeled')} unlabelled and {count('n_test')} test texts, {prepared}; encoder "
+        f"{cell['encoder']}; protocol {cell['protocol']}"
+    )

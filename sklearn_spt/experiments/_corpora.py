@@ -1,0 +1,147 @@
+"""The data sets, by name, and files of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from sklearn_spt import datasets
+
+#: Disasters of CrisisLexT6, each a data set of its own too.
+DISASTERS = ("alberta", "boston", "oklahoma", "queensland", "sandy", "west_texas")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set: how it is read, and what it is about.
+
+    Attributes
+    ----------
+    load : callable
+        ``load(data_home, download)`` returns a Bunch; `download` says whether it may be fetched.
+    about : str
+        One line.
+    of_the_paper : bool
+        Whether the paper used it; those cannot be downloaded.
+    """
+
+    load: Callable[[str | None, bool], Bunch]
+    about: str
+    of_the_paper: bool = False
+
+
+def sources() -> dict[str, Source]:
+    """All data sets that have a name."""
+    return {
+        "illness": Source(
+            partial(_fetch, datasets.fetch_illness),
+            "tweets that mention a person's diagnosis; 17% positive",
+        ),
+        "illness_4class": Source(
+            partial(_fetch, datasets.fetch_illness, task="four_class"),
+            "the same tweets, four classes",
+        ),
+        "phm_tuning": Source(
+            partial(_fetch, datasets.fetch_phm_tuning),
+            "tweets that mention a person's health; 23% positive",
+        ),
+        "crisislex_t6": Source(
+            partial(_fetch, datasets.fetch_crisislex_t6),
+            "tweets on or off the topic of six disasters; 54% positive",
+        ),
+        **{
+            f"crisislex_t6:{name}": Source(
+                partial(_fetch, datasets.fetch_crisislex_t6, disaster=name),
+                "one of the six disasters",
+            )
+            for name in DISASTERS
+        },
+        "psytar": Source(
+            partial(_fetch, datasets.fetch_psytar),
+            "sentences of reviews that report an adverse drug reaction; 36% positive",
+        ),
+        "adr": Source(
+            partial(_in_home, datasets.load_smm4h_adr, "smm4h_adr"),
+            "SMM4H tweets that report an adverse drug reaction; 9% positive",
+            of_the_paper=True,
+        ),
+        "earthquake": Source(
+            partial(_in_home, datasets.load_nepal_earthquake, "nepal_earthquake"),
+            "tweets relevant to the Nepal earthquake; 47% positive",
+            of_the_paper=True,
+        ),
+        "product": Source(
+            partial(_in_home, datasets.load_flu_vaccine, "flu_vaccine"),
+            "tweets that intend to receive a flu vaccine; 31% positive",
+            of_the_paper=True,
+        ),
+    }
+
+
+def _fetch(fetch: Callable[..., Bunch], home: str | None, download: bool, **options: Any) -> Bunch:
+    return fetch(data_home=home, download_if_missing=download, **options)
+
+
+def _in_home(load: Callable[..., Bunch], folder: str, home: str | None, download: bool) -> Bunch:
+    return load(Path(datasets.get_data_home(home)) / folder)
+
+
+def read(
+    name: str, data_home: str | None = None, *, download: bool = True, **columns: Any
+) -> Bunch:
+    """Read a data set by its name, or a file by its path.
+
+    Parameters
+    ----------
+    name : str
+        One of `sources`, or the path of a TSV, CSV or JSONL file.
+    data_home : str or None
+        Folder of the data sets.
+    download : bool, default=True
+        Whether a data set that is not there may be fetched.
+    **columns
+        For a file: what `sklearn_spt.datasets.load_texts` takes.
+
+    Returns
+    -------
+    Bunch
+        ``data``, ``target`` as codes with -1 for unlabelled rows, ``target_names``.
+
+    Raises
+    ------
+    ValueError
+        If there is neither a data set nor a file of this name.
+    """
+    known = sources()
+    if name in known:
+        bunch = known[name].load(data_home, download)
+    elif Path(name).is_file():
+        bunch = datasets.load_texts(name, **columns)
+    else:
+        raise ValueError(
+            f"there is no data set {name!r} and no such file; the data sets are {', '.join(known)}."
+        )
+    if "fold" in bunch:
+        bunch.test = bunch.fold == "test"
+    unlabeled = np.array([label == -1 for label in bunch.target])
+    names, codes = np.unique(bunch.target[~unlabeled], return_inverse=True)
+    bunch.target = np.full(len(unlabeled), -1, dtype=np.int64)
+    bunch.target[~unlabeled] = codes
+    if len(names) != len(bunch.target_names):  # a released class without rows, or labels as codes
+        bunch.target_names = [str(label) for label in names]
+    return bunch
+
+
+def available(name: str, data_home: str | None = None) -> str:
+    """Say how many labelled rows a data set has here, or why it cannot be read."""
+    try:
+        bunch = read(name, data_home, download=False)
+    except (OSError, ValueError) as error:
+        return f"not here: {error}"
+    return f"{int((np.asarray(bunch.target) >= 0).sum()):,} labelled rows"

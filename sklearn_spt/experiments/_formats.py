@@ -1,0 +1,178 @@
+"""Tables as text: Markdown, CSV, LaTeX and plain."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+
+from sklearn_spt._validation import check_option
+from sklearn_spt.experiments._tables import Column, Measure, Table, Value
+
+#: Stands for a number that there is none of beside one that there is: an sd over one seed.
+MISSING = "–"
+#: Digits after the point, as the paper has them.
+DIGITS = 3
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "–": "--",
+    "λ": r"$\lambda$",
+    "α": r"$\alpha$",
+}
+
+
+def render(table: Table, fmt: str = "text") -> str:
+    """Write a table in one of `FORMATS`.
+
+    Parameters
+    ----------
+    table : Table
+        As `sklearn_spt.experiments._tables.make_table` returns it.
+    fmt : {"text", "markdown", "csv", "latex"}, default="text"
+        Which format. CSV has a column each for mean and sd, all digits, and no notes.
+
+    Returns
+    -------
+    text : str
+        Ends with a line break.
+    """
+    check_option(fmt, "fmt", FORMATS)
+    return FORMATS[fmt](table)
+
+
+def to_text(table: Table) -> str:
+    """Plain text for a terminal: columns of equal width, an empty line between blocks."""
+    header = [column.heading for column in table.columns]
+    rows = [_cells(table, row) for row in table.rows]
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+
+    def line(cells: list[str]) -> str:
+        padded = [
+            cell.ljust(width) if column.kind == "text" else cell.rjust(width)
+            for cell, width, column in zip(cells, widths, table.columns, strict=True)
+        ]
+        return "  ".join(padded).rstrip()
+
+    lines = [table.title, "", line(header), "  ".join("-" * width for width in widths)]
+    for i, row in enumerate(rows):
+        lines += [""] if _new_block(table, i) else []
+        lines.append(line(row))
+    return "\n".join([*lines, "", *table.notes]) + "\n"
+
+
+def to_markdown(table: Table) -> str:
+    """Write a pipe table, its title in bold above it and its notes as a list below it."""
+
+    def line(cells: list[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+    rules = ["---" if column.kind == "text" else "---:" for column in table.columns]
+    lines = [f"**{table.title}**", "", line([column.heading for column in table.columns])]
+    lines.append("| " + " | ".join(rules) + " |")
+    lines += [line(_cells(table, row)) for row in table.rows]
+    return "\n".join([*lines, "", *(f"- {note}" for note in table.notes)]) + "\n"
+
+
+def to_csv(table: Table) -> str:
+    """Comma-separated values for other programs: a header, all digits, no notes."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    header: list[str] = []
+    for column in table.columns:
+        measure = column.kind == "measure"
+        header += [f"{column.key}_mean", f"{column.key}_sd"] if measure else [column.key]
+    writer.writerow(header)
+    for row in table.rows:
+        cells: list[Value] = []
+        for column, value in zip(table.columns, row, strict=True):
+            if column.kind != "measure":
+                cells.append(value)
+            elif isinstance(value, Measure):
+                cells += [value.mean, value.sd]
+            else:
+                cells += [None, None]
+        writer.writerow(cells)
+    return out.getvalue()
+
+
+def to_latex(table: Table) -> str:
+    """Write a ``table`` for a document that uses the package booktabs."""
+
+    def line(cells: list[str]) -> str:
+        return " & ".join(map(_escaped, cells)) + r" \\"
+
+    columns = "".join("l" if column.kind == "text" else "r" for column in table.columns)
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{_escaped(table.title)}}}",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        line([column.heading for column in table.columns]),
+        r"\midrule",
+    ]
+    for i, row in enumerate(table.rows):
+        lines += [r"\midrule"] if _new_block(table, i) else []
+        lines.append(line(_cells(table, row)))
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    if table.notes:
+        lines += ["", r"\smallskip", r"\begin{minipage}{\linewidth}\footnotesize"]
+        lines += [_escaped(note) + r"\par" for note in table.notes]
+        lines.append(r"\end{minipage}")
+    return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+
+#: Name -> writer.
+FORMATS: dict[str, Callable[[Table], str]] = {
+    "text": to_text,
+    "markdown": to_markdown,
+    "csv": to_csv,
+    "latex": to_latex,
+}
+
+
+def _cells(table: Table, row: tuple[Value, ...]) -> list[str]:
+    return [_cell(value, column) for value, column in zip(row, table.columns, strict=True)]
+
+
+def _cell(value: Value, column: Column) -> str:
+    """Write a value for a reader; nothing where there is none."""
+    if value is None:
+        return ""
+    if isinstance(value, Measure):
+        sd = MISSING if value.sd is None else f"{value.sd:.{DIGITS}f}"
+        return f"{value.mean:.{DIGITS}f} ± {sd}"
+    if column.kind == "difference":
+        # a rounded zero has no sign; a minus is no hyphen
+        text = f"{round(float(value), DIGITS) + 0.0:+.{DIGITS}f}"
+        return "0." + "0" * DIGITS if float(text) == 0 else text.replace("-", "−")
+    if column.kind == "number":
+        return f"{float(value):.{DIGITS}f}"
+    return str(value)
+
+
+def _new_block(table: Table, i: int) -> bool:
+    """Whether row `i` begins another block than the row above it."""
+    keys = slice(table.n_keys)
+    return i > 0 and table.rows[i][keys] != table.rows[i - 1][keys]
+
+
+def _escaped(text: str) -> str:
+    """Text with everything that LaTeX would take for a command written out."""
+    return "".join(_LATEX.get(character, character) for character in text)

@@ -1,0 +1,61 @@
+"""Peak memory of a block of code."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from types import TracebackType
+
+import torch
+
+
+class PeakMemory:
+    """Measures the peak of the process's resident memory inside the block.
+
+    On Linux the kernel's high-water mark is reset first, so that the peak is that of the block;
+    elsewhere it is that of the process since its start.
+
+    Attributes
+    ----------
+    peak : int
+        Bytes of resident memory.
+    peak_cuda : int or None
+        Bytes allocated on the CUDA device; None without one.
+    """
+
+    def __enter__(self) -> PeakMemory:
+        with contextlib.suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        if torch.cuda.is_available():
+            torch.cuda.reset_peak_memory_stats()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.peak = _peak()
+        self.peak_cuda = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else None
+
+
+def _peak() -> int:
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return _peak_since_start()
+    for line in status.splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return _peak_since_start()
+
+
+def _peak_since_start() -> int:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * unit

@@ -1,0 +1,133 @@
+"""The systems that are compared, by name, each with its parameters at their defaults."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sklearn.base import BaseEstimator
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+import sklearn_spt
+from sklearn_spt import BertClassifier, SentenceEmbedder, TokenIdVectorizer
+from sklearn_spt.experiments import _paper
+
+
+@dataclass(frozen=True)
+class Method:
+    """A system: what its line in a table is called, and how it is built.
+
+    Attributes
+    ----------
+    build : callable
+        ``build(net, seed)`` returns an unfitted estimator; `net` is an unfitted `BertClassifier`.
+    parameters : tuple of str
+        Names of the parameters that can be set.
+    fixed : dict
+        Parameters that make the method what it is.
+    semi_supervised : bool
+        Whether it learns from unlabelled texts.
+    keywords : bool
+        Whether it takes the keywords of the texts.
+    own : bool
+        Whether it is a classifier of this package.
+    label : str
+        Name in tables; the paper's where the paper has the system.
+    """
+
+    build: Callable[[BertClassifier, int], BaseEstimator]
+    parameters: tuple[str, ...]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    semi_supervised: bool = True
+    keywords: bool = False
+    own: bool = True
+    label: str = ""
+
+
+#: Parameters of `BertClassifier` that a cell may set.
+NET_PARAMETERS = (
+    "balanced_batches",
+    "batch_size",
+    "dropout",
+    "lr",
+    "max_epochs",
+    "max_length",
+    "pooling",
+    "precision",
+    "warmup_fraction",
+)
+
+
+def _own(name: str, *, keywords: bool = False, **fixed: Any) -> Method:
+    """Describe a semi-supervised classifier of this package."""
+    kind = getattr(sklearn_spt, name)
+    of_the_net = {f"estimator__{parameter}" for parameter in NET_PARAMETERS}
+    parameters = of_the_net | set(inspect.signature(kind.__init__).parameters) - {
+        "self",
+        "estimator",
+        "random_state",
+        "verbose",
+        "on_iteration",
+        "unlabeled_marker",
+        *fixed,
+    }
+
+    def build(net: BertClassifier, seed: int) -> BaseEstimator:
+        return kind(net, random_state=seed, **fixed)
+
+    return Method(build, tuple(sorted(parameters)), fixed, keywords=keywords)
+
+
+def _baseline(net: BertClassifier, seed: int) -> BaseEstimator:
+    return net.set_params(random_state=seed)
+
+
+def _tfidf(net: BertClassifier, seed: int) -> BaseEstimator:
+    return make_pipeline(
+        TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True),
+        LogisticRegression(class_weight="balanced", max_iter=1000),
+    )
+
+
+def _embeddings(net: BertClassifier, seed: int) -> BaseEstimator:
+    return make_pipeline(
+        SentenceEmbedder(net.pretrained, n_threads=net.n_threads),
+        LogisticRegression(class_weight="balanced", max_iter=1000),
+    )
+
+
+def _sklearn_self_training(net: BertClassifier, seed: int) -> BaseEstimator:
+    net = net.set_params(random_state=seed)
+    return make_pipeline(TokenIdVectorizer(net.pretrained), SelfTrainingClassifier(net, max_iter=3))
+
+
+def methods() -> dict[str, Method]:
+    """All systems by name: the paper's, the ablations, and what users would pick instead."""
+    spt = "SelfPretrainingClassifier"
+    found = {
+        "baseline": Method(_baseline, NET_PARAMETERS, semi_supervised=False),
+        "self_training": _own("ThrottledSelfTrainingClassifier"),
+        "tri_training": _own("TriTrainingClassifier"),
+        "mutual_learning": _own("MutualLearningClassifier"),
+        "spaced_rep": _own("SpacedRepetitionClassifier"),
+        "co_decomp": _own("CoDecompositionClassifier", keywords=True),
+        "self_pretraining": _own(spt),
+        "no_two_stage": _own(spt, two_stage=False),
+        "no_trapezoidal_lr": _own(spt, lr_schedule="slanted"),
+        "no_distillation": _own(spt, distillation=False),
+        "no_inertia": _own(spt, alpha=0),
+        "tfidf_lr": Method(_tfidf, (), semi_supervised=False, own=False),
+        "embeddings_lr": Method(_embeddings, (), semi_supervised=False, own=False),
+        "sklearn_self_training": Method(_sklearn_self_training, (), own=False),
+    }
+    return {name: replace(method, label=_paper.LABELS[name]) for name, method in found.items()}
+
+
+#: The seven systems of the paper's main table, and its four ablations.
+PAPER_METHODS = tuple(_paper.SYSTEMS)
+ABLATIONS = tuple(_paper.ABLATIONS)

@@ -1,0 +1,213 @@
+"""Records to figures, through the displays of `sklearn_spt.inspection`."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sklearn_spt._schedules import n_batches
+from sklearn_spt._validation import check_integer, check_option
+from sklearn_spt.experiments import _paper
+from sklearn_spt.experiments._blocks import Blocks, method_of
+from sklearn_spt.inspection import (
+    IterationCurveDisplay,
+    LearningCurveDisplay,
+    LearningRateDisplay,
+    PseudoLabelDisplay,
+)
+from sklearn_spt.inspection._grouping import (
+    Record,
+    condition,
+    finished,
+    select,
+    values_of,
+)
+from sklearn_spt.inspection._style import figure_size, require_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+KINDS = ("iterations", "schedule", "pseudo_labels", "learning_curve")
+#: Suffix of a file -> what would make two files of the same figure differ.
+_DATED = {".png": (), ".svg": ("Date",), ".pdf": ("CreationDate",)}
+
+
+def make_plot(
+    kind: str,
+    records: Iterable[Record],
+    path: str | Path,
+    *,
+    where: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Path:
+    """Draw one of the figures and write it to a file.
+
+    Parameters
+    ----------
+    kind : {"iterations", "schedule", "pseudo_labels", "learning_curve"}
+        Which figure.
+    records : iterable of dict
+        Records of cells.
+    path : str or Path
+        Where to; the suffix .png, .svg or .pdf says in which format. Missing folders are made.
+    where : dict or None, default=None
+        Which records are used, see `select`.
+    **options
+        To `draw`.
+
+    Returns
+    -------
+    path : Path
+        The file. The same records give the same bytes with the same version of matplotlib.
+
+    Raises
+    ------
+    ValueError
+        If the suffix is another one, or the records do not make a figure.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in _DATED:
+        raise ValueError(f"path must end in {', '.join(_DATED)}; got {path.name!r}.")
+    figure = draw(kind, records, where=where, **options)
+    write(figure, path)
+    return path
+
+
+def draw(
+    kind: str,
+    records: Iterable[Record],
+    *,
+    where: Mapping[str, Any] | None = None,
+    by: str | None = None,
+    metric: str = "f1",
+    class_names: Mapping[Any, str] | None = None,
+    share: bool = False,
+    batch_size: int = 32,
+    lr: float | None = None,
+) -> Figure:
+    """Draw one of the figures; no window is opened.
+
+    Parameters
+    ----------
+    kind : {"iterations", "schedule", "pseudo_labels", "learning_curve"}
+        Which figure.
+    records : iterable of dict
+        Records of cells. In a learning curve, cells with other than the default parameters are left
+        out where a method has both. The schedule needs none: without records it is that of the
+        paper's last iteration, 10,000 pseudo-labelled and then 500 labelled texts.
+    where : dict or None, default=None
+        Which records are used, see `select`.
+    by : str or None, default=None
+        "iterations": what tells the lines apart; None finds the one thing that differs.
+    metric : str, default="f1"
+        "iterations" and "learning_curve": which score.
+    class_names : dict or None, default=None
+        "pseudo_labels": class (a string) -> its name in the legend.
+    share : bool, default=False
+        "pseudo_labels": counts as shares.
+    batch_size : int, default=32
+        "schedule": texts per optimiser step.
+    lr : float or None, default=None
+        "schedule": initial rate; None draws multiples of it.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+        Drawn.
+    """
+    check_option(kind, "kind", KINDS)
+    check_integer(batch_size, "batch_size", low=1)
+    require_matplotlib("the command plot")
+    from matplotlib.figure import Figure
+
+    found = list(records)
+    if found or kind != "schedule":
+        found = finished(select(found, where), f"the figure {kind!r}")
+    # not by pyplot, which would keep the figure, and might want a screen
+    figure = Figure(layout="constrained")
+    if kind == "iterations":
+        found = _with_defaults(found)
+        ax = figure.add_subplot()
+        labels = _paper.LABELS
+        IterationCurveDisplay.from_records(found, by=by, metric=metric, labels=labels, ax=ax)
+    elif kind == "schedule":
+        ax = figure.add_subplot()
+        if found:
+            LearningRateDisplay.from_records(found, batch_size=batch_size, lr=lr, ax=ax)
+        else:
+            n_constant, n_decay = _steps_of_the_paper(batch_size)
+            LearningRateDisplay.from_schedule(n_constant=n_constant, n_decay=n_decay, lr=lr, ax=ax)
+    elif kind == "learning_curve":
+        found = _with_default_parameters(found)
+        ax = figure.add_subplot()
+        LearningCurveDisplay.from_records(found, metric=metric, labels=_paper.LABELS, ax=ax)
+    else:
+        display = PseudoLabelDisplay.from_records(
+            found,
+            class_names=class_names,
+            ax=figure.subplots(_n_panels(found), 1, sharex=True, squeeze=False),
+            share=share,
+        )
+        ax = display.ax_
+    figure.set_size_inches(figure_size(len(figure.axes)))
+    title = _title(found) if found else "the paper's last iteration"
+    ax.set_title(title, loc="left", fontsize="medium")
+    return figure
+
+
+def write(figure: Figure, path: Path) -> None:
+    """Write a figure to a file, without the date."""
+    import matplotlib
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = dict.fromkeys(_DATED[path.suffix.lower()])
+    with matplotlib.rc_context({"svg.hashsalt": "sklearn_spt"}):
+        figure.savefig(path, dpi=150, metadata=metadata)
+
+
+def _steps_of_the_paper(batch_size: int) -> tuple[int, int]:
+    """Count the steps on all unlabelled texts, once, and on the labelled ones, three times."""
+    n_labeled = _paper.ANALYSIS[1]
+    return n_batches(_paper.N_UNLABELED, batch_size), 3 * n_batches(n_labeled, batch_size)
+
+
+def _n_panels(records: Sequence[Record]) -> int:
+    entries = [entry for record in records for entry in record.get("history") or ()]
+    return 2 if any(entry.get("groups_before") for entry in entries) else 1
+
+
+def _with_defaults(records: Sequence[Record]) -> list[Record]:
+    """Write out the parameters that some cells set and others leave at their default."""
+    given = {name for record in records for name in record["cell"].get("params", {})}
+    filled: list[Record] = []
+    for record in records:
+        cell = dict(record["cell"])
+        full = _paper.parameters(cell)
+        cell["params"] = {k: v for k, v in full.items() if k in given}
+        filled.append({**record, "cell": cell})
+    return filled
+
+
+def _with_default_parameters(records: Sequence[Record]) -> list[Record]:
+    """Keep one set of parameters a method, as the main table does."""
+    blocks = Blocks(records, lambda record: True, method_of)
+    return [r for block in blocks.names for group in blocks.of(block).values() for r in group]
+
+
+def _title(records: Sequence[Record]) -> str:
+    """Name what all the records share."""
+    conditions = [condition(record) for record in records]
+    parts = []
+    for key, words in (
+        ("dataset", "{}"),
+        ("method", "{}"),
+        ("n_labeled", "{:,} labelled"),
+        ("n_unlabeled", "{:,} unlabelled texts"),
+    ):
+        values = values_of(conditions, key)
+        if len(values) == 1 and values[0] is not None:
+            value = _paper.LABELS.get(values[0], values[0]) if key == "method" else values[0]
+            parts.append(words.format(value))
+    return textwrap.fill(", ".join(parts), 68)

@@ -1,0 +1,191 @@
+"""The protocol of a comparison: which rows are for testing, which are labelled, which are not.
+
+The test part of a data set is the same for all methods and seeds. What repeats a test row, be it
+the same text, a retweet or nearly the same, is dropped from all other parts. A seed then draws the
+labelled texts, by class, and the unlabelled ones from what is left; their labels are hidden.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import train_test_split
+from sklearn.utils import Bunch
+
+from sklearn_spt.datasets import duplicates_of
+
+IntArray = npt.NDArray[np.int64]
+TextArray = npt.NDArray[np.object_]
+
+#: Draws the test part where none was released. One for all: a seed varies what is learned from.
+TEST_SEED = 0
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A data set, cut into a test part and what may be learned from.
+
+    Attributes
+    ----------
+    texts, keywords : ndarray of str
+        All documents, and the keyword of each ("" where there is none).
+    target : ndarray of int
+        Class of each document, -1 where it is unknown.
+    target_names : list of str
+        Name of each class; the last of two is the positive one.
+    test, rest : ndarray of int
+        Rows for testing, and rows to learn from.
+    dropped : dict
+        Rows that repeat a test row, counted by kind.
+    """
+
+    texts: TextArray
+    keywords: TextArray
+    target: IntArray
+    target_names: list[str]
+    test: IntArray
+    rest: IntArray
+    dropped: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Split:
+    """What one seed learns from and is tested on.
+
+    Attributes
+    ----------
+    texts, keywords, y : ndarray
+        Labelled documents, then unlabelled ones, which y marks with -1.
+    texts_test, keywords_test, y_test : ndarray
+        Test rows.
+    facts : dict
+        Sizes, shares and a checksum of the rows, for the record.
+    """
+
+    texts: TextArray
+    keywords: TextArray
+    y: IntArray
+    texts_test: TextArray
+    keywords_test: TextArray
+    y_test: IntArray
+    facts: dict[str, Any]
+
+
+def cut(bunch: Bunch, n_test: int | None) -> Corpus:
+    """Set the test part aside and drop what repeats it.
+
+    Parameters
+    ----------
+    bunch : Bunch
+        ``data``, ``target`` (-1: unlabelled), ``target_names``; ``keyword`` and ``test`` (a mask
+        of the released test rows) may be there.
+    n_test : int or None
+        Rows of the test part, drawn by class; None is the whole released test part.
+
+    Raises
+    ------
+    ValueError
+        If there are not enough rows, or no test part was released and `n_test` is None.
+    """
+    texts, target = bunch.data, np.asarray(bunch.target)
+    released = bunch.get("test")
+    labeled = np.flatnonzero(target >= 0)
+    candidates = labeled if released is None else np.flatnonzero(released & (target >= 0))
+    if n_test is None and released is None:
+        raise ValueError("this data set has no released test part: say how many rows, --n-test.")
+    if n_test is not None and n_test < len(candidates):
+        test, _ = train_test_split(
+            candidates, train_size=n_test, stratify=target[candidates], random_state=TEST_SEED
+        )
+    elif released is None:
+        raise ValueError(f"n_test={n_test} leaves nothing of {len(candidates)} rows to learn from.")
+    else:
+        test = candidates
+    test = np.sort(test)
+    outside = np.ones(len(texts), dtype=bool)
+    outside[test if released is None else np.flatnonzero(released)] = False
+    rest = np.flatnonzero(outside)
+    kinds = duplicates_of(texts[rest], texts[test])
+    dropped = {str(kind): n for kind, n in sorted(Counter(kinds.tolist()).items()) if kind}
+    keywords = bunch.get("keyword", np.full(len(texts), "", dtype=object))
+    return Corpus(
+        texts=texts,
+        keywords=keywords,
+        target=target,
+        target_names=list(bunch.target_names),
+        test=test,
+        rest=rest[kinds == ""],
+        dropped=dropped,
+    )
+
+
+def draw(corpus: Corpus, n_labeled: int, n_unlabeled: int | None, seed: int) -> Split:
+    """Draw the labelled texts of a seed, by class, and its unlabelled ones.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The data set.
+    n_labeled : int
+        Exactly so many labelled texts.
+    n_unlabeled : int or None
+        So many unlabelled texts; None takes all that are left.
+    seed : int
+        Draws both. The labelled texts do not depend on `n_unlabeled`.
+
+    Raises
+    ------
+    ValueError
+        If there are not enough texts.
+    """
+    y = corpus.target
+    known = corpus.rest[y[corpus.rest] >= 0]
+    n_classes = len(corpus.target_names)
+    if not n_classes <= n_labeled < len(known):
+        raise ValueError(
+            f"n_labeled={n_labeled} must be from {n_classes}, the number of classes, to "
+            f"{len(known) - 1}: there are {len(known)} labelled rows to learn from."
+        )
+    labeled, _ = train_test_split(known, train_size=n_labeled, stratify=y[known], random_state=seed)
+    left = np.setdiff1d(corpus.rest, labeled)
+    unlabeled = np.random.default_rng(seed).permutation(left)
+    if n_unlabeled is not None:
+        if n_unlabeled > len(left):
+            raise ValueError(
+                f"n_unlabeled={n_unlabeled}, but {len(left)} rows are left; ask for fewer, or for "
+                "all of them."
+            )
+        unlabeled = unlabeled[:n_unlabeled]
+    rows = np.concatenate([labeled, unlabeled])
+    marked = np.concatenate([y[labeled], np.full(len(unlabeled), -1, dtype=np.int64)])
+    ids = b"|".join(part.astype("<i8").tobytes() for part in (labeled, unlabeled, corpus.test))
+    return Split(
+        texts=corpus.texts[rows],
+        keywords=corpus.keywords[rows],
+        y=marked,
+        texts_test=corpus.texts[corpus.test],
+        keywords_test=corpus.keywords[corpus.test],
+        y_test=y[corpus.test],
+        facts={
+            "n_labeled": len(labeled),
+            "n_unlabeled": len(unlabeled),
+            "n_test": len(corpus.test),
+            "n_rest": len(corpus.rest),
+            "dropped": corpus.dropped,
+            "labeled_counts": _counts(y[labeled], corpus.target_names),
+            "test_counts": _counts(y[corpus.test], corpus.target_names),
+            "sha256_rows": hashlib.sha256(ids).hexdigest(),
+        },
+    )
+
+
+def _counts(codes: IntArray, names: list[str]) -> dict[str, int]:
+    return {
+        name: int(n)
+        for name, n in zip(names, np.bincount(codes, minlength=len(names)), strict=True)
+    }

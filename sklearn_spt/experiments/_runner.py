@@ -1,0 +1,236 @@
+"""Run cells: each gives one record, a broken one a record with its error, none is run twice."""
+
+from __future__ import annotations
+
+import platform
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
+from tqdm.auto import tqdm
+
+import sklearn_spt
+from sklearn_spt import BertClassifier, Iteration, TweetNormalizer
+from sklearn_spt.experiments._cells import Cell
+from sklearn_spt.experiments._memory import PeakMemory
+from sklearn_spt.experiments._methods import Method, methods
+from sklearn_spt.experiments._protocol import Corpus, Split, draw
+from sklearn_spt.experiments._records import SCHEMA, record_path, state_of, write_record
+
+LIBRARIES = ("scikit-learn", "skorch", "torch", "transformers", "tokenizers", "numpy", "joblib")
+
+
+def pending(cells: Sequence[Cell], folder: Path, *, retry_failed: bool) -> list[Cell]:
+    """Cells that have no record yet, or a broken one that is to be tried again."""
+    wanted = {"missing", "failed"} if retry_failed else {"missing"}
+    return [cell for cell in cells if state_of(record_path(folder, cell)) in wanted]
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    folder: Path,
+    corpus_of: Callable[[Cell], Corpus],
+    *,
+    n_jobs: int = 1,
+    n_threads: int | None = None,
+    retry_failed: bool = False,
+    verbose: int = 1,
+) -> dict[str, int]:
+    """Run the cells that are missing, by joblib and its present backend.
+
+    Each record is written by this process as soon as its cell is finished, so that a killed run
+    loses only the cells that it was at.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        What is to be there in the end.
+    folder : Path
+        Where the records lie.
+    corpus_of : callable
+        Gives the data set of a cell. Texts travel to the workers with the cell, which need no
+        access to the files.
+    n_jobs : int
+        Cells that run at a time, as joblib has it.
+    n_threads : int or None
+        CPU threads of each cell; results are identical for the same number. None shares the cores.
+    retry_failed : bool
+        Whether a cell whose record holds an error is run again.
+    verbose : int
+        0 shows nothing; otherwise a bar of the cells.
+
+    Returns
+    -------
+    dict
+        How many cells are "done", "failed" and "skipped" (there already).
+    """
+    todo = pending(cells, folder, retry_failed=retry_failed)
+    counts = {"done": 0, "failed": 0, "skipped": len(cells) - len(todo)}
+    if n_threads is None:
+        n_threads = max(
+            1, joblib.cpu_count() // min(joblib.effective_n_jobs(n_jobs), len(todo) or 1)
+        )
+
+    def tasks() -> Iterator[Any]:
+        for cell in todo:
+            try:
+                split: Split | Exception = draw(
+                    corpus_of(cell), cell.n_labeled, cell.n_unlabeled, cell.seed
+                )
+            except (OSError, ValueError) as error:
+                split = error
+            yield joblib.delayed(run_cell)(cell, split, n_threads)
+
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    bar = tqdm(total=len(todo), unit="cell", disable=not verbose, dynamic_ncols=True)
+    with bar:
+        for cell, record in parallel(tasks()):
+            write_record(record_path(folder, cell), record)
+            counts[record["status"]] += 1
+            bar.set_postfix_str(f"{record['status']}: {cell.method}, seed {cell.seed}")
+            bar.update()
+    return counts
+
+
+def run_cell(cell: Cell, split: Split | Exception, n_threads: int) -> tuple[Cell, dict[str, Any]]:
+    """Fit and score one cell; whatever goes wrong becomes part of its record."""
+    record: dict[str, Any] = {
+        "schema": SCHEMA,
+        "status": "done",
+        "cell": cell.as_json(),
+        "n_threads": n_threads,
+        "versions": _versions(),
+    }
+    try:
+        if isinstance(split, Exception):
+            raise split
+        record["split"] = split.facts
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            record.update(_fit_and_score(cell, split, n_threads))
+        record["warnings"] = sorted({str(w.message) for w in caught})
+    except Exception as error:
+        record["status"] = "failed"
+        record["error"] = {
+            "type": type(error).__name__,
+            "message": str(error),
+            "traceback": traceback.format_exc(),
+        }
+    return cell, record
+
+
+def _fit_and_score(cell: Cell, split: Split, n_threads: int) -> dict[str, Any]:
+    method = methods()[cell.method]
+    net = BertClassifier(cell.encoder, n_threads=n_threads)
+    model = method.build(net, cell.seed).set_params(**cell.params)
+    X, X_test = (
+        documents(texts, keywords, cell, method)
+        for texts, keywords in (
+            (split.texts, split.keywords),
+            (split.texts_test, split.keywords_test),
+        )
+    )
+    y = split.y
+    if not method.semi_supervised:
+        X, y = X[y >= 0], y[y >= 0]
+    scorer = _ScoreIterations(X_test, split.y_test)
+    if cell.score_iterations and "on_iteration" in model.get_params(deep=False):
+        model.set_params(on_iteration=scorer)
+    with joblib.parallel_config(n_jobs=1), PeakMemory() as memory:
+        start = time.perf_counter()
+        model.fit(X, y)
+        fitted = time.perf_counter()
+        predicted = model.predict(X_test)
+        done = time.perf_counter()
+    out: dict[str, Any] = {
+        "scores": scores(split.y_test, predicted),
+        "all_positive_f1": _all_positive_f1(split.y_test),
+        "seconds": {"fit": fitted - start - scorer.seconds, "predict": done - fitted},
+        "peak_memory_bytes": memory.peak,
+        "peak_cuda_memory_bytes": memory.peak_cuda,
+        "device": getattr(_net_of(model), "device_", "cpu"),
+    }
+    history = getattr(model, "history_", None)
+    if isinstance(history, list) and method.own and method.semi_supervised:
+        out["history"] = history
+        out["n_iter"] = int(model.n_iter_)
+        out["termination_condition"] = str(model.termination_condition_)
+    if scorer.scores:
+        out["iterations"] = scorer.scores
+    return out
+
+
+def documents(
+    texts: npt.NDArray[np.object_], keywords: npt.NDArray[np.object_], cell: Cell, method: Method
+) -> npt.NDArray[np.object_]:
+    """Documents as a method takes them: texts, or texts and keywords in two columns."""
+    if cell.normalize:
+        texts = np.array(TweetNormalizer().fit_transform(texts.tolist()), dtype=object)
+    if not method.keywords:
+        return texts
+    return np.stack([texts, keywords], axis=1)
+
+
+def scores(y: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64]) -> dict[str, float]:
+    """F1, precision and recall of the positive class (of more than two: macro), and accuracy."""
+    average = "binary" if max(y.max(), predicted.max()) <= 1 else "macro"
+    precision, recall, f1, _ = precision_recall_fscore_support(
+        y, predicted, average=average, zero_division=0.0
+    )
+    macro = f1_score(y, predicted, average="macro", zero_division=0.0)
+    return {
+        "f1": float(f1),
+        "precision": float(precision),
+        "recall": float(recall),
+        "accuracy": float(accuracy_score(y, predicted)),
+        "macro_f1": float(macro),
+    }
+
+
+class _ScoreIterations:
+    """Scores the ensemble of each iteration on the test rows, beside the fit's own time."""
+
+    def __init__(self, X: Any, y: npt.NDArray[np.int64]) -> None:
+        self.X, self.y = X, y
+        self.scores: list[dict[str, Any]] = []
+        self.seconds = 0.0
+
+    def __call__(self, iteration: Iteration) -> None:
+        start = time.perf_counter()
+        predicted = iteration.predict_proba(self.X).argmax(axis=1)
+        self.scores.append({"iteration": iteration.number, **scores(self.y, predicted)})
+        self.seconds += time.perf_counter() - start
+
+
+def _all_positive_f1(y: npt.NDArray[np.int64]) -> float | None:
+    """F1 of calling everything positive, 2π / (1 + π); None for more than two classes."""
+    if y.max() > 1:
+        return None
+    share = float((y == 1).mean())
+    return 2 * share / (1 + share)
+
+
+def _net_of(model: Any) -> Any:
+    """Return the net that did the work, if there is one."""
+    last = model[-1] if hasattr(model, "steps") else model
+    return getattr(last, "estimators_", [last])[0]
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "sklearn-spt": sklearn_spt.__version__}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # pragma: no cover - all are dependencies
+            continue
+    found["cuda"] = str(torch.version.cuda) if torch.cuda.is_available() else "none"
+    return found

@@ -1,0 +1,84 @@
+"""The search for λ and α, as the paper did it: on the training part of one data set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import GridSearchCV
+
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+from sklearn_spt.experiments._cells import Cell
+from sklearn_spt.experiments._methods import methods
+from sklearn_spt.experiments._protocol import Split
+from sklearn_spt.experiments._runner import documents
+from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
+
+
+def search(
+    cell: Cell,
+    split: Split,
+    *,
+    lams: Sequence[float],
+    alphas: Sequence[float],
+    n_folds: int = 3,
+    n_jobs: int = 1,
+    n_threads: int | None = None,
+    verbose: int = 1,
+) -> dict[str, Any]:
+    """Score every pair of λ and α by cross-validation over the labelled texts.
+
+    The folds are of labelled texts alone; the unlabelled ones are in every training part. The test
+    rows are not looked at.
+
+    Parameters
+    ----------
+    cell : Cell
+        Data set, sizes, seed and further parameters of Self-Pretraining.
+    split : Split
+        Its texts.
+    lams, alphas : sequence of float
+        Values of λ and α; the paper's are 0.1, 0.2, ..., 0.5.
+    n_folds : int, default=3
+        Folds.
+    n_jobs, n_threads : int
+        Fits at a time, and CPU threads of each.
+    verbose : int
+        0 prints nothing; otherwise scikit-learn prints a line for each fit.
+
+    Returns
+    -------
+    dict
+        ``best`` (λ, α, F1) and ``results``, one entry a pair with the mean and the standard
+        deviation of F1 over the folds.
+    """
+    X = documents(split.texts, split.keywords, cell, methods()["self_pretraining"])
+    model = SelfPretrainingClassifier(
+        BertClassifier(cell.encoder, n_threads=n_threads), random_state=cell.seed
+    ).set_params(**cell.params)
+    grid = GridSearchCV(
+        model,
+        {"lam": list(lams), "alpha": list(alphas)},
+        scoring="f1" if split.y.max() <= 1 else "f1_macro",
+        cv=SemiSupervisedStratifiedKFold(n_folds, shuffle=True, random_state=cell.seed),
+        n_jobs=n_jobs,
+        refit=False,
+        error_score="raise",
+        verbose=2 if verbose else 0,
+    )
+    grid.fit(X, split.y)
+    found = grid.cv_results_
+    folds = np.array([found[f"split{i}_test_score"] for i in range(n_folds)])
+    results = [
+        {
+            "lam": float(params["lam"]),
+            "alpha": float(params["alpha"]),
+            "f1_mean": float(folds[:, i].mean()),
+            "f1_sd": float(folds[:, i].std(ddof=1)) if n_folds > 1 else None,
+            "fit_seconds": float(found["mean_fit_time"][i]),
+        }
+        for i, params in enumerate(found["params"])
+    ]
+    best = results[int(folds.mean(axis=0).argmax())]
+    return {"cell": cell.as_json(), "n_folds": n_folds, "best": best, "results": results}

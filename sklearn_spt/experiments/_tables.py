@@ -1,0 +1,306 @@
+"""Records to tables: mean ± sd over seeds, beside the paper's number and the difference.
+
+Pure: no file is read but the paper's numbers, and nothing is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from sklearn_spt._validation import check_option
+from sklearn_spt.experiments import _paper
+from sklearn_spt.experiments._blocks import Block, Blocks, method_of
+from sklearn_spt.inspection._grouping import Record, distinct, finite, select
+
+KINDS = ("main", "step_size", "temperature", "lambda", "alpha", "ablation")
+LAYOUTS = ("long", "wide")
+METRICS = {
+    "f1": "F1",
+    "precision": "precision",
+    "recall": "recall",
+    "accuracy": "accuracy",
+    "macro_f1": "macro-F1",
+}
+TITLES = {
+    "main": "All systems",
+    "step_size": "Step size k, as a share of the unlabelled texts",
+    "temperature": "Temperature T",
+    "lambda": "Share λ of the distillation loss",
+    "alpha": "Inertia α",
+    "ablation": "Parts of the method left out",
+}
+
+#: What a number is, and with it how it is written: a difference has a sign.
+ColumnKind = Literal["text", "integer", "measure", "number", "difference"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Mean over seeds; `sd` (n - 1) is None for fewer than two."""
+
+    mean: float
+    sd: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Column:
+    """Key in CSV, heading elsewhere, and what stands in it."""
+
+    key: str
+    heading: str
+    kind: ColumnKind
+
+
+Value = str | int | float | Measure | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of values, and what has to be said below them.
+
+    Attributes
+    ----------
+    title : str
+        Caption.
+    columns : tuple of Column
+        As many as each row has values.
+    rows : tuple of tuple
+        A value is None where there is no number.
+    notes : tuple of str
+        Settings, and cells that failed, are missing or were left out.
+    n_keys : int
+        The first columns, in which the rows of a block agree.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    notes: tuple[str, ...]
+    n_keys: int = 2
+
+
+_KEYS = (Column("dataset", "data set", "text"), Column("n_labeled", "labelled", "integer"))
+_OURS = (
+    *(Column(key, heading, "measure") for key, heading in METRICS.items()),
+    Column("n_seeds", "seeds", "integer"),
+)
+_PAPER = (
+    Column("paper_f1", "paper F1", "number"),
+    Column("paper_precision", "paper precision", "number"),
+    Column("paper_recall", "paper recall", "number"),
+)
+_DIFFERENCE = Column("difference", "difference of F1", "difference")
+
+
+def make_table(
+    kind: str,
+    records: Iterable[Record],
+    *,
+    where: Mapping[str, Any] | None = None,
+    layout: str = "long",
+) -> Table:
+    """Make one of the paper's tables from records.
+
+    Parameters
+    ----------
+    kind : {"main", "step_size", "temperature", "lambda", "alpha", "ablation"}
+        Which table.
+    records : iterable of dict
+        Records of cells. None at all gives the paper's numbers alone.
+    where : dict or None, default=None
+        Which records are used, see `select`.
+    layout : {"long", "wide"}, default="long"
+        "wide" is for "main" alone: the F1 of all data sets side by side, the paper's to the right.
+
+    Returns
+    -------
+    table : Table
+        Means over the seeds of a cell, and sd (n - 1). The paper's number stands in the row of the
+        same data set, number of labelled texts and method; in the other tables, whose numbers are
+        all of one data set, beside the same value. The difference (ours minus the paper's) is
+        given where data set and number of labelled texts are the same.
+
+    Raises
+    ------
+    ValueError
+        If a mean or a block would mix cells of different settings; the message names what differs.
+    """
+    check_option(kind, "kind", KINDS)
+    check_option(layout, "layout", LAYOUTS if kind == "main" else LAYOUTS[:1])
+    found = list(records)
+    found = select(found, where) if found or where else found
+    if kind == "main":
+        return _wide_main(found) if layout == "wide" else _main(found)
+    return _ablation(found) if kind == "ablation" else _varied(kind, found)
+
+
+# ---------------------------------------------------------------------------------------------
+# The tables
+# ---------------------------------------------------------------------------------------------
+def _main(records: Sequence[Record]) -> Table:
+    cells = Blocks(records, lambda r: r["cell"]["method"] not in _paper.ABLATIONS, method_of)
+    paper = _paper.main_scores()
+    rows: list[tuple[Value, ...]] = []
+    for block in [*cells.names, *(b for b in _paper_blocks() if b not in cells.names)]:
+        of_paper = [method for (*b, method) in paper if tuple(b) == block]
+        groups = cells.of(block)
+        for method in _in_order(distinct([*of_paper, *groups])):
+            group = groups.get(method)
+            theirs = paper.get((*block, method))
+            label = _paper.LABELS.get(method, method)
+            rows.append(
+                (*block, label, *_ours(group), *_theirs(theirs), _difference(group, theirs))
+            )
+    columns = (*_KEYS, Column("method", "method", "text"), *_OURS, *_PAPER, _DIFFERENCE)
+    return Table(_title("main"), columns, tuple(rows), _notes(rows, cells))
+
+
+def _wide_main(records: Sequence[Record]) -> Table:
+    cells = Blocks(records, lambda r: r["cell"]["method"] not in _paper.ABLATIONS, method_of)
+    paper = _paper.main_scores()
+    datasets = distinct(dataset for dataset, _ in cells.names)
+    sizes = sorted({n for _, n in [*cells.names, *_paper_blocks()]})
+    rows: list[tuple[Value, ...]] = []
+    for n in sizes:
+        here = [cells.of((dataset, n)) for dataset in datasets]
+        of_paper = [method for (_, size, method) in paper if size == n]
+        for method in _in_order(distinct([*of_paper, *(m for groups in here for m in groups)])):
+            ours = [_measure(groups.get(method), "f1") for groups in here]
+            theirs = [_theirs(paper.get((dataset, n, method)))[0] for dataset in _paper.DATASETS]
+            rows.append((n, _paper.LABELS.get(method, method), *ours, *theirs))
+    columns = (
+        _KEYS[1],
+        Column("method", "method", "text"),
+        *(Column(f"{dataset}_f1", dataset, "measure") for dataset in datasets),
+        *(Column(f"paper_{d}_f1", f"paper: {d}", "number") for d in _paper.DATASETS),
+    )
+    return Table(_title("main", "F1, "), columns, tuple(rows), _notes(rows, cells), n_keys=1)
+
+
+def _varied(kind: str, records: Sequence[Record]) -> Table:
+    name = _paper.VARIED[kind]
+    cells = Blocks(
+        records,
+        lambda r: r["cell"]["method"] == "self_pretraining",
+        lambda r: _shown(_paper.parameters(r["cell"])[name]),
+        free=name,
+    )
+    paper = {_shown(value): scores for value, scores in _paper.varied_scores(kind).items()}
+    heading = "share of the unlabelled texts" if kind == "step_size" else name
+    label = {"lam": "λ", "alpha": "α", "temperature": "T"}.get(name, heading)
+    return _analysis(kind, cells, paper, Column(name, label, "text"), _shown(_paper.DEFAULTS[name]))
+
+
+def _ablation(records: Sequence[Record]) -> Table:
+    wanted = {"self_pretraining", *_paper.ABLATIONS}
+    cells = Blocks(records, lambda r: r["cell"]["method"] in wanted, method_of)
+    column = Column("method", "method", "text")
+    return _analysis("ablation", cells, _paper.ablation_scores(), column, "self_pretraining")
+
+
+def _analysis(
+    kind: str, cells: Blocks, paper: Mapping[str, _paper.Scores], column: Column, standard: str
+) -> Table:
+    """Table about one data set of the paper: its numbers stand beside every block of ours."""
+    rows: list[tuple[Value, ...]] = []
+    for block in cells.names or [_paper.ANALYSIS]:
+        groups = cells.of(block)
+        keys = distinct([*paper, *groups])
+        keys = _in_order(keys) if kind == "ablation" else sorted(keys, key=_as_number)
+        for key in keys:
+            group, theirs = groups.get(key), paper.get(key)
+            rows.append(
+                (
+                    *block,
+                    _paper.LABELS.get(key, key),
+                    *_ours(group),
+                    _change(_measure(group, "f1"), _measure(groups.get(standard), "f1")),
+                    *_theirs(theirs),
+                    None if theirs is None else theirs["f1"] - paper[standard]["f1"],
+                    _difference(group, theirs) if block == _paper.ANALYSIS else None,
+                )
+            )
+    reference = "the full method" if kind == "ablation" else f"{column.heading} = {standard}"
+    columns = (
+        *_KEYS,
+        column,
+        *_OURS,
+        Column("change", "change of F1", "difference"),
+        *_PAPER,
+        Column("paper_change", "paper: change of F1", "difference"),
+        _DIFFERENCE,
+    )
+    dataset, n = _paper.ANALYSIS
+    about = (
+        f"Changes are against {reference}. The paper's numbers are for {dataset}, {n} labelled; "
+        "the difference is given for the same data set and number alone."
+    )
+    return Table(_title(kind), columns, tuple(rows), (about, *_notes(rows, cells)))
+
+
+def _notes(rows: Sequence[Sequence[Value]], cells: Blocks) -> tuple[str, ...]:
+    measures = [value for row in rows for value in row if isinstance(value, Measure)]
+    notes = list(cells.notes())
+    if any(measure.sd is None for measure in measures):
+        notes.insert(0, "No sd is given where there are fewer than two seeds.")
+    return (*notes, f"Paper: {_paper.paper_tables()['source']}.")
+
+
+def _title(kind: str, of: str = "") -> str:
+    return f"{TITLES[kind]}: {of}mean ± sd over seeds"
+
+
+def _paper_blocks() -> list[Block]:
+    blocks = distinct((dataset, n) for dataset, n, _ in _paper.main_scores())
+    return sorted(blocks, key=lambda block: (_paper.DATASETS.index(block[0]), block[1]))
+
+
+def _in_order(methods: Iterable[str]) -> list[str]:
+    """Sort methods as their labels stand, unknown ones last."""
+    order = list(_paper.LABELS)
+    return sorted(methods, key=lambda m: (order.index(m) if m in order else len(order), m))
+
+
+# ---------------------------------------------------------------------------------------------
+# Values
+# ---------------------------------------------------------------------------------------------
+def _measure(group: Sequence[Record] | None, metric: str) -> Measure | None:
+    if not group:
+        return None
+    values = [finite(record, record.get("scores") or {}, metric, "scores") for record in group]
+    sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return Measure(float(np.mean(values)), sd, len(values))
+
+
+def _ours(group: Sequence[Record] | None) -> tuple[Value, ...]:
+    return (*(_measure(group, metric) for metric in METRICS), len(group) if group else None)
+
+
+def _theirs(scores: _paper.Scores | None) -> tuple[float | None, ...]:
+    return tuple(None if scores is None else scores[metric] for metric in _paper.METRICS)
+
+
+def _difference(group: Sequence[Record] | None, theirs: _paper.Scores | None) -> float | None:
+    ours = _measure(group, "f1")
+    return None if ours is None or theirs is None else ours.mean - theirs["f1"]
+
+
+def _change(ours: Measure | None, standard: Measure | None) -> float | None:
+    return None if ours is None or standard is None else ours.mean - standard.mean
+
+
+def _shown(value: Any) -> str:
+    """Value of a parameter as a key: 0.30000000000000004 and 0.3 are one."""
+    return f"{value:.6g}" if isinstance(value, int | float) else str(value)
+
+
+def _as_number(key: str) -> tuple[float, str]:
+    try:
+        return float(key), key
+    except ValueError:
+        return float("inf"), key

@@ -1,0 +1,345 @@
+"""Tests of the loaders for data sets that the user has, on invented files in their formats."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from sklearn_spt.datasets import load_flu_vaccine, load_nepal_earthquake, load_smm4h_adr
+from sklearn_spt.datasets._tweets import tweet_texts, year_of
+
+LOADERS = {
+    "nepal_earthquake": load_nepal_earthquake,
+    "flu_vaccine": load_flu_vaccine,
+    "smm4h_adr": load_smm4h_adr,
+}
+
+
+def number_of(year, month=6):
+    """Give a tweet number of some year, as Twitter makes them."""
+    ms = int(datetime(year, month, 1, tzinfo=UTC).timestamp() * 1000)
+    return str((ms - 1_288_834_974_657) << 22)
+
+
+def write_lines(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = "".join(row if isinstance(row, str) else json.dumps(row) for row in join(rows))
+    content = text.encode()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+def join(rows):
+    for row in rows:
+        yield row
+        yield "\n"
+
+
+# -- what all of them do ----------------------------------------------------------------------
+@pytest.fixture
+def home(tmp_path):
+    """A data home with all three."""
+    nepal = tmp_path / "nepal_earthquake"
+    for fold, label in (("train", "relevant"), ("dev", "not_relevant"), ("test", "relevant")):
+        rows = ["tweet_id\ttext\tlabel", f"1\t{fold} tents needed\t{label}"]
+        write_lines(nepal / f"2015_Nepal_Earthquake_{fold}.tsv", rows)
+    flu = [
+        {
+            "id": number_of(2013),
+            "tweet": {"text": "flu shot tomorrow"},
+            "label": {"flu_vaccine_intent_to_receive": "yes"},
+        }
+    ]
+    write_lines(tmp_path / "flu_vaccine" / "flu_vaccine.json.gz", flu)
+    write_lines(
+        tmp_path / "smm4h_adr" / "task2_en_training.tsv",
+        ["tweet_id\tuser_id\ttweet\tclass", "1\t2\tthese pills keep me up\t1"],
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_from_the_data_home_or_a_folder(home, monkeypatch, name):
+    load = LOADERS[name]
+    dataset = load(home / name)
+    assert dataset.data.dtype == dataset.fold.dtype == dataset.ids.dtype == object
+    assert dataset.target.dtype == np.int64
+    assert len(dataset.target_names) == 2
+    assert all(type(text) is str for text in dataset.data)
+    assert all(filename.startswith(str(home / name)) for filename in dataset.filenames)
+    assert "Reference" in dataset.DESCR
+    assert load(data_home=home).data.tolist() == dataset.data.tolist()
+    monkeypatch.setenv("SKLEARN_SPT_DATA", str(home))
+    X, y = load(return_X_y=True)
+    assert X.tolist() == dataset.data.tolist()
+    assert y.tolist() == dataset.target.tolist()
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_nothing_there(tmp_path, name):
+    with pytest.raises(FileNotFoundError, match=f"{name} of the data home") as error:
+        LOADERS[name](data_home=tmp_path)
+    assert str(tmp_path / name) in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_bad_parameters(home, name):
+    with pytest.raises(ValueError, match="subset must be one of 'all'"):
+        LOADERS[name](home / name, subset="validation")
+    with pytest.raises(TypeError, match="return_X_y must be True or False"):
+        LOADERS[name](home / name, return_X_y=1)
+
+
+# -- Nepal earthquake -------------------------------------------------------------------------
+@pytest.mark.parametrize("folder", [".", "nepal", "ACL_ICWSM_2018_datasets/nepal"])
+def test_nepal(home, folder):
+    nepal = home / "nepal_earthquake"
+    (nepal / folder).mkdir(parents=True, exist_ok=True)
+    for file in nepal.glob("*.tsv"):
+        file.rename(nepal / folder / file.name)
+    # not UTF-8, an open quotation mark, a label with blanks
+    content = (
+        "tweet_id\ttext\tlabel\n'5'\t\"\u00e9t\u00e9 is fine\tnot_relevant \n6\thelp\trelevant\n"
+    )
+    (nepal / folder / "2015_Nepal_Earthquake_test.tsv").write_bytes(content.encode("latin-1"))
+    dataset = load_nepal_earthquake(nepal)
+    assert dataset.data.tolist() == [
+        "train tents needed", "dev tents needed", '"\u00e9t\u00e9 is fine', "help"
+    ]  # fmt: skip
+    assert dataset.target.tolist() == [1, 0, 0, 1]
+    assert dataset.target_names == ["not_relevant", "relevant"]
+    assert dataset.fold.tolist() == ["train", "dev", "test", "test"]
+    assert dataset.ids.tolist() == ["1", "1", "5", "6"]
+    assert len(dataset.filenames) == 3
+    assert load_nepal_earthquake(nepal, subset="dev").data.tolist() == ["dev tents needed"]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("unlabelled.tsv", ["tweet_id\ttext", "8\twater", "9\tfood", "10\t "]),
+        ("unlabeled.csv", ["id,tweet", "8,water", "9,food"]),
+        ("unlabelled.jsonl", [{"id_str": "8", "id": 7, "text": "water"},
+                                {"id": 9, "text": "food"}]),
+        ("unlabeled.jsonl.gz", [{"id": 8, "text": "cut", "full_text": "water"},
+                                {"id": 9, "full_text": "food"}]),
+        ("unlabelled.json", [{"8": "water", "9": "food", "10": ""}]),
+        ("unlabelled.txt", [{"8": {"text": "water"}, "9": {"full_text": "food"}}]),
+    ],
+)  # fmt: skip
+def test_nepal_with_unlabelled_tweets(home, name, rows):
+    nepal = home / "nepal_earthquake"
+    write_lines(nepal / "2015_Nepal_Earthquake_unlabelled_ids.txt", ["8", "9", "10"])
+    assert set(load_nepal_earthquake(nepal).fold) == {"train", "dev", "test"}
+    with pytest.raises(FileNotFoundError, match=r"numbers only .*unlabelled_ids\.txt"):
+        load_nepal_earthquake(nepal, subset="unlabelled")
+    write_lines(nepal / f"2015_Nepal_Earthquake_{name}", rows)
+    dataset = load_nepal_earthquake(nepal)
+    assert dataset.data.tolist()[3:] == ["water", "food"]
+    assert dataset.target.tolist()[3:] == [-1, -1]
+    assert dataset.fold.tolist()[3:] == ["unlabelled"] * 2
+    assert dataset.ids.tolist()[3:] == ["8", "9"]
+    only = load_nepal_earthquake(nepal, subset="unlabelled")
+    assert only.data.tolist() == ["water", "food"]
+    assert len(only.filenames) == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "match"),
+    [
+        (["tweet_id\ttext", "1\thelp"], r"test\.tsv, line 1: no column 'label'.*'tweet_id'"),
+        (["1\thelp\trelevant"], "line 1: no column 'text'"),
+        (["tweet_id\ttext\tlabel", "1\thelp\tmaybe"], "line 2, column 'label': unknown label"),
+        (["tweet_id\ttext\tlabel", "1\t\trelevant"], "line 2, column 'text': an empty text"),
+        (["tweet_id\ttext\tlabel", "1\thelp"], r"line 2: 2 column\(s\) instead of the 3"),
+    ],
+)  # fmt: skip
+def test_nepal_errors(home, rows, match):
+    nepal = home / "nepal_earthquake"
+    write_lines(nepal / "2015_Nepal_Earthquake_test.tsv", rows)
+    with pytest.raises(ValueError, match=match):
+        load_nepal_earthquake(nepal)
+
+
+def test_nepal_with_a_missing_fold(home):
+    nepal = home / "nepal_earthquake"
+    (nepal / "2015_Nepal_Earthquake_dev.tsv").unlink()
+    with pytest.raises(FileNotFoundError, match=r"2015_Nepal_Earthquake_dev\.tsv is missing"):
+        load_nepal_earthquake(nepal)
+    assert load_nepal_earthquake(nepal, subset="test").target.tolist() == [1]
+
+
+# -- flu vaccine ------------------------------------------------------------------------------
+def flu_rows(with_texts):
+    rows = []
+    for year, label in ((2013, "yes"), (2014, "no"), (2015, "no"), (2016, "Yes"), (2014, None)):
+        number = number_of(year, 12)
+        labels = {"flu_vaccine_relevant": "no" if label is None else "yes"}
+        if label is not None:
+            labels["flu_vaccine_intent_to_receive"] = label
+        row = {"id": number, "label": labels}
+        if with_texts:
+            row["tweet"] = {"text": f"shot in {year}", "id": 1}
+        rows.append(row)
+    return rows
+
+
+@pytest.mark.parametrize("name", ["flu_vaccine.json", "flu_vaccine.json_.gz", "flu_vaccine.jsonl"])
+def test_flu_vaccine(tmp_path, name):
+    path = write_lines(tmp_path / name, flu_rows(True))
+    dataset = load_flu_vaccine(tmp_path)
+    assert dataset.data.tolist() == [f"shot in {year}" for year in (2013, 2014, 2015, 2016)]
+    assert dataset.target.tolist() == [1, 0, 0, 1]
+    assert dataset.target_names == ["no", "yes"]
+    assert dataset.year.tolist() == [2013, 2014, 2015, 2016]
+    assert dataset.fold.tolist() == ["train", "train", "test", "test"]
+    assert dataset.ids.tolist()[0] == number_of(2013, 12)
+    assert dataset.n_dropped == {"no intent label": 1, "no text": 0}
+    assert dataset.filenames == [str(path)]
+    assert load_flu_vaccine(path, subset="test").target.tolist() == [0, 1]
+
+
+def test_flu_vaccine_with_texts_of_its_own(tmp_path):
+    write_lines(tmp_path / "flu_vaccine.json.gz", flu_rows(False))
+    with pytest.raises(ValueError, match=r"4 have no text.*numbers and labels.*texts="):
+        load_flu_vaccine(tmp_path)
+    rows = [{"id_str": number_of(year, 12), "text": f"s {year}"} for year in (2013, 2015, 2014)]
+    texts = write_lines(tmp_path / "mine.jsonl", rows)
+    dataset = load_flu_vaccine(tmp_path, texts=texts)
+    assert dataset.data.tolist() == ["s 2013", "s 2014", "s 2015"]
+    assert dataset.n_dropped == {"no intent label": 1, "no text": 1}
+    assert len(dataset.filenames) == 2
+    texts.rename(tmp_path / "flu_vaccine_texts.jsonl")
+    assert load_flu_vaccine(tmp_path).data.tolist() == dataset.data.tolist()
+    other = write_lines(tmp_path / "other.jsonl", [{"id": 5, "text": "x"}])
+    with pytest.raises(ValueError, match=r"other\.jsonl has no text for those numbers"):
+        load_flu_vaccine(tmp_path, texts=other)
+
+
+def test_flu_vaccine_as_a_table(tmp_path):
+    rows = [
+        "tweet_id,intent,created_at,text",
+        "1,yes,Mon Apr 27 01:13:45 +0000 2009,shot done",
+        '2,no,2015-01-01T00:00:00Z,"no, thanks"',
+        "3,,2014,flu news",
+    ]
+    write_lines(tmp_path / "flu_vaccine.csv", rows)
+    dataset = load_flu_vaccine(tmp_path)
+    assert dataset.data.tolist() == ["shot done", "no, thanks"]
+    assert dataset.year.tolist() == [2009, 2015]
+    assert dataset.fold.tolist() == ["train", "test"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "match"),
+    [
+        (["tweet_id,intent,text", "1,perhaps,a"], "line 2, column .*: unknown label 'perhaps'"),
+        (["tweet_id,intent,text", "1,yes,a"], "line 2, column 'created_at': neither a date"),
+        (["tweet_id,text", "1,a"], r"no column with the intent labels.*'tweet_id', 'text'"),
+        (["intent,text", "yes,a"], "no column with the numbers of the tweets"),
+        (["tweet_id,intent,text"], "holds no row"),
+        (["tweet_id,intent,text", "1,,a"], "gives no row for subset='all': 1 have no intent label"),
+    ],
+)
+def test_flu_vaccine_errors(tmp_path, rows, match):
+    write_lines(tmp_path / "flu_vaccine.csv", rows)
+    with pytest.raises(ValueError, match=match):
+        load_flu_vaccine(tmp_path)
+
+
+# -- SMM4H ------------------------------------------------------------------------------------
+def test_smm4h_2020(tmp_path):
+    write_lines(
+        tmp_path / "task2_en_training.tsv",
+        ["tweet_id\tuser_id\ttweet\tclass", "1\t9\tthese pills, no sleep\t1", "2\t9\tfine\t0"],
+    )
+    write_lines(
+        tmp_path / "validation" / "task2_en_validation.tsv",
+        ["Tweet_ID\tclass\ttweet", '3\t0\tso "well"'],
+    )
+    write_lines(tmp_path / "task2_en_test.tsv", ["tweet_id\ttweet", "4\tpills pills"])
+    for other in ("task1_training.tsv", "task2_fr_training.tsv", "readme.txt"):
+        write_lines(tmp_path / other, ["something else"])
+    dataset = load_smm4h_adr(tmp_path)
+    order = np.argsort(dataset.ids)
+    assert dataset.ids[order].tolist() == ["1", "2", "3", "4"]
+    assert dataset.data[order].tolist() == [
+        "these pills, no sleep", "fine", 'so "well"', "pills pills"
+    ]  # fmt: skip
+    assert dataset.target[order].tolist() == [1, 0, 0, -1]
+    assert dataset.fold[order].tolist() == ["train", "train", "dev", "test"]
+    assert dataset.target_names == ["no adverse drug reaction", "adverse drug reaction"]
+    assert load_smm4h_adr(tmp_path, subset="dev").data.tolist() == ['so "well"']
+    one = load_smm4h_adr(tmp_path / "task2_en_training.tsv")
+    assert one.target.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "target"),
+    [
+        (["1\t9\t1\tno sleep", '2\t9\t0\t"flu is bad'], [1, 0]),
+        (["1\tADE\tno sleep", '2\tNoADE\t"flu is bad'], [1, 0]),
+        (["1\t1.0\tno sleep", '2\t0\t"flu is bad'], [1, 0]),
+        (["1\t9\tno sleep", '2\t8\t"flu is bad'], [-1, -1]),
+    ],
+)
+def test_smm4h_2019_without_a_header(tmp_path, rows, target):
+    write_lines(tmp_path / "smm4h_task1_tweets_all.txt", rows)
+    dataset = load_smm4h_adr(tmp_path)
+    assert dataset.data.tolist() == ["no sleep", '"flu is bad']
+    assert dataset.target.tolist() == target
+    assert dataset.ids.tolist() == ["1", "2"]
+    assert dataset.fold.tolist() == ["train"] * 2
+    with pytest.raises(FileNotFoundError, match="no file for subset='test'"):
+        load_smm4h_adr(tmp_path, subset="test")
+
+
+@pytest.mark.parametrize(
+    ("rows", "match"),
+    [
+        (["1\t9\t1\tsleepy", "2\t9\t2\tok"], "line 2, column 'class': unknown class"),
+        (["1\t9\t1\tsleepy", "2\t9\t0\t "], "line 2, column 'tweet': an empty text"),
+        (["1\tsleepy"], r"line 1: 2 column\(s\), without names"),
+        (["tweet_id\tclass", "1\t0"], "no column 'tweet'"),
+        (["tweet_id\tclass\ttweet"], "or no row"),
+        ([], "is empty"),
+    ],
+)
+def test_smm4h_errors(tmp_path, rows, match):
+    path = write_lines(tmp_path / "train.tsv", rows)
+    with pytest.raises(ValueError, match=match) as error:
+        load_smm4h_adr(path)
+    assert "train.tsv" in str(error.value)
+    with pytest.raises(ValueError, match=match):
+        load_smm4h_adr(tmp_path)
+
+
+# -- tweets -----------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("row", "year"),
+    [
+        ({"created_at": "Wed Dec 31 23:59:59 +0000 2014"}, 2014),
+        ({"tweet": {"created_at": "2015-01-01 00:00:00"}}, 2015),
+        ({"date": "31.12.2014"}, 2014),
+        ({"year": 2016}, 2016),
+        ({"id": "277588214733230080"}, 2012),
+        ({"id": number_of(2015, 1)}, 2015),
+        ({"id": str(int(number_of(2015, 1)) - (1 << 22))}, 2014),
+        ({"id": "12345"}, None),
+        ({"id": "a1"}, None),
+        ({}, None),
+    ],
+)
+def test_year_of_a_tweet(row, year):
+    assert year_of(row) == year
+
+
+def test_texts_without_the_columns(tmp_path):
+    path = write_lines(tmp_path / "texts.tsv", ["number\twords", "1\twater"])
+    with pytest.raises(ValueError, match=r"column with the tweets' numbers.*'number', 'words'"):
+        tweet_texts(path)

@@ -1,0 +1,324 @@
+"""Running cells: resumption, broken cells, backends, and the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sklearn_spt.datasets import make_short_texts
+from sklearn_spt.experiments import _runner
+from sklearn_spt.experiments._cells import Cell
+from sklearn_spt.experiments._cli import main
+from sklearn_spt.experiments._memory import PeakMemory
+from sklearn_spt.experiments._methods import ABLATIONS, PAPER_METHODS, methods
+from sklearn_spt.experiments._protocol import cut
+from sklearn_spt.experiments._records import read_records
+from sklearn_spt.experiments._runner import run_cells, scores
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def posts(tmp_path_factory):
+    """A file of made-up texts, with keywords."""
+    bunch = make_short_texts(400, random_state=0)
+    path = tmp_path_factory.mktemp("posts") / "posts.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label", "keyword"])
+        for text, label in zip(bunch.data, bunch.target, strict=True):
+            writer.writerow([text, "yes" if label else "no", "flu"])
+    return path
+
+
+@pytest.fixture
+def arguments(posts, tiny_checkpoint, tmp_path):
+    """The command line of a small grid, but for the methods."""
+    return [
+        "run",
+        f"--data={posts}",
+        f"--encoder={tiny_checkpoint}",
+        "--n-labeled=40",
+        "--n-unlabeled=60",
+        "--n-test=80",
+        "--positive=yes",
+        "--keyword-column=keyword",
+        f"--out={tmp_path / 'records'}",
+        "--quiet",
+    ]
+
+
+def outcomes(folder):
+    """What must not depend on how a grid was run."""
+    return {
+        (r["cell"]["method"], r["cell"]["seed"], json.dumps(r["cell"]["params"])): (
+            r["status"],
+            r["scores"],
+            r["split"],
+        )
+        for r in read_records([folder])
+    }
+
+
+# -- one run ----------------------------------------------------------------------------------
+def test_every_method_gives_a_record(arguments, tmp_path):
+    params = ["--param=max_iter=1", "--param=spaced_rep.episode_epochs=2"]
+    assert main([*arguments, "--method=paper,ablations", "--seeds=0", *params]) == 0
+    records = {r["cell"]["method"]: r for r in read_records([tmp_path / "records"])}
+    assert set(records) == {*PAPER_METHODS, *ABLATIONS}
+    for name, record in records.items():
+        assert record["status"] == "done"
+        assert set(record["scores"]) == {"f1", "precision", "recall", "accuracy", "macro_f1"}
+        assert record["seconds"]["fit"] > 0
+        assert record["peak_memory_bytes"] > 50e6
+        assert record["versions"]["torch"]
+        assert ("history" in record) == (name != "baseline")
+    # the labelled sample is the same for all methods
+    assert len({r["split"]["sha256_rows"] for r in records.values()}) == 1
+    share = records["baseline"]["split"]["test_counts"]["yes"] / 80
+    assert records["baseline"]["all_positive_f1"] == pytest.approx(2 * share / (1 + share))
+
+
+def test_rivals_give_records(arguments, tmp_path):
+    rivals = "tfidf_lr,embeddings_lr,sklearn_self_training"
+    assert main([*arguments, f"--method={rivals}", "--seeds=0"]) == 0
+    assert len(read_records([tmp_path / "records"])) == 3
+
+
+def test_iterations_are_scored_on_request(arguments, tmp_path):
+    assert main([*arguments, "--method=self_pretraining", "--seeds=0", "--score-iterations"]) == 0
+    (record,) = read_records([tmp_path / "records"])
+    assert [row["iteration"] for row in record["iterations"]] == [0, 1, 2, 3, 4, 5]
+    assert record["iterations"][-1]["f1"] == record["scores"]["f1"]
+
+
+def test_parameters_are_an_axis(arguments, tmp_path):
+    grid = [*arguments, "--method=self_pretraining", "--seeds=0", "--param=lam=0.1,0.9"]
+    assert main([*grid, "--param=max_iter=1"]) == 0
+    params = [r["cell"]["params"] for r in read_records([tmp_path / "records"])]
+    assert params == [{"lam": 0.1, "max_iter": 1}, {"lam": 0.9, "max_iter": 1}]
+
+
+# -- resumption -------------------------------------------------------------------------------
+def test_a_finished_cell_is_never_run_again(arguments, tmp_path, monkeypatch):
+    grid = [*arguments, "--method=baseline", "--seeds=0,1"]
+    assert main(grid) == 0
+    before = outcomes(tmp_path / "records")
+
+    def refuse(*args):
+        raise AssertionError("a cell was run again")
+
+    monkeypatch.setattr(_runner, "run_cell", refuse)
+    assert main(grid) == 0
+    assert outcomes(tmp_path / "records") == before
+
+
+def test_a_broken_cell_is_recorded_and_the_others_go_on(arguments, tmp_path, capsys):
+    grid = [*arguments, "--method=baseline,self_pretraining", "--seeds=0"]
+    grid += ["--param=temperature=0", "--n-threads=1"]
+    assert main(grid) == 1
+    records = {r["cell"]["method"]: r for r in read_records([tmp_path / "records"])}
+    assert records["baseline"]["status"] == "done"
+    error = records["self_pretraining"]["error"]
+    assert records["self_pretraining"]["status"] == "failed"
+    assert error["type"] == "ValueError"
+    assert "temperature" in error["message"]
+    assert "Traceback" in error["traceback"]
+    assert "failed: " in capsys.readouterr().err
+
+
+def test_a_broken_cell_is_tried_again_on_request_alone(tiny_checkpoint, tmp_path, monkeypatch):
+    cell = small_cell(tiny_checkpoint)
+    options = {"corpus_of": lambda cell: cut(made_up(), cell.n_test), "verbose": 0}
+    monkeypatch.setattr(_runner, "_fit_and_score", broken)
+    assert run_cells([cell], tmp_path, **options) == {"done": 0, "failed": 1, "skipped": 0}
+    monkeypatch.undo()
+    assert run_cells([cell], tmp_path, **options) == {"done": 0, "failed": 0, "skipped": 1}
+    again = run_cells([cell], tmp_path, **options, retry_failed=True)
+    assert again == {"done": 1, "failed": 0, "skipped": 0}
+
+
+def small_cell(encoder, **changes):
+    given = {
+        "dataset": "made up",
+        "method": "baseline",
+        "n_labeled": 40,
+        "n_unlabeled": 60,
+        "n_test": 80,
+        "seed": 0,
+        "encoder": encoder,
+    }
+    return Cell(**{**given, **changes})
+
+
+def made_up():
+    return make_short_texts(400, random_state=0)
+
+
+def broken(*args):
+    raise RuntimeError("out of order")
+
+
+def test_data_that_cannot_be_had_breaks_its_cells_alone(tiny_checkpoint, tmp_path):
+    def corpus_of(cell):
+        if cell.dataset == "gone":
+            raise FileNotFoundError("no such data")
+        return cut(made_up(), cell.n_test)
+
+    cells = [small_cell(tiny_checkpoint, dataset="gone"), small_cell(tiny_checkpoint)]
+    counts = run_cells(cells, tmp_path, corpus_of, verbose=0)
+    assert counts == {"done": 1, "failed": 1, "skipped": 0}
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_to_the_same_table(arguments, tmp_path):
+    grid = [*arguments, "--method=baseline,self_pretraining,self_training", "--seeds=0,1"]
+    grid += ["--param=max_iter=2", "--n-threads=1"]
+    whole = [a.replace("records", "whole") for a in grid]
+    assert main(whole) == 0
+
+    folder = tmp_path / "records"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sklearn_spt.experiments", *grid], env=env, cwd=tmp_path
+    )
+    try:
+        deadline = time.monotonic() + 240
+        while not list(folder.glob("*.json")) and time.monotonic() < deadline:
+            assert process.poll() is None
+            time.sleep(0.05)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    found = len(list(folder.glob("*.json")))
+    assert 1 <= found < 6
+
+    assert main(grid) == 0
+    assert outcomes(folder) == outcomes(tmp_path / "whole")
+
+
+# -- backends ---------------------------------------------------------------------------------
+@pytest.mark.slow
+def test_processes_give_the_same_records(arguments, tmp_path):
+    grid = [*arguments, "--method=baseline", "--seeds=0,1", "--n-threads=1"]
+    assert main(grid) == 0
+    parallel = [a.replace("records", "parallel") for a in grid]
+    assert main([*parallel, "--n-jobs=2"]) == 0
+    assert outcomes(tmp_path / "parallel") == outcomes(tmp_path / "records")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_dask_cluster_of_two_workers_gives_the_same_records(arguments, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    grid = [*arguments, "--method=baseline", "--seeds=0,1,2", "--n-threads=1"]
+    assert main(grid) == 0
+    on_cluster = [a.replace("records", "cluster") for a in grid]
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    )
+    with cluster:
+        assert main([*on_cluster, f"--scheduler={cluster.scheduler_address}"]) == 0
+    assert outcomes(tmp_path / "cluster") == outcomes(tmp_path / "records")
+
+
+# -- the command line -------------------------------------------------------------------------
+def test_a_dry_run_lists_cells_and_runs_none(arguments, tmp_path, capsys):
+    assert main([*arguments, "--method=baseline", "--dry-run"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith("missing") for line in lines)
+    assert not (tmp_path / "records").exists()
+
+
+def test_quiet_prints_nothing(arguments, capfd):
+    assert main([*arguments, "--method=baseline", "--seeds=0"]) == 0
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--method=bert"], "no method 'bert'"),
+        (["--data=nothing"], "no data set 'nothing'"),
+        (["--param=lam"], "name=value"),
+        (["--method=baseline", "--param=lam=1"], "belongs to none"),
+        (["--scheduler=tcp://127.0.0.1:1"], "127.0.0.1:1"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, more, message, capsys):
+    if more[0].startswith("--data"):
+        # the data set is looked for when its first cell is due: the cell tells
+        assert main([*arguments, *more, "--seeds=0", "--method=baseline"]) == 1
+        return
+    if more[0].startswith("--scheduler"):
+        import dask
+
+        pytest.importorskip("distributed")
+        with dask.config.set({"distributed.comm.timeouts.connect": "300ms"}):
+            assert main([*arguments, *more]) == 2
+    else:
+        assert main([*arguments, *more]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_list_names_data_sets_and_methods(capsys, tmp_path):
+    assert main(["list", "--data-home", str(tmp_path), "--params"]) == 0
+    out = capsys.readouterr().out
+    for name in ("illness", "phm_tuning", "crisislex_t6", "psytar", "adr", "earthquake", "product"):
+        assert f"  {name}" in out
+    for name, method in methods().items():
+        assert name in out
+        assert method.label in out
+    assert "not here" in out
+
+
+def test_help_of_every_command(capsys):
+    for command in ("run", "table", "plot", "search", "list"):
+        with pytest.raises(SystemExit, match="0"):
+            main([command, "--help"])
+        assert f"sklearn_spt.experiments {command}" in capsys.readouterr().out
+
+
+def test_a_search_over_lam_and_alpha(arguments, tmp_path, capsys):
+    search = ["search", *arguments[1:], "--seeds=0", "--lam=0.1,0.9", "--alpha=0,0.5", "--folds=2"]
+    assert main([*search, "--param=max_iter=1"]) == 0
+    (path,) = (tmp_path / "records").glob("_search-*.json")
+    found = json.loads(path.read_text())
+    assert len(found["results"]) == 4
+    assert found["best"] in found["results"]
+    assert found["best"]["f1_mean"] == max(row["f1_mean"] for row in found["results"])
+    assert "best: lam=" in capsys.readouterr().out
+
+
+# -- parts ------------------------------------------------------------------------------------
+def test_scores_of_two_and_of_more_classes():
+    y = np.array([0, 0, 1, 1])
+    found = scores(y, np.array([0, 1, 1, 1]))
+    assert found["f1"] == pytest.approx(0.8)
+    assert found["macro_f1"] == pytest.approx((0.8 + 2 / 3) / 2)
+    three = scores(np.array([0, 1, 2, 2]), np.array([0, 1, 2, 1]))
+    assert three["f1"] == three["macro_f1"]
+    assert scores(y, np.zeros(4, dtype=int))["precision"] == 0
+
+
+def test_peak_memory_is_that_of_the_block():
+    with PeakMemory() as large:
+        block = np.ones(25_000_000)  # 200 MB
+    del block
+    with PeakMemory() as small:
+        pass
+    if sys.platform == "linux":
+        assert large.peak - small.peak > 150e6
+    else:
+        assert large.peak >= small.peak > 0

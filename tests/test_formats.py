@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import pytest
+
+from sklearn_spt.experiments._formats import FORMATS, render
+from sklearn_spt.experiments._tables import Column, Measure, Table
+
+TABLE = Table(
+    title="Share λ of 100% & more",
+    columns=(
+        Column("dataset", "data set", "text"),
+        Column("n_labeled", "labelled", "integer"),
+        Column("f1", "F1", "measure"),
+        Column("paper_f1", "paper F1", "number"),
+        Column("difference", "difference", "difference"),
+    ),
+    rows=(
+        ("illness", 300, Measure(0.61234, 0.0101, 3), None, None),
+        ("illness", 300, Measure(0.5, None, 1), 0.52, -0.02),
+        ("my_data|set", 500, None, 0.4, 0.0123),
+    ),
+    notes=("failed: my_data, seed 0 (ValueError: 50% {bad} #1 ~ x^2 \\ $).",),
+    n_keys=2,
+)
+
+
+def test_text():
+    expected = """\
+Share λ of 100% & more
+
+data set     labelled             F1  paper F1  difference
+-----------  --------  -------------  --------  ----------
+illness           300  0.612 ± 0.010
+illness           300      0.500 ± –     0.520      −0.020
+
+my_data|set       500                    0.400      +0.012
+
+failed: my_data, seed 0 (ValueError: 50% {bad} #1 ~ x^2 \\ $).
+"""
+    assert render(TABLE, "text") == render(TABLE) == expected
+
+
+def test_markdown():
+    expected = """\
+**Share λ of 100% & more**
+
+| data set | labelled | F1 | paper F1 | difference |
+| --- | ---: | ---: | ---: | ---: |
+| illness | 300 | 0.612 ± 0.010 |  |  |
+| illness | 300 | 0.500 ± – | 0.520 | −0.020 |
+| my_data\\|set | 500 |  | 0.400 | +0.012 |
+
+- failed: my_data, seed 0 (ValueError: 50% {bad} #1 ~ x^2 \\ $).
+"""
+    assert render(TABLE, "markdown") == expected
+
+
+def test_csv_holds_all_digits_and_reads_back():
+    rows = list(csv.DictReader(io.StringIO(render(TABLE, "csv"))))
+    assert list(rows[0]) == ["dataset", "n_labeled", "f1_mean", "f1_sd", "paper_f1", "difference"]
+    assert [row["dataset"] for row in rows] == ["illness", "illness", "my_data|set"]
+    assert [row["f1_mean"] for row in rows] == ["0.61234", "0.5", ""]
+    assert [row["f1_sd"] for row in rows] == ["0.0101", "", ""]
+    assert [row["difference"] for row in rows] == ["", "-0.02", "0.0123"]
+
+
+class TestLatex:
+    def test_is_booktabs(self):
+        lines = render(TABLE, "latex").splitlines()
+        assert lines[0] == r"\begin{table}"
+        assert lines[-1] == r"\end{table}"
+        assert r"\begin{tabular}{lrrrr}" in lines
+        rules = [line for line in lines if line in (r"\toprule", r"\midrule", r"\bottomrule")]
+        assert rules == [r"\toprule", r"\midrule", r"\midrule", r"\bottomrule"]
+        assert r"illness & 300 & 0.500 $\pm$ -- & 0.520 & $-$0.020 \\" in lines
+
+    def test_each_row_has_as_many_cells_as_columns(self):
+        rows = [line for line in render(TABLE, "latex").splitlines() if line.endswith(r" \\")]
+        assert [len(re.findall(r"(?<!\\)&", row)) for row in rows] == [4] * 4
+
+    def test_escapes(self):
+        latex = render(TABLE, "latex")
+        assert r"\caption{Share $\lambda$ of 100\% \& more}" in latex
+        assert r"my\_data\textbar{}set & 500" in latex
+        note = r"50\% \{bad\} \#1 \textasciitilde{} x\textasciicircum{}2 \textbackslash{} \$)."
+        assert note in latex
+
+    def test_groups_are_balanced(self):
+        latex = render(TABLE, "latex")
+        bare = re.sub(r"\\[{}]", "", latex)
+        assert bare.count("{") == bare.count("}")
+        assert latex.count(r"\begin{") == latex.count(r"\end{")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(-0.0001, "0.000"), (0.0, "0.000"), (-0.0016, "−0.002"), (0.1, "+0.100")]
+)
+def test_sign_of_a_difference(value, shown):
+    table = Table("t", (Column("d", "d", "difference"),), ((value,),), (), n_keys=0)
+    assert render(table).splitlines()[-2] == shown
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_table_without_rows_and_notes(fmt):
+    table = Table("t", TABLE.columns, (), (), n_keys=2)
+    text = render(table, fmt)
+    assert text.endswith("\n")
+    assert ("paper_f1" if fmt == "csv" else "paper F1") in text
+
+
+def test_unknown_format():
+    with pytest.raises(ValueError, match="fmt must be one of 'text', 'markdown', 'csv', 'latex'"):
+        render(TABLE, "html")
