@@ -48,11 +48,14 @@ class TwoViewClassifier(ThrottledClassifier):
         super()._check_params()
         check_option(self.combine, "combine", ("mean", "product"))
         check_option(self.keyword_representation, "keyword_representation", ("window", "state"))
-        parsed_keywords(self.keywords, "keywords")
+        keywords = parsed_keywords(self.keywords, "keywords")
         if self.views is not None:
             check_views(self.views)
-            for name, default in (("keywords", None), ("keyword_representation", "window")):
-                if getattr(self, name) != default:
+            for name, given in (
+                ("keywords", keywords),
+                ("keyword_representation", self.keyword_representation != "window"),
+            ):
+                if given:
                     raise ValueError(f"{name} has no effect with views of your own; give one.")
 
     # -- views ----------------------------------------------------------------------------------

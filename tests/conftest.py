@@ -57,20 +57,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("no CUDA device")
 
 
-def _build_checkpoint(folder: Path, seed: int = 0) -> str:
+def _build_checkpoint(folder: Path, seed: int = 0, positions: int = 64) -> str:
     from transformers import BertConfig, BertModel, BertTokenizerFast
     from transformers.utils import logging
 
     vocabulary = {word: number for number, word in enumerate(TINY_VOCABULARY)}
     # vocab=, since vocab_file= gives a tokenizer that knows no word, and says nothing.
-    tokenizer = BertTokenizerFast(vocab=vocabulary, model_max_length=64)
+    tokenizer = BertTokenizerFast(vocab=vocabulary, model_max_length=positions)
     config = BertConfig(
         vocab_size=len(vocabulary),
         hidden_size=16,
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=32,
-        max_position_embeddings=64,
+        max_position_embeddings=positions,
     )
     bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
@@ -92,6 +92,12 @@ def _build_checkpoint(folder: Path, seed: int = 0) -> str:
 def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Folder of a BERT with 2 layers of 16 units, 64 positions and `TINY_VOCABULARY`."""
     return _build_checkpoint(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session")
+def tiny_long_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Such a BERT with 160 positions, the default ``max_length``."""
+    return _build_checkpoint(tmp_path_factory.mktemp("tiny_long"), positions=160)
 
 
 @pytest.fixture(scope="session")

@@ -285,6 +285,29 @@ def test_the_best_epoch_is_kept(moons, scores):
     assert not torch.equal(kept["last.weight"], nets[4]["last.weight"])
 
 
+def test_the_best_epoch_of_an_encoder_is_kept(tiny_checkpoint, tiny_texts, scores):
+    y = [0, 1] * 6 + [-1] * 12
+    net = BertClassifier(tiny_checkpoint, max_length=16, lr=0.01)
+    scores[:] = [0.1, 0.2, 0.9, 0.5]
+    clf = model(net, theta=1.1, finetune_epochs=3).fit(tiny_texts, y)
+    assert clf.history_[1]["best_epoch"] == 2
+    train, _, _ = validation_split(
+        np.array(y[:12]), 0.2, np.random.default_rng(derive_seed(0, 0, 1))
+    )
+    seen = []
+    trainer = SupervisedTrainer(clf, net, clf.classes_, 0, "")
+    X = net.encode(tiny_texts)
+    trainer.train(
+        X[train],
+        np.array(y)[train],
+        1,
+        epochs=4,
+        on_epoch=lambda M, epoch: seen.append(trainer.probabilities(M, X)),
+    )
+    np.testing.assert_allclose(clf.predict_proba(tiny_texts), seen[1], atol=1e-6)
+    assert np.abs(seen[1] - seen[3]).max() > 1e-4
+
+
 def test_without_a_better_score_the_start_is_kept_and_the_fit_ends(moons, scores):
     X, y, _ = moons
     scores[:] = [0.5]

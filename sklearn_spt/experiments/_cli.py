@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import functools
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 # -- commands -------------------------------------------------------------------------------------
 def _run(options: argparse.Namespace) -> int:
-    from sklearn_spt.experiments._records import record_path, state_of
+    from sklearn_spt.experiments._records import read_record, record_path, state_of
     from sklearn_spt.experiments._runner import run_cells
 
     cells = _cells(options)
@@ -58,14 +58,16 @@ def _run(options: argparse.Namespace) -> int:
             retry_failed=options.retry_failed,
             verbose=0 if options.quiet else 1,
         )
-    broken = [c for c in cells if state_of(record_path(options.out, c)) == "failed"]
+    paths = [record_path(options.out, cell) for cell in cells]
+    broken = [path for path in paths if state_of(path) == "failed"]
     if not options.quiet:
         print(
             f"{counts['done']} cells done, {counts['failed']} failed, {counts['skipped']} were "
             f"there already; records in {options.out}"
         )
-    for cell in broken:
-        print(f"failed: {record_path(options.out, cell)}", file=sys.stderr)
+    for path in broken:
+        error = read_record(path)["error"]
+        print(f"failed: {path}: {error['type']}: {error['message']}", file=sys.stderr)
     return 1 if broken else 0
 
 
@@ -204,16 +206,19 @@ def _n_jobs(options: argparse.Namespace) -> int:
     return 1 if options.scheduler is None else -1
 
 
-def _backend(options: argparse.Namespace) -> AbstractContextManager[Any]:
+@contextmanager
+def _backend(options: argparse.Namespace) -> Iterator[None]:
     """Joblib's backend for the cells: processes here, another one by name, or a dask cluster."""
     if options.scheduler is None:
-        return joblib.parallel_config(options.backend) if options.backend else nullcontext()
+        with joblib.parallel_config(options.backend) if options.backend else nullcontext():
+            yield
+        return
     try:
         from distributed import Client
     except ImportError as error:
         raise ImportError("--scheduler needs dask: pip install sklearn-spt[distributed]") from error
-    client = Client(options.scheduler)
-    return joblib.parallel_config("dask", client=client)
+    with Client(options.scheduler) as client, joblib.parallel_config("dask", client=client):
+        yield
 
 
 # -- arguments ------------------------------------------------------------------------------------
