@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from sklearn_spt._callbacks import RightTrapezoidalLR
     from sklearn_spt._embedding import SentenceEmbedder
     from sklearn_spt._encoding import TokenIdVectorizer
+    from sklearn_spt._keywords import KeywordWindow
     from sklearn_spt._losses import DistillationLoss
     from sklearn_spt._net import BertClassifier
     from sklearn_spt._normalization import TweetNormalizer
@@ -29,6 +30,7 @@ __all__ = [
     "CoDecompositionClassifier",
     "DistillationLoss",
     "Iteration",
+    "KeywordWindow",
     "MutualLearningClassifier",
     "RightTrapezoidalLR",
     "SelfPretrainingClassifier",
@@ -47,6 +49,7 @@ _HOMES = {
     "CoDecompositionClassifier": "baselines",
     "DistillationLoss": "_losses",
     "Iteration": "_student",
+    "KeywordWindow": "_keywords",
     "MutualLearningClassifier": "baselines",
     "RightTrapezoidalLR": "_callbacks",
     "SelfPretrainingClassifier": "_self_pretraining",

@@ -36,9 +36,15 @@ from torch import nn
 import sklearn_spt
 from sklearn_spt import (
     BertClassifier,
+    CoDecompositionClassifier,
+    KeywordWindow,
+    MutualLearningClassifier,
     SelfPretrainingClassifier,
     SentenceEmbedder,
+    SpacedRepetitionClassifier,
+    ThrottledSelfTrainingClassifier,
     TokenIdVectorizer,
+    TriTrainingClassifier,
     TweetNormalizer,
 )
 
@@ -82,6 +88,13 @@ class NormalizerOfRows(RowsAsTexts, TweetNormalizer):
         return np.array([[float(sum(map(ord, text)))] for text in super().transform(X)])
 
 
+class WindowOfRows(RowsAsTexts, KeywordWindow):
+    """Gives numbers back, too."""
+
+    def transform(self, X):
+        return np.array([[float(sum(map(ord, text)))] for text in super().transform(X)])
+
+
 class EmbedderOfIds(SentenceEmbedder):
     """Reads each number as a token id."""
 
@@ -108,7 +121,7 @@ class ClassifierOfIds(BertClassifier):
         return super().encode(as_ids(finite))
 
 
-class WithUnlabeledRows(SelfPretrainingClassifier):
+class WithUnlabeledRows:
     """Has unlabelled rows, copies of the labelled ones, in every fit: the checks bring none."""
 
     def _validate(self, *args):
@@ -119,9 +132,33 @@ class WithUnlabeledRows(SelfPretrainingClassifier):
         )
 
 
+class SelfPretrainingWithMore(WithUnlabeledRows, SelfPretrainingClassifier):
+    pass
+
+
+class SelfTrainingWithMore(WithUnlabeledRows, ThrottledSelfTrainingClassifier):
+    pass
+
+
+class TriTrainingWithMore(WithUnlabeledRows, TriTrainingClassifier):
+    pass
+
+
+class MutualLearningWithMore(WithUnlabeledRows, MutualLearningClassifier):
+    pass
+
+
+class SpacedRepetitionWithMore(WithUnlabeledRows, SpacedRepetitionClassifier):
+    pass
+
+
+class CoDecompositionWithMore(WithUnlabeledRows, CoDecompositionClassifier):
+    pass
+
+
 # -- the table --------------------------------------------------------------------------------
-def whole_batches(**params):
-    """Self-Pretraining whose every step sees all rows, in double precision.
+def whole_batches(kind, **params):
+    """A classifier whose every step sees all rows, in double precision.
 
     That is a learner for which weights and repetitions are the same, and the checks say whether
     ours are.
@@ -129,14 +166,12 @@ def whole_batches(**params):
     net = FollowingNet(
         PaddedMLP, module__double=True, lr=0.05, batch_size=-1, optimizer=torch.optim.Adam
     )
-    return SelfPretrainingClassifier(
-        net, finetune_epochs=20, balanced_batches=False, random_state=0, **params
-    )
+    return kind(net, finetune_epochs=20, balanced_batches=False, random_state=0, **params)
 
 
-def mini_batches(**params):
+def mini_batches(kind, **params):
     net = FollowingNet(PaddedMLP, lr=0.04, batch_size=32, optimizer=torch.optim.Adam)
-    return WithUnlabeledRows(net, step_size=0.5, finetune_epochs=4, random_state=0, **params)
+    return kind(net, finetune_epochs=4, random_state=0, **params)
 
 
 N_ITER = {
@@ -149,6 +184,10 @@ WEIGHTS = {
     "check_sample_weight_equivalence_on_dense_data": "a row of weight two is in one mini-batch, "
     "two rows are in two: no learner by mini-batches passes"
 }
+VOTES = {
+    "check_classifiers_train": "it wants predict to be the argmax of predict_proba, but three nets "
+    "vote for a class, and the mean of their probabilities may favour another"
+}
 SKORCH = {
     "check_no_attributes_set_in_init": "every skorch net has history_, initialized_ and "
     "virtual_params_ from __init__ on"
@@ -156,10 +195,53 @@ SKORCH = {
 
 #: An estimator, the checks that it fails, and why. "tiny" becomes the tiny checkpoint.
 TABLE = [
-    (whole_batches(unlabeled_marker=-1), MARKER | N_ITER),
-    (whole_batches(unlabeled_marker=None), N_ITER),
-    (mini_batches(unlabeled_marker=-1), MARKER | WEIGHTS),
-    (mini_batches(unlabeled_marker="?"), WEIGHTS),
+    (whole_batches(SelfPretrainingClassifier, unlabeled_marker=-1), MARKER | N_ITER),
+    (whole_batches(SelfPretrainingClassifier, unlabeled_marker=None), N_ITER),
+    (mini_batches(SelfPretrainingWithMore, step_size=0.5, unlabeled_marker=-1), MARKER | WEIGHTS),
+    (mini_batches(SelfPretrainingWithMore, step_size=0.5, unlabeled_marker="?"), WEIGHTS),
+    (whole_batches(ThrottledSelfTrainingClassifier, unlabeled_marker=-1), MARKER | N_ITER),
+    (
+        mini_batches(SelfTrainingWithMore, n_iterations=1, theta=0.0, unlabeled_marker="?"),
+        WEIGHTS,
+    ),
+    (
+        whole_batches(CoDecompositionClassifier, views=(None, None), unlabeled_marker=-1),
+        MARKER | N_ITER,
+    ),
+    (
+        mini_batches(
+            CoDecompositionWithMore,
+            views=(None, None),
+            n_iterations=1,
+            theta=0.0,
+            unlabeled_marker="?",
+        ),
+        WEIGHTS,
+    ),
+    (whole_batches(TriTrainingClassifier, unlabeled_marker=-1), MARKER | N_ITER),
+    (
+        mini_batches(
+            TriTrainingWithMore, max_iter=2, growth="quota", voting="soft", unlabeled_marker="?"
+        ),
+        WEIGHTS,
+    ),
+    (
+        mini_batches(TriTrainingWithMore, max_iter=2, growth="quota", unlabeled_marker="?"),
+        WEIGHTS | VOTES,
+    ),
+    (whole_batches(SpacedRepetitionClassifier, unlabeled_marker=-1), MARKER | N_ITER),
+    (
+        mini_batches(
+            SpacedRepetitionWithMore,
+            max_iter=1,
+            episode_epochs=4,
+            n_queues=3,
+            unlabeled_marker="?",
+        ),
+        WEIGHTS,
+    ),
+    (whole_batches(MutualLearningClassifier, unlabeled_marker=-1), MARKER),
+    (mini_batches(MutualLearningWithMore, unlabeled_marker="?"), WEIGHTS),
     (
         ClassifierOfIds(
             "tiny",
@@ -175,6 +257,7 @@ TABLE = [
     (EmbedderOfIds("tiny"), {}),
     (VectorizerOfRows("tiny", max_length=33), {}),
     (NormalizerOfRows(tokenize=False), {}),
+    (WindowOfRows(window=1), {}),
 ]
 
 
@@ -274,14 +357,24 @@ WITHOUT_DATA = [
     "check_set_params",
     "check_valid_tag_types",
 ]
-TEXT_ESTIMATORS = [TokenIdVectorizer(), TweetNormalizer()]
+TEXT_ESTIMATORS = [TokenIdVectorizer(), TweetNormalizer(), KeywordWindow()]
+
+
+SEMI_SUPERVISED = [
+    SelfPretrainingClassifier(),
+    ThrottledSelfTrainingClassifier(),
+    TriTrainingClassifier(),
+    MutualLearningClassifier(),
+    SpacedRepetitionClassifier(),
+    CoDecompositionClassifier(),
+]
 
 
 @lets_set_params_warn
 @pytest.mark.parametrize("check", WITHOUT_DATA)
 @pytest.mark.parametrize(
     "estimator",
-    [*TEXT_ESTIMATORS, SentenceEmbedder(), BertClassifier(), SelfPretrainingClassifier()],
+    [*TEXT_ESTIMATORS, SentenceEmbedder(), BertClassifier(), *SEMI_SUPERVISED],
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_checks_without_data_pass_on_the_classes_themselves(estimator, check):
