@@ -13,7 +13,7 @@ balanced batches cure both. So look at the draws first, before the method is bla
 
 By default a small head is trained on frozen embeddings, which leaves time for three seeds. With
 ``--fine-tune --epochs 3 --seeds 1`` the encoder is fine-tuned (supervised training is then
-`BertClassifier`), which takes some ten minutes.
+`BertClassifier`), which takes ten to twenty minutes.
 """
 
 from __future__ import annotations

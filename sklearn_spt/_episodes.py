@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,8 @@ from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
 from sklearn_spt._base import SemiSupervisedData, class_counts, concatenated
+from sklearn_spt._holdout import HoldOut, hold_out, positive_code, weights_of
 from sklearn_spt._leitner import due_documents, most_texts, moved, selected
-from sklearn_spt._selection import validation_score, validation_split
 from sklearn_spt._supervised import SupervisedTrainer, timed
 
 IntArray = npt.NDArray[np.int64]
@@ -69,56 +68,44 @@ class Episodes:
         self.pseudo = np.full(data.n_unlabeled, -1, dtype=np.int64)
         self.labeled_iter = self.pseudo.copy()
         self.history: list[dict[str, Any]] = []
-        self.train_rows, self.valid_rows = np.arange(N), np.arange(0)
+        self.train_rows = np.arange(N)
+        self.held: HoldOut | None = None
         if self.number:
             self._split()
 
     @property
     def validated(self) -> bool:
         """Whether there are held-out rows."""
-        return bool(len(self.valid_rows))
+        return self.held is not None
 
     def _split(self) -> None:
-        """Hold out V (step 1). A row of weight zero is as good as none, and stays out of it."""
-        data, fraction = self.data, self.model.validation_fraction
-        counted = np.arange(len(data.y)) if data.weights is None else np.flatnonzero(data.weights)
-        split = validation_split(data.y[counted], fraction, self.trainer.rng(0, 1))
-        if split is None:
+        """Hold out V (step 1)."""
+        self.held = hold_out(
+            self.data,
+            self.model.validation_fraction,
+            self.trainer.rng(0, 1),
+            positive=self.positive,
+            otherwise="One episode is run, and the last net learns from its highest queue.",
+            remedy="Label more rows of the rare classes.",
+            stacklevel=5,
+        )
+        if self.held is None:
             self.number = 1
-            warnings.warn(
-                f"no labelled row can be held out for validation: each of the {len(counted)} is "
-                "the only one of its class. One episode is run, and the last net is trained with "
-                "what the highest queue gives. Label more rows.",
-                UserWarning,
-                stacklevel=5,
-            )
-            return
-        if not split[2]:
-            warnings.warn(
-                f"with {len(counted)} labelled rows the {len(split[1])} of "
-                f"validation_fraction={fraction} cannot be held out by class, so they are drawn "
-                "without regard to class. Label more rows of the rare classes.",
-                UserWarning,
-                stacklevel=5,
-            )
-        self.valid_rows = counted[split[1]]
-        self.train_rows = np.setdiff1d(self.train_rows, self.valid_rows)
-        self.X_valid = multi_indexing(data.X_labeled, self.valid_rows)
+        else:
+            self.train_rows = self.held.train
 
     # -- nets -----------------------------------------------------------------------------------
     def train(
         self, labeled: IntArray, rows: IntArray, codes: IntArray, *path: int, **options: Any
     ) -> tuple[NeuralNet, list[float]]:
         """Train a fresh net on labelled rows and on unlabelled rows with pseudo-labels."""
-        data, weights = self.data, self.data.weights
-        X, y = data.X_labeled, data.y
-        if len(labeled) < len(y):
-            X, y = multi_indexing(X, labeled), y[labeled]
-            weights = None if weights is None else weights[labeled] / weights[labeled].mean()
+        data = self.data
+        part = labeled if len(labeled) < len(data.y) else None
+        X = data.X_labeled if part is None else multi_indexing(data.X_labeled, part)
         if len(rows):
-            weights = None if weights is None else np.append(weights, np.ones(len(rows)))
             X = concatenated(X, multi_indexing(data.X_unlabeled, rows))
-        y = np.concatenate([y, codes])
+        y = np.concatenate([data.y[labeled], codes])
+        weights = weights_of(data.weights, part, len(rows))
         return self.trainer.train(X, y, *path, weights=weights, **options)
 
     def label(self, net: NeuralNet, U: IntArray) -> FloatArray:
@@ -133,12 +120,9 @@ class Episodes:
 
     def score(self, net: NeuralNet) -> float:
         """Score on V, 0 without it."""
-        if not self.validated:
+        if self.held is None:
             return 0.0
-        predicted = self.trainer.probabilities(net, self.X_valid).argmax(axis=1)
-        weights = None if self.data.weights is None else self.data.weights[self.valid_rows]
-        y, K = self.data.y[self.valid_rows], self.data.n_classes
-        return validation_score(y, predicted, K, self.positive, weights)
+        return self.held.score(self.trainer.probabilities(net, self.held.X))
 
     @property
     def _added(self) -> IntArray:
@@ -264,12 +248,3 @@ class Episodes:
         self.history.append(entry)
         self.progress.say(f"episode {m}")
         return entry
-
-
-def positive_code(classes: npt.NDArray[Any], pos_label: Any) -> int:
-    """Code of the positive class, None being the greatest."""
-    if pos_label is None:
-        return len(classes) - 1
-    if pos_label not in classes.tolist():
-        raise ValueError(f"pos_label={pos_label!r} is none of the classes {classes.tolist()}.")
-    return int(classes.tolist().index(pos_label))

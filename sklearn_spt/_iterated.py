@@ -20,8 +20,9 @@ from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData, class_counts
+from sklearn_spt._holdout import hold_out, positive_code, weights_of
 from sklearn_spt._sampling import derive_seed, throttle
-from sklearn_spt._selection import growing_pools, quota_limit, validation_score, validation_split
+from sklearn_spt._selection import growing_pools, quota_limit
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._validation import (
     check_flag,
@@ -161,21 +162,10 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
         check_flag(self.balanced_batches, "balanced_batches")
         check_verbose(self.verbose)
 
-    def _positive(self, classes: npt.NDArray[Any]) -> int:
-        """Code of the positive class, which the score is about if there are two."""
-        if self.pos_label is None:
-            return len(classes) - 1
-        codes = [code for code, label in enumerate(classes.tolist()) if label == self.pos_label]
-        if not codes:
-            raise ValueError(
-                f"pos_label={self.pos_label!r} is none of the classes {classes.tolist()}."
-            )
-        return codes[0]
-
     # -- the fit --------------------------------------------------------------------------------
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
         """Choose the number of iterations, then do as many on all labelled documents."""
-        positive = self._positive(data.classes)
+        positive = positive_code(data.classes, self.pos_label)
         n, why = self.n_iterations, "n_iterations"
         if not data.n_unlabeled:
             n, why = 0, "no_unlabeled"
@@ -225,48 +215,30 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
         """
         search = copy.copy(trainer)  # the same progress bar, other seeds than the final run
         search.root = derive_seed(trainer.root, 0, _SELECTION)
-        counted = np.arange(len(data.y)) if data.weights is None else np.flatnonzero(data.weights)
-        split = validation_split(data.y[counted], self.validation_fraction, search.rng(0, _POOL))
-        if split is None:
-            warnings.warn(
-                "no labelled row can be held out to choose the number of iterations: each of the "
-                f"{len(counted)} is the only one of its class. One iteration is done; label more "
-                "rows, or set n_iterations.",
-                UserWarning,
-                stacklevel=4,
-            )
+        held = hold_out(
+            data,
+            self.validation_fraction,
+            search.rng(0, _POOL),
+            positive=positive,
+            otherwise="One iteration is done.",
+            remedy="Label more rows of the rare classes, or set n_iterations.",
+            stacklevel=4,
+        )
+        if held is None:
             return 1, "n_iterations", None
-        valid, stratified = counted[split[1]], split[2]
-        if not stratified:
-            warnings.warn(
-                f"with {len(counted)} labelled rows the {len(valid)} of "
-                f"validation_fraction={self.validation_fraction} cannot be held out by class, so "
-                "the number of iterations is chosen on rows drawn without regard to class. Label "
-                "more rows of the rare classes, or set n_iterations.",
-                UserWarning,
-                stacklevel=4,
-            )
-        train = np.setdiff1d(np.arange(len(data.y)), valid)
-        X_valid, weights = multi_indexing(data.X_labeled, valid), data.weights
         part = replace(
             data,
-            X_labeled=multi_indexing(data.X_labeled, train),
-            y=data.y[train],
-            weights=None if weights is None else weights[train] / weights[train].mean(),
+            X_labeled=multi_indexing(data.X_labeled, held.train),
+            y=data.y[held.train],
+            weights=weights_of(data.weights, held.train, 0),
         )
         best: float = -1.0
         chosen: State | None = None
         n = 0
         for state in islice(self._iterations(search, part), self.max_iter + 1):
             with timed(state.record["seconds"], "validation"):
-                P = self._probabilities(search, state.nets, X_valid)
-            score = validation_score(
-                data.y[valid],
-                P.argmax(axis=1),
-                data.n_classes,
-                positive,
-                None if weights is None else weights[valid],
-            )
+                P = self._probabilities(search, state.nets, held.X)
+            score = held.score(P)
             state.record["validation_score"] = score
             self.selection_history_.append(state.record)
             search.progress.say(f"choosing: iteration {state.record['iteration']}, {score:.3f}")
@@ -323,8 +295,3 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
         if self.growth == "quota":
             chosen = chosen[: quota_limit(t, n_labeled, self.max_fraction)]
         return pool[chosen], P[chosen].argmax(axis=1)
-
-
-def extended_weights(weights: FloatArray | None, n_added: int) -> FloatArray | None:
-    """Weights of labelled rows, then those of pseudo-labelled ones, which weigh 1."""
-    return None if weights is None else np.concatenate([weights, np.ones(n_added)])

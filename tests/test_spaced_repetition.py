@@ -17,7 +17,7 @@ from sklearn.datasets import make_blobs, make_moons
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import f1_score
 
-from sklearn_spt import BertClassifier, _episodes
+from sklearn_spt import BertClassifier, _holdout
 from sklearn_spt._sampling import class_balanced_draws, derive_seed
 from sklearn_spt._selection import validation_split
 from sklearn_spt._supervised import SupervisedTrainer
@@ -58,7 +58,7 @@ def scores(monkeypatch):
     def scripted(*args):
         return script.pop(0) if len(script) > 1 else script[0]
 
-    monkeypatch.setattr(_episodes, "validation_score", scripted)
+    monkeypatch.setattr(_holdout, "validation_score", scripted)
     return script
 
 

@@ -12,7 +12,8 @@ from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
 from sklearn_spt._base import SemiSupervisedData, concatenated
-from sklearn_spt._iterated import PseudoLabels, State, extended_weights
+from sklearn_spt._holdout import weights_of
+from sklearn_spt._iterated import PseudoLabels, State
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._validation import check_flag
 from sklearn_spt._views import VIEWS, TwoViewClassifier
@@ -216,7 +217,7 @@ class CoDecompositionClassifier(TwoViewClassifier):
                 X, y = data.X_labeled[view], np.concatenate([data.y, codes])
                 if len(rows):
                     X = concatenated(X, multi_indexing(data.X_unlabeled[view], rows))
-                weights = extended_weights(data.weights, len(rows))
+                weights = weights_of(data.weights, None, len(rows))
                 f, loss[view] = trainer.train(X, y, t, *seed, weights=weights, net=net)
                 nets.append(f)
                 n_train[view] = len(y)

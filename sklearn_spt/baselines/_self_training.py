@@ -10,7 +10,8 @@ import numpy as np
 from skorch.utils import multi_indexing
 
 from sklearn_spt._base import SemiSupervisedData, concatenated
-from sklearn_spt._iterated import PseudoLabels, State, ThrottledClassifier, extended_weights
+from sklearn_spt._holdout import weights_of
+from sklearn_spt._iterated import PseudoLabels, State, ThrottledClassifier
 from sklearn_spt._supervised import SupervisedTrainer, timed
 
 
@@ -186,6 +187,6 @@ class ThrottledSelfTrainingClassifier(ThrottledClassifier):
             X = concatenated(X, multi_indexing(data.X_unlabeled, rows))
             y = np.concatenate([y, codes])
             with timed(seconds, "training"):  # step 5: a fresh net
-                f, loss = trainer.train(X, y, t, weights=extended_weights(data.weights, len(y) - N))
+                f, loss = trainer.train(X, y, t, weights=weights_of(data.weights, None, len(y) - N))
             state = pseudo.state(t, [f], len(pool), len(y), loss, seconds)
             yield state

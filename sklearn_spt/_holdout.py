@@ -1,0 +1,145 @@
+"""Labelled rows that a fit holds out, to choose something by their score."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from skorch.utils import multi_indexing
+
+from sklearn_spt._base import SemiSupervisedData
+from sklearn_spt._selection import validation_score, validation_split
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class HoldOut:
+    """A split of the labelled rows.
+
+    Attributes
+    ----------
+    train, valid : ndarray of int
+        Rows of L that are learned from, and those that are held out.
+    X : indexable
+        Documents of the latter.
+    y : ndarray of int of shape (n_valid,)
+        Their classes.
+    weights : ndarray of shape (n_valid,) or None
+        Their weights.
+    n_classes, positive : int
+        K, and the code of the positive class.
+    """
+
+    train: IntArray
+    valid: IntArray
+    X: Any
+    y: IntArray
+    weights: FloatArray | None
+    n_classes: int
+    positive: int
+
+    def score(self, P: FloatArray) -> float:
+        """F1 of the positive class of two, or macro-F1 of more, from class probabilities."""
+        return validation_score(
+            self.y, P.argmax(axis=1), self.n_classes, self.positive, self.weights
+        )
+
+
+def hold_out(
+    data: SemiSupervisedData,
+    fraction: float,
+    rng: np.random.Generator,
+    *,
+    positive: int,
+    otherwise: str,
+    remedy: str,
+    stacklevel: int,
+) -> HoldOut | None:
+    """Hold out a part of the labelled rows, by class where that is possible; warn where it is not.
+
+    A row of weight zero is as good as none, and is not held out.
+
+    Parameters
+    ----------
+    data : SemiSupervisedData
+        The documents.
+    fraction : float in (0, 1)
+        Share of the labelled rows.
+    rng : numpy.random.Generator
+        Source of randomness.
+    positive : int
+        Code of the positive class.
+    otherwise : str
+        For the warning: what happens if no row can be held out.
+    remedy : str
+        For the warnings: what the user can do.
+    stacklevel : int
+        Of the warnings, as seen from the caller.
+
+    Returns
+    -------
+    HoldOut or None
+        None where every row is needed for training.
+    """
+    weights = data.weights
+    counted = np.arange(len(data.y)) if weights is None else np.flatnonzero(weights)
+    split = validation_split(data.y[counted], fraction, rng)
+    if split is None:
+        warnings.warn(
+            f"no labelled row can be held out for validation: each of the {len(counted)} is the "
+            f"only one of its class. {otherwise} {remedy}",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+        return None
+    valid = counted[split[1]]
+    if not split[2]:
+        warnings.warn(
+            f"with {len(counted)} labelled rows the {len(valid)} of validation_fraction={fraction} "
+            f"cannot be held out by class, so they are drawn without regard to class. {remedy}",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+    return HoldOut(
+        train=np.setdiff1d(np.arange(len(data.y)), valid),
+        valid=valid,
+        X=multi_indexing(data.X_labeled, valid),
+        y=data.y[valid],
+        weights=None if weights is None else weights[valid],
+        n_classes=data.n_classes,
+        positive=positive,
+    )
+
+
+def positive_code(classes: npt.NDArray[Any], pos_label: Any) -> int:
+    """Code of the positive class, of which None is the greatest.
+
+    Raises
+    ------
+    ValueError
+        If `pos_label` is none of the classes.
+    """
+    if pos_label is None:
+        return len(classes) - 1
+    codes = [code for code, label in enumerate(classes.tolist()) if label == pos_label]
+    if not codes:
+        raise ValueError(f"pos_label={pos_label!r} is none of the classes {classes.tolist()}.")
+    return codes[0]
+
+
+def weights_of(
+    weights: FloatArray | None, rows: IntArray | None, n_added: int
+) -> FloatArray | None:
+    """Weights of some labelled rows, with a mean of 1, then those of pseudo-labelled rows, all 1.
+
+    None stays None; ``rows=None`` is all labelled rows.
+    """
+    if weights is None:
+        return None
+    kept = weights if rows is None else weights[rows] / weights[rows].mean()
+    return np.concatenate([kept, np.ones(n_added)])
