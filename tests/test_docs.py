@@ -221,6 +221,11 @@ def test_example_says_what_it_shows_and_how_long_it_takes(path):
             "--n-labeled 24 --n-unlabeled 24 --n-watched 20",
             ["(supervised start)", "all_labeled"],
         ),
+        (
+            "07_mutual_learning_on_rare_positives",
+            "--n-labeled 24 --n-unlabeled 24 --n-test 20 --epochs 1 --seeds 1",
+            ["mutual learning", "shuffled", "to call every post positive"],
+        ),
     ],
 )
 def test_example_runs_in_small(name, arguments, shown, small_world, monkeypatch, capsys, tmp_path):
