@@ -104,7 +104,7 @@ def draw(
     metric : str, default="f1"
         "iterations" and "learning_curve": which score.
     class_names : dict or None, default=None
-        "pseudo_labels": class (a string) -> its name in the legend.
+        "pseudo_labels": class (a string) -> its name in the legend; None takes the records' own.
     share : bool, default=False
         "pseudo_labels": counts as shares.
     batch_size : int, default=32
@@ -146,7 +146,7 @@ def draw(
     else:
         display = PseudoLabelDisplay.from_records(
             found,
-            class_names=class_names,
+            class_names=class_names or _class_names(found),
             ax=figure.subplots(_n_panels(found), 1, sharex=True, squeeze=False),
             share=share,
         )
@@ -171,6 +171,12 @@ def _steps_of_the_paper(batch_size: int) -> tuple[int, int]:
     """Count the steps on all unlabelled texts, once, and on the labelled ones, three times."""
     n_labeled = _paper.ANALYSIS[1]
     return n_batches(_paper.N_UNLABELED, batch_size), 3 * n_batches(n_labeled, batch_size)
+
+
+def _class_names(records: Sequence[Record]) -> dict[str, str]:
+    """Names of the classes by their codes, which is what the runner fits on."""
+    counts = records[0].get("split", {}).get("labeled_counts", {})
+    return {str(code): name for code, name in enumerate(counts)}
 
 
 def _n_panels(records: Sequence[Record]) -> int:
