@@ -147,13 +147,16 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``; rows sum to 1.
         """
+        return mean_probabilities(*self._probabilities_by_net(X))
+
+    def _probabilities_by_net(self, X: Any) -> list[npt.NDArray[np.float64]]:
+        """Class probabilities of each fitted net; one that stands twice is asked once."""
         check_is_fitted(self)
         nets = list({id(net): net for net in self.estimators_}.values())
         with isolated(n_threads=getattr(nets[0], "n_threads", None)):
             encoded = self._encode(nets[0], X, reset=False)
-            return mean_probabilities(
-                *(tempered_softmax(predict_logits(n, encoded, len(self.classes_))) for n in nets)
-            )
+            K = len(self.classes_)
+            return [tempered_softmax(predict_logits(net, encoded, K)) for net in nets]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Most probable class of each document.
@@ -179,13 +182,16 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         ValueError
             If a parameter of the net is set while `estimator` is None or a name.
         """
-        nested = [name for name in params if name.startswith("estimator__")]
-        net = params.get("estimator", self.estimator)
-        if nested and (net is None or isinstance(net, str)):
-            raise ValueError(
-                f"{nested[0]} cannot be set while estimator={net!r}: pass the net explicitly, as "
-                f"in {type(self).__name__}(BertClassifier())."
-            )
+        for given in params:
+            name, nested, _ = given.partition("__")
+            if not (nested and name.endswith("estimator") and hasattr(self, name)):
+                continue
+            net = params.get(name, getattr(self, name))
+            if net is None or isinstance(net, str):
+                raise ValueError(
+                    f"{given} cannot be set while {name}={net!r}: pass the net explicitly, as in "
+                    f"{type(self).__name__}({name}=BertClassifier())."
+                )
         super().set_params(**params)
         return self
 
@@ -198,20 +204,26 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         return tags
 
     # -- the net --------------------------------------------------------------------------------
-    def _template_net(self) -> NeuralNet:
-        """Return the unfitted net that is cloned for every teacher and student."""
-        net = self.estimator
+    def _template_net(self, name: str = "estimator") -> NeuralNet:
+        """Return the unfitted net that is cloned for every net of the fit.
+
+        Parameters
+        ----------
+        name : str
+            Parameter that holds it.
+        """
+        net = getattr(self, name)
         if net is None or isinstance(net, str):
             net = BertClassifier() if net is None else BertClassifier(net)
         if not isinstance(net, NeuralNet):
             kind = net.__name__ if isinstance(net, type) else type(net).__name__
             hint = ", not its class" if isinstance(net, type) else ""
             raise TypeError(
-                "estimator must be None, a checkpoint name, or an unfitted skorch net whose "
+                f"{name} must be None, a checkpoint name, or an unfitted skorch net whose "
                 f"module returns logits{hint}; got {kind}."
             )
-        _reject_own_criterion(net)
-        reject_lr_scheduler(net, "estimator")
+        _reject_own_criterion(net, name)
+        reject_lr_scheduler(net, name)
         return net
 
     # -- documents ------------------------------------------------------------------------------
@@ -269,7 +281,10 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
     def _encode_more(self, net: NeuralNet, X_unlabeled: Any, encoded: Any) -> Any:
         """Encode X_unlabeled, which must be of the kind of the X that was encoded before."""
         try:
-            more = self._encode(net, X_unlabeled, reset=False, name="X_unlabeled")
+            with warnings.catch_warnings():
+                # scikit-learn would warn if one of X and X_unlabeled is a frame, the other not
+                warnings.filterwarnings("ignore", "X (does not have valid|has) feature names")
+                more = self._encode(net, X_unlabeled, reset=False, name="X_unlabeled")
         except (TypeError, ValueError) as error:
             if "X_unlabeled" in str(error):
                 raise
@@ -286,10 +301,24 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             )
         return more
 
-    def _transduction(
-        self, data: SemiSupervisedData, pseudo: npt.NDArray[np.int64]
-    ) -> npt.NDArray[Any]:
-        """Labels of all rows: the given ones, then pseudo-label codes (-1: none yet)."""
+    def _file_pseudo_labels(
+        self,
+        data: SemiSupervisedData,
+        pseudo: npt.NDArray[np.int64],
+        labeled_iter: npt.NDArray[np.int64],
+    ) -> None:
+        """Set ``transduction_`` and ``labeled_iter_`` for all rows.
+
+        Parameters
+        ----------
+        data : SemiSupervisedData
+            The documents.
+        pseudo, labeled_iter : ndarray of int of shape (n_unlabeled,)
+            Pseudo-label code of each unlabelled document, and the iteration that gave it; -1 where
+            there is none.
+        """
+        self.labeled_iter_ = np.zeros(len(data.labeled), dtype=np.int64)
+        self.labeled_iter_[~data.labeled] = labeled_iter
         codes = np.full(len(data.labeled), -1, dtype=np.int64)
         codes[data.labeled] = data.y
         codes[~data.labeled] = pseudo
@@ -302,7 +331,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             kind = np.result_type(labels.dtype, held) if numbers or texts else np.dtype(object)
             labels = labels.astype(kind)
             labels[codes < 0] = marker
-        return np.asarray(labels)
+        self.transduction_ = np.asarray(labels)
 
 
 def concatenated(first: Any, second: Any) -> Any:
@@ -324,7 +353,7 @@ def class_counts(codes: npt.NDArray[np.int64], classes: npt.NDArray[Any]) -> dic
     return {plain_label(c): n for c, n in zip(classes, counts, strict=True)}
 
 
-def _reject_own_criterion(net: NeuralNet) -> None:
+def _reject_own_criterion(net: NeuralNet, parameter: str) -> None:
     """Refuse a loss of the user's own; skorch's and torch's plain defaults are passed over."""
     own = {
         key: value
@@ -337,6 +366,6 @@ def _reject_own_criterion(net: NeuralNet) -> None:
         what = f" with {', '.join(sorted(own))}" if own else ""
         name = getattr(criterion, "__name__", type(criterion).__name__)
         raise ValueError(
-            f"estimator has a criterion of its own, {name}{what}, but the method sets the loss of "
-            "each stage itself; leave it at torch.nn.CrossEntropyLoss."
+            f"{parameter} has a criterion of its own, {name}{what}, but the method sets the loss "
+            "of each stage itself; leave it at torch.nn.CrossEntropyLoss."
         )

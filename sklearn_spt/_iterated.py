@@ -7,7 +7,6 @@ in the methods, which only say what one iteration does.
 from __future__ import annotations
 
 import copy
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from sklearn_spt._validation import (
     check_option,
     check_real,
     check_verbose,
+    warn_nothing_added,
 )
 
 IntArray = npt.NDArray[np.int64]
@@ -194,16 +194,9 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
         self.estimators_ = state.nets
         self.n_iter_ = int(state.record["iteration"])
         self.termination_condition_ = why
-        self.transduction_ = self._transduction(data, state.pseudo)
-        self.labeled_iter_ = np.zeros(len(data.labeled), dtype=np.int64)
-        self.labeled_iter_[~data.labeled] = state.labeled_iter
+        self._file_pseudo_labels(data, state.pseudo, state.labeled_iter)
         if why == "no_change" and self.n_iter_ == 0 and self.theta <= 1:
-            warnings.warn(
-                f"no unlabelled document was labelled with a confidence of theta={self.theta} or "
-                "more: the model is trained on the labelled rows alone, n_iter_ is 0. Lower theta.",
-                UserWarning,
-                stacklevel=3,
-            )
+            warn_nothing_added(self.theta)
 
     def _choose(
         self, trainer: SupervisedTrainer, data: SemiSupervisedData, positive: int
@@ -220,7 +213,7 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
             self.validation_fraction,
             search.rng(0, _POOL),
             positive=positive,
-            otherwise="One iteration is done.",
+            otherwise="One iteration is tried.",
             remedy="Label more rows of the rare classes, or set n_iterations.",
             stacklevel=4,
         )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from sklearn_spt._encoding import check_texts
+from sklearn_spt._encoding import check_texts, is_text
 from sklearn_spt._validation import check_integer, is_missing
 
 if TYPE_CHECKING:
@@ -48,6 +48,11 @@ def texts_and_keywords(
     if keywords_column is None:
         texts = check_texts(X, name)
         return texts, [common] * len(texts)
+    if not is_text(texts_column):
+        raise TypeError(
+            f"the first column of {name} must hold the texts, and the second their keywords; the "
+            "first holds no str."
+        )
     texts = check_texts(texts_column, name)
     own = [
         parsed_keywords(cell, f"the keyword column of {name}, row {row},")
@@ -100,11 +105,26 @@ def _pattern(keyword: str) -> re.Pattern[str]:
 
 def _two_columns(X: Any) -> tuple[Any, Any]:
     """Both columns of a frame or array that has two, else (None, None)."""
+    if _is_list_of_pairs(X):
+        return [text for text, _ in X], [words for _, words in X]
     if len(getattr(X, "shape", ())) != 2 or X.shape[1] != 2:
         return None, None
     if hasattr(X, "iloc"):
         return X.iloc[:, 0], X.iloc[:, 1]
     return X[:, 0], X[:, 1]
+
+
+def _is_list_of_pairs(X: Any) -> bool:
+    return isinstance(X, list | tuple) and len(X) > 0 and all(_is_pair(row) for row in X)
+
+
+def _is_pair(row: Any) -> bool:
+    return isinstance(row, list | tuple) and len(row) == 2 and isinstance(row[0], str)
+
+
+def holds_texts(X: Any) -> bool:
+    """Whether X holds texts, with keywords beside them or without."""
+    return is_text(X) or _is_list_of_pairs(X)
 
 
 class KeywordWindow(TransformerMixin, BaseEstimator):

@@ -197,7 +197,8 @@ def most_texts(
     """
     size, most = float(n_train), float(n_train + n_unlabeled)
     total = epochs * size + n_valid + n_unlabeled
-    for m in range(episodes):
+    # every episode adds a document or more, or is the last one
+    for m in range(min(episodes, n_unlabeled + 1)):
         total += episode_epochs * (size + n_unlabeled + n_valid) + n_unlabeled
         size = min(size + max(1.0, max_fraction * size * (1 + 1e-12)), most)
         if m == 0 or reselect:

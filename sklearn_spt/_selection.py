@@ -35,9 +35,11 @@ def validation_split(
     Returns
     -------
     (train, valid, stratified) or None
-        Sorted rows of the two parts; every class stays in the training part. `stratified` is False
-        where some class has a single row, or a part has fewer rows than there are classes. None if
-        every row is needed for training.
+        Sorted rows of the two parts; every class stays in the training part, and every class of
+        two rows or more comes into the other, as far as there is room. `stratified` is False where
+        classes are not held out in proportion: some class has a single row, or so few that its
+        share is no row, or a part has fewer rows than there are classes. None if every row is
+        needed for training.
     """
     n = len(codes)
     counts = np.bincount(codes)
@@ -48,12 +50,16 @@ def validation_split(
         train, valid = train_test_split(
             np.arange(n), test_size=n_valid, stratify=codes, random_state=seed
         )
-        if len(np.unique(codes[train])) == len(counts):
+        if len(np.unique(codes[train])) == len(np.unique(codes[valid])) == len(counts):
             return np.sort(train), np.sort(valid), True
-    # one row of each class has to stay; of the others, any may be held out
+    # one row of each class has to stay, and a score needs one of each class, the rarest above all;
+    # of the others, any may be held out
     order = rng.permutation(n)
     _, first = np.unique(codes[order], return_index=True)
     free = np.delete(order, first)
+    kinds, second = np.unique(codes[free], return_index=True)
+    rarest_first = second[np.argsort(np.bincount(codes)[kinds], kind="stable")]
+    free = np.concatenate([free[rarest_first], np.delete(free, second)])
     valid = np.sort(free[: min(n_valid, len(free))])
     if not len(valid):
         return None

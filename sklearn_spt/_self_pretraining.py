@@ -239,9 +239,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.n_iter_ = len(sizes)
         self.sample_sizes_ = sizes
         self.history_ = run.history
-        self.transduction_ = self._transduction(data, pseudo)
-        self.labeled_iter_ = np.zeros(len(data.labeled), dtype=np.int64)
-        self.labeled_iter_[~data.labeled] = labeled_iter
+        self._file_pseudo_labels(data, pseudo, labeled_iter)
         complete = bool(sizes) and sizes[-1] == data.n_unlabeled
         self.termination_condition_ = (
             "no_unlabeled" if not data.n_unlabeled else "all_labeled" if complete else "max_iter"

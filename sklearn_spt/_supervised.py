@@ -128,28 +128,22 @@ class SupervisedTrainer:
         seed = derive_seed(self.root, *path)
         rng = np.random.default_rng(seed)
         targets = distillation_targets(one_hot(codes, len(self.classes)), None, weights)
-        losses: list[float] = []
         with isolated(seed):
             M = self.fresh(X, net)
             steps = n_steps(M, X, targets, epochs)
             schedule = ScheduledLR(partial(slanted, n_steps=steps)).initialize()
-            for epoch in range(1, epochs + 1) if on_epoch else [epochs]:
-                losses += train(
-                    M,
-                    X,
-                    targets,
-                    codes,
-                    epochs=1 if on_epoch else epochs,
-                    schedule=schedule,
-                    balanced=self.model.balanced_batches,
-                    rng=rng,
-                    progress=self.progress,
-                )
-                if on_epoch:
-                    with isolated():
-                        ended = on_epoch(M, epoch)
-                    if ended:
-                        break
+            losses = train(
+                M,
+                X,
+                targets,
+                codes,
+                epochs=epochs,
+                schedule=schedule,
+                balanced=self.model.balanced_batches,
+                rng=rng,
+                progress=self.progress,
+                on_epoch=on_epoch,
+            )
         release_optimizer(M)
         return M, losses
 

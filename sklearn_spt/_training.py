@@ -10,7 +10,7 @@ import random
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -185,6 +185,7 @@ def train(
     balanced: bool,
     rng: np.random.Generator,
     progress: Progress,
+    on_epoch: Callable[[NeuralNet, int], bool] | None = None,
 ) -> list[float]:
     """Continue `net` for some epochs and return the mean training loss of each.
 
@@ -210,6 +211,9 @@ def train(
         Draws the rows.
     progress : Progress
         Is advanced by the texts trained on.
+    on_epoch : callable or None
+        Called as ``on_epoch(net, epoch)`` after each epoch, counted from 1; True ends the training.
+        What it draws does not shift the random stream of the training.
     """
     losses: list[float] = []
     own = net.callbacks_
@@ -230,6 +234,9 @@ def train(
                         f"the training loss became {losses[-1]} in epoch {len(losses)}; lower the "
                         f"learning rate (lr={net.lr}), or look for NaN in the input."
                     )
+                if on_epoch is not None:
+                    with isolated():
+                        stopped = on_epoch(net, len(losses)) or stopped
                 if stopped:
                     break
             net.notify("on_train_end", X=X, y=targets)

@@ -18,7 +18,12 @@ from sklearn_spt._encoding import check_texts, is_text
 from sklearn_spt._functional import mean_probabilities, tempered_softmax
 from sklearn_spt._iterated import ThrottledClassifier
 from sklearn_spt._keyword_net import KeywordMarks, keyword_state_net
-from sklearn_spt._keywords import KeywordWindow, parsed_keywords, texts_and_keywords
+from sklearn_spt._keywords import (
+    KeywordWindow,
+    holds_texts,
+    parsed_keywords,
+    texts_and_keywords,
+)
 from sklearn_spt._supervised import SupervisedTrainer
 from sklearn_spt._training import isolated, predict_logits
 from sklearn_spt._validation import check_option, forget_features, n_rows
@@ -39,6 +44,7 @@ class TwoViewClassifier(ThrottledClassifier):
 
     views: Any
     keywords: Any
+    keyword_estimator: Any
     keyword_representation: str
     combine: str
 
@@ -49,6 +55,11 @@ class TwoViewClassifier(ThrottledClassifier):
         check_option(self.combine, "combine", ("mean", "product"))
         check_option(self.keyword_representation, "keyword_representation", ("window", "state"))
         keywords = parsed_keywords(self.keywords, "keywords")
+        if self.keyword_estimator is not None and self.keyword_representation == "state":
+            raise ValueError(
+                'keyword_representation="state" makes a net of its own from estimator; leave '
+                "keyword_estimator at None."
+            )
         if self.views is not None:
             check_views(self.views)
             for name, given in (
@@ -61,7 +72,7 @@ class TwoViewClassifier(ThrottledClassifier):
     # -- views ----------------------------------------------------------------------------------
     def _encode(self, net: NeuralNet, X: Any, *, reset: bool, name: str = "X") -> Any:
         """Both views of documents, each encoded once."""
-        if not is_text(X):
+        if not holds_texts(X):
             X = super()._encode(net, X, reset=reset, name=name)
         elif reset:
             forget_features(self)
@@ -85,10 +96,12 @@ class TwoViewClassifier(ThrottledClassifier):
             return tuple(self.views)
         if self.keyword_representation == "state":
             return None, KeywordMarks(net.pretrained, net.max_length, self.keywords)
-        return None, KeywordWindow(self.keywords) if is_text(X) else None
+        return None, KeywordWindow(self.keywords) if holds_texts(X) else None
 
     def _nets(self, net: NeuralNet) -> list[NeuralNet]:
         """Return the unfitted net of each view."""
+        if self.keyword_estimator is not None:
+            return [net, self._template_net("keyword_estimator")]
         return [net, keyword_state_net(net) if self.keyword_representation == "state" else net]
 
     # -- prediction -----------------------------------------------------------------------------
@@ -207,7 +220,7 @@ def _seen_by(view: Any, X: Any) -> Any:
             "X is a mapping: say by views what each net sees of it, for instance "
             "views=(operator.itemgetter('a'), operator.itemgetter('b'))."
         )
-    return texts_and_keywords(X)[0] if is_text(X) else X
+    return texts_and_keywords(X)[0] if holds_texts(X) else X
 
 
 def _encoded(net: Any, X: Any, n: int, name: str) -> Any:

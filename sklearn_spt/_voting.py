@@ -147,10 +147,14 @@ def most_texts(n_labeled: int, n_unlabeled: int, epochs: int, max_iter: int, sha
     if n_unlabeled == 0:
         return epochs * n_labeled
     total, sizes = 0, np.zeros(1, dtype=np.int64)
-    for _ in range(1 + max_iter):
+    left = 1 + max_iter
+    while left:
+        # once the sets can hold all of U, every further iteration is the same
+        n = left if sizes[0] >= n_unlabeled else 1
         in_sets = min(3 * int(sizes[0]), n_unlabeled)  # no document is in two sets
-        total += epochs * (3 * n_labeled + in_sets) + 3 * n_unlabeled
+        total += n * (epochs * (3 * n_labeled + in_sets) + 3 * n_unlabeled)
         sizes = np.minimum(set_quotas(n_labeled, sizes, share), n_unlabeled)
+        left -= n
     return total
 
 

@@ -43,6 +43,8 @@ class CoDecompositionClassifier(TwoViewClassifier):
         views. None is ``BertClassifier()``, a string ``BertClassifier(pretrained=...)``. On clones
         of it are set, and only set: ``train_split=None``, the criterion, ``max_epochs``, the
         learning-rate callback and ``classes``.
+    keyword_estimator : None, str or skorch.NeuralNet, default=None
+        Another net for the keyword view, if its input has another form; None is `estimator`.
     views : pair or None, default=None
         The sentence view and the keyword view, each a transformer (is cloned, and fitted on all
         rows of X without y), a callable, or None for the document itself. Both get X and return
@@ -125,6 +127,7 @@ class CoDecompositionClassifier(TwoViewClassifier):
         self,
         estimator: Any = None,
         *,
+        keyword_estimator: Any = None,
         views: Any = None,
         keywords: Any = None,
         keyword_representation: str = "window",
@@ -145,6 +148,7 @@ class CoDecompositionClassifier(TwoViewClassifier):
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
+        self.keyword_estimator = keyword_estimator
         self.views = views
         self.keywords = keywords
         self.keyword_representation = keyword_representation
@@ -239,4 +243,7 @@ class CoDecompositionClassifier(TwoViewClassifier):
         _, i, j = np.intersect1d(r_s, r_k, return_indices=True)
         clash = r_s[i[c_s[i] != c_k[j]]]
         s, k = ~np.isin(r_s, clash), ~np.isin(r_k, clash)
+        if len(clash) and not (s.any() or k.any()):  # what is contested must not block the rest
+            rest = ~np.isin(pool, clash)
+            return self._exchanged(pool[rest], [p[rest] for p in P], n_train, t, N)
         return [(r_k[k], c_k[k]), (r_s[s], c_s[s])]

@@ -196,8 +196,7 @@ class MutualLearningClassifier(BaseSemiSupervisedClassifier):
         self.estimators_ = joint.nets
         self.n_iter_ = len(history) - 1 if n_unlabeled else 0
         self.history_ = history
-        self.transduction_ = self._transduction(data, pseudo)
-        self.labeled_iter_ = np.where(data.labeled, 0, self.n_iter_ or -1).astype(np.int64)
+        self._file_pseudo_labels(data, pseudo, np.full(len(pseudo), self.n_iter_ or -1))
         self.termination_condition_ = (
             "no_unlabeled" if not n_unlabeled else "all_epochs" if complete else "callback"
         )

@@ -16,6 +16,7 @@ from sklearn_spt._validation import (
     check_option,
     check_real,
     check_verbose,
+    warn_nothing_added,
 )
 
 
@@ -231,10 +232,10 @@ class SpacedRepetitionClassifier(BaseSemiSupervisedClassifier):
             if run.number and (self.refit or not run.validated):
                 kept = run.refit(best if run.validated else m)
 
+        if m and (run.pseudo < 0).all() and self.theta <= 1:
+            warn_nothing_added(self.theta)
         self.estimators_, self.history_ = [kept], run.history
         self.n_iter_, self.best_iter_ = m, best
         self.queue_sizes_, self.designated_queue_ = queue_sizes, d if m else None
-        self.transduction_ = self._transduction(data, run.pseudo)
-        self.labeled_iter_ = np.zeros(len(data.labeled), dtype=np.int64)
-        self.labeled_iter_[~data.labeled] = run.labeled_iter
+        self._file_pseudo_labels(data, run.pseudo, run.labeled_iter)
         self.termination_condition_ = ended

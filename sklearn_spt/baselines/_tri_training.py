@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
@@ -16,17 +15,17 @@ from sklearn_spt._base import (
     class_counts,
     concatenated,
 )
-from sklearn_spt._functional import tempered_softmax
+from sklearn_spt._holdout import weights_of
 from sklearn_spt._sampling import draw_sample
 from sklearn_spt._selection import pool_size, quota_limit
 from sklearn_spt._supervised import SupervisedTrainer, timed
-from sklearn_spt._training import isolated, predict_logits
 from sklearn_spt._validation import (
     check_flag,
     check_integer,
     check_option,
     check_real,
     check_verbose,
+    warn_nothing_added,
 )
 from sklearn_spt._voting import (
     bootstrap_rows,
@@ -160,14 +159,10 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Class of each document, by `voting`; the vote may differ from `predict_proba`."""
-        check_is_fitted(self)
         if self.voting == "soft":
             return super().predict(X)
-        nets = list({id(net): net for net in self.estimators_}.values())
-        with isolated(n_threads=getattr(nets[0], "n_threads", None)):
-            encoded = self._encode(nets[0], X, reset=False)
-            Z = [predict_logits(net, encoded, len(self.classes_)) for net in nets]
-        return np.asarray(self.classes_)[majority_vote(np.stack([*map(tempered_softmax, Z)]))]
+        winners = majority_vote(np.stack(self._probabilities_by_net(X)))
+        return np.asarray(self.classes_)[winners]
 
     # -- the algorithm --------------------------------------------------------------------------
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
@@ -181,6 +176,8 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
         pseudo, labeled_iter = A[0].copy(), A[0].copy()
         history = [_record(0, data, A, A, 0)]
         t, ended = 0, "max_iter" if n_U else "no_unlabeled"
+        # a row of weight zero is as good as none
+        counted = np.arange(N) if data.weights is None else np.flatnonzero(data.weights)
 
         def learn(i: int, rows: IntArray, *path: int) -> None:
             """Train net i on labelled rows and its set, and let it label all of U."""
@@ -188,7 +185,7 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
             X = multi_indexing(data.X_labeled, rows)
             X = concatenated(X, multi_indexing(data.X_unlabeled, held)) if len(held) else X
             codes = np.concatenate([data.y[rows], A[i][held]])
-            w = None if data.weights is None else np.append(data.weights[rows], np.ones(len(held)))
+            w = weights_of(data.weights, rows, len(held))
             with timed(history[t]["seconds"], "training"):
                 M[i], history[t]["loss"][f"net_{i + 1}"] = trainer.train(X, codes, *path, weights=w)
             with timed(history[t]["seconds"], "labeling"):
@@ -196,7 +193,8 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
 
         with trainer.progress:
             for i in range(3 if n_U else 0):
-                learn(i, bootstrap_rows(data.y, trainer.rng(0, 0, i)), 0, 1 + i)  # step 1
+                drawn = bootstrap_rows(data.y[counted], trainer.rng(0, 0, i))
+                learn(i, counted[drawn], 0, 1 + i)  # step 1
             if not n_U:
                 learn(0, np.arange(N), 0)
                 M = 3 * M[:1]
@@ -224,10 +222,10 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
                 if ended != "max_iter":
                     break
 
+        if t and (pseudo < 0).all() and self.theta <= 1:
+            warn_nothing_added(self.theta, "on which two nets agree and the third does not ")
         self.estimators_, self.n_iter_, self.history_ = M, t, history
-        self.transduction_ = self._transduction(data, pseudo)
-        self.labeled_iter_ = np.zeros(len(data.labeled), dtype=np.int64)
-        self.labeled_iter_[~data.labeled] = labeled_iter
+        self._file_pseudo_labels(data, pseudo, labeled_iter)
         self.termination_condition_ = ended
 
 
