@@ -119,12 +119,14 @@ def _is_list_of_pairs(X: Any) -> bool:
 
 
 def _is_pair(row: Any) -> bool:
-    return isinstance(row, list | tuple) and len(row) == 2 and isinstance(row[0], str)
+    return isinstance(row, list | tuple) and len(row) == 2 and any(isinstance(c, str) for c in row)
 
 
 def holds_texts(X: Any) -> bool:
     """Whether X holds texts, with keywords beside them or without."""
-    return is_text(X) or _is_list_of_pairs(X)
+    table = hasattr(X, "columns") or getattr(getattr(X, "dtype", None), "kind", "") == "O"
+    # in the second of two columns they are in the wrong one, which `texts_and_keywords` says best
+    return is_text(X) or _is_list_of_pairs(X) or (table and is_text(_two_columns(X)[1]))
 
 
 class KeywordWindow(TransformerMixin, BaseEstimator):

@@ -104,6 +104,23 @@ class TwoViewClassifier(ThrottledClassifier):
             return [net, self._template_net("keyword_estimator")]
         return [net, keyword_state_net(net) if self.keyword_representation == "state" else net]
 
+    def _train(
+        self, trainer: SupervisedTrainer, view: str, X: Any, *args: Any, net: NeuralNet, **more: Any
+    ) -> tuple[NeuralNet, list[float]]:
+        """Train a fresh net on a view; name both if it cannot take rows of that shape."""
+        try:
+            return trainer.train(X, *args, net=net, **more)
+        except RuntimeError as error:
+            if hasattr(net, "encode") or isinstance(error, torch.OutOfMemoryError):
+                raise
+            alone = view == "sentence" or self.keyword_estimator is None
+            name = "estimator" if alone else "keyword_estimator"
+            raise ValueError(
+                f"{name} cannot be trained on the {view} view, whose rows have shape "
+                f"{np.shape(X)[1:]}: {error}. Views of different forms need a net each: estimator "
+                "for the sentence view, keyword_estimator for the keyword view."
+            ) from error
+
     # -- prediction -----------------------------------------------------------------------------
     def predict_proba(self, X: Any) -> FloatArray:
         """Combine the class probabilities of both nets.

@@ -1,4 +1,4 @@
-"""Co-training: views, combination, what each net teaches the other, limits, records."""
+"""Co-training: an independent rewrite, views, what each net teaches the other, records."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from nets import FollowingNet, PaddedMLP, mlp_net
+from nets import MLP, FollowingNet, PaddedMLP, mlp_net
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -25,6 +26,8 @@ from sklearn_spt import _views as views_module
 from sklearn_spt._keyword_net import KeywordStateClassifier, marked_ids
 from sklearn_spt._keywords import KeywordWindow
 from sklearn_spt._progress import Progress
+from sklearn_spt._sampling import class_balanced_draws, derive_seed
+from sklearn_spt._selection import validation_split
 from sklearn_spt._supervised import SupervisedTrainer
 from sklearn_spt._views import VIEWS, combined
 from sklearn_spt.baselines import CoDecompositionClassifier
@@ -63,6 +66,109 @@ COLUMNS = (first_column, second_column)
 
 def one_column_net():
     return mlp_net(lr=1.0, batch_size=16, module__n_in=1)
+
+
+# -- the algorithm, written a second time ------------------------------------------------------
+def rewritten(X_l, y, X_u, *, theta, fraction, max_iter, growth, epochs, R=0.5, B=8):
+    """The numbered steps without this package: own loops, training sets as dicts, plain SGD.
+
+    Only the draws of the training rows are shared, so that both see the same ones.
+    """
+    U = len(X_u)
+
+    def learn(X, codes, *path):
+        torch.manual_seed(derive_seed(0, *path))
+        net = PaddedMLP()
+        rng = np.random.default_rng(derive_seed(0, *path))
+        per_epoch = -(-len(X) // B)
+        for e in range(epochs):
+            rows = class_balanced_draws(codes, rng)
+            for b in range(per_epoch):
+                batch = rows[b * B : (b + 1) * B]
+                net.zero_grad()
+                z = net(torch.from_numpy(X[batch]))
+                torch.nn.functional.cross_entropy(z, torch.from_numpy(codes[batch])).backward()
+                rate = R * (1 - (e * per_epoch + b) / (epochs * per_epoch))
+                with torch.no_grad():
+                    for p in net.parameters():
+                        p -= rate * p.grad
+        return net
+
+    def on_both(T, t):
+        nets = []
+        for column, (added, path) in enumerate(zip(T, [(t,), (t, 2)], strict=True)):
+            X = np.array([*X_l[:, column], *(X_u[x, column] for x in added)], dtype=np.float32)
+            codes = np.array([*y, *added.values()], dtype=np.int64)
+            nets.append(learn(X[:, None], codes, *path))
+        return nets
+
+    def says(net, column):
+        with torch.no_grad():
+            z = net(torch.from_numpy(X_u[:, [column]]))
+        return torch.softmax(z.double(), dim=1).numpy()
+
+    def surest(pool, P, n_train, t):
+        cap = max(1, int(fraction * n_train))
+        if growth == "quota":
+            cap = min(cap, t * max(1, int(fraction * len(y))))
+        sure = sorted((-P[x].max(), x) for x in pool if P[x].max() >= theta)
+        return {x: int(P[x].argmax()) for _, x in sure[:cap]}
+
+    T = [{}, {}]  # unlabelled documents and their labels, by view
+    nets, added, contested_in_all = on_both(T, 0), {}, 0
+    for t in range(1, max_iter + 1):
+        P = [says(net, column) for column, net in enumerate(nets)]
+        left = [x for x in range(U) if x not in added]
+        order = np.random.default_rng(derive_seed(0, t, 1)).permutation(left).tolist()
+        size = len(left) if growth == "quota" else t * -(-U // 10)
+        while True:
+            pool = order[:size]
+            while True:
+                by_s = surest(pool, P[0], len(y) + len(T[1]), t)
+                by_k = surest(pool, P[1], len(y) + len(T[0]), t)
+                contested = {x for x in by_s if by_k.get(x, by_s[x]) != by_s[x]}
+                contested_in_all += len(contested)
+                for x in contested:
+                    del by_s[x], by_k[x]
+                if by_s or by_k or not contested:
+                    break
+                pool = [x for x in pool if x not in contested]
+            if by_s or by_k or size >= len(left):
+                break
+            size += -(-U // 10)
+        if not (by_s or by_k):
+            break
+        T[0].update(by_k)
+        T[1].update(by_s)
+        added |= by_s | by_k
+        nets = on_both(T, t)
+    return nets, T, added, contested_in_all
+
+
+@pytest.mark.parametrize("growth", ["pool", "quota"])
+def test_equals_an_independent_rewrite(moons, growth):
+    X, y = moons
+    settings = {"theta": 0.52, "max_fraction": 0.5, "growth": growth}
+    net = mlp_net(PaddedMLP, lr=0.5)
+    clf = model(net, views=COLUMNS, n_iterations=3, **settings).fit(X, y)
+    settings["fraction"] = settings.pop("max_fraction")
+    nets, T, added, contested = rewritten(X[:30], y[:30], X[30:], max_iter=3, epochs=5, **settings)
+    assert contested >= 1
+    assert T[0].keys() != T[1].keys()
+    assert min(map(len, T)) >= 10  # something happened
+    assert clf.n_iter_ == 3
+    assert clf.history_[-1]["n_train"] == {"sentence": 30 + len(T[0]), "keyword": 30 + len(T[1])}
+    codes = clf.transduction_[30:]
+    assert {x: codes[x] for x in np.flatnonzero(codes >= 0)} == added
+    for ours, theirs in zip(clf.estimators_, nets, strict=True):
+        for name, weight in theirs.state_dict().items():
+            torch.testing.assert_close(
+                ours.module_.state_dict()[name], weight, rtol=1e-4, atol=1e-5
+            )
+    with torch.no_grad():
+        z = [net(torch.from_numpy(X[:, [i]])).double() for i, net in enumerate(nets)]
+    mean = sum(torch.softmax(part, dim=1) for part in z).numpy() / 2
+    np.testing.assert_allclose(clf.predict_proba(X), mean, atol=1e-5)
 
 
 # -- combination -------------------------------------------------------------------------------
@@ -217,6 +323,59 @@ def test_different_labels_of_one_document_are_dropped():
     assert for_s == for_k == [(102, 1)]
 
 
+def test_a_contested_document_does_not_block_the_others():
+    # the cap is 1, and both are surest of 100, then of 103, with opposite labels
+    few = {"n_train": (10, 10)}
+    for_s, for_k = exchanged([0.99, 0.8, 0.5, 0.95], [0.01, 0.5, 0.1, 0.02], **few)
+    assert for_k == [(101, 1)]
+    assert for_s == [(102, 0)]
+    # it keeps its place where something else is chosen
+    for_s, for_k = exchanged([0.99, 0.8, 0.5], [0.01, 0.5, 0.1], n_train=(20, 20))
+    assert (for_s, for_k) == ([(102, 0)], [(101, 1)])
+    # where all are contested, nothing is chosen
+    assert exchanged([0.99, 0.98], [0.01, 0.02], **few) == [[], []]
+
+
+def test_many_contested_documents_do_not_block_the_last():
+    p = np.append(np.linspace(0.99, 0.9, 2000), 0.8)  # more than calls may be nested
+    for_s, for_k = exchanged(p, np.append(1 - p[:-1], 0.8), n_train=(10, 10))
+    assert for_s == for_k == [(2100, 1)]
+
+
+@pytest.mark.parametrize("growth", ["pool", "quota"])
+def test_a_document_of_two_labels_is_passed_over_in_every_iteration(moons, growth, monkeypatch):
+    X, y = moons
+    marked_as = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+
+    def probabilities(self, net, X):
+        """Row 30 is certain and contested; the nets agree on all others."""
+        p = np.tile([0.2, 0.8], (len(X), 1))
+        here = (contested[id(net) in keyword_nets] == X).all(axis=1)
+        p[here] = marked_as[id(net) in keyword_nets]
+        return p
+
+    keyword_nets: set = set()
+    contested = X[30, :1], X[30, 1:]
+    train = SupervisedTrainer.train
+
+    def spy(self, X, codes, *path, **options):
+        net, losses = train(self, X, codes, *path, **options)
+        kept.append(net)
+        if path[1:] == (2,):
+            keyword_nets.add(id(net))
+        return net, losses
+
+    kept: list = []
+    monkeypatch.setattr(SupervisedTrainer, "train", spy)
+    monkeypatch.setattr(SupervisedTrainer, "probabilities", probabilities)
+    settings = {"max_fraction": 1e-9, "growth": growth, "finetune_epochs": 1}
+    clf = model(one_column_net(), views=COLUMNS, n_iterations=12, **settings).fit(X, y)
+    assert clf.n_iter_ == 12
+    assert [record["n_added"] for record in clf.history_] == [0] + [1] * 12
+    assert clf.transduction_[30] == -1
+    assert clf.history_[-1]["n_train"] == {"sentence": 42, "keyword": 42}
+
+
 def test_each_teaches_the_other_what_it_chose():
     for_s, for_k = exchanged([0.95, 0.5, 0.6, 0.1], [0.5, 0.2, 0.9, 0.4])
     assert for_k == [(100, 1), (103, 0)]
@@ -263,6 +422,40 @@ def test_the_number_is_chosen_by_the_combined_prediction(moons, refit, monkeypat
     assert seen == [(2, ["keyword", "sentence"])] * len(scores)
     assert clf.n_iter_ == int(np.argmax(scores))
     assert clf.history_[0]["n_train"]["keyword"] == (30 if refit else 24)
+
+
+@pytest.mark.parametrize("combine", ["mean", "product"])
+def test_the_scores_are_those_of_the_combined_prediction(moons, combine, monkeypatch):
+    X, y = moons
+    states = []
+    original = CoDecompositionClassifier._iterations
+
+    def spy(self, trainer, data):
+        for state in original(self, trainer, data):
+            states.append(state)
+            yield state
+
+    monkeypatch.setattr(CoDecompositionClassifier, "_iterations", spy)
+    net = mlp_net(PaddedMLP, lr=0.3)
+    clf = model(net, views=COLUMNS, n_iterations=None, max_iter=4, combine=combine, refit=False)
+    y = np.where(np.arange(120) < 60, make_moons(120, noise=0.1, random_state=0)[1], -1)
+    clf.set_params(validation_fraction=0.5, finetune_epochs=2, theta=0.5).fit(X, y)
+    rng = np.random.default_rng(derive_seed(derive_seed(0, 0, 3), 0, 1))
+    _, held, _ = validation_split(y[:60], 0.5, rng)
+    by_hand, alone = [], []
+    for state in states:
+        P = [
+            torch.softmax(net.forward(X[held][:, [i]]).double(), dim=1).numpy()
+            for i, net in enumerate(state.nets)
+        ]
+        both = P[0] + P[1] if combine == "mean" else P[0] * P[1]
+        by_hand.append(f1_score(y[held], both.argmax(axis=1)))
+        alone.append([f1_score(y[held], p.argmax(axis=1)) for p in P])
+    scores = [record["validation_score"] for record in clf.selection_history_]
+    assert scores == pytest.approx(by_hand)
+    assert clf.n_iter_ == int(np.argmax(by_hand))
+    for view in zip(*alone, strict=True):
+        assert np.abs(np.subtract(view, scores)).max() > 0.02  # else the test shows nothing
 
 
 def test_no_confident_document_warns(moons):
@@ -326,6 +519,35 @@ def test_keywords_may_come_with_the_documents(tiny_checkpoint, words):
     for X in (frame, array):
         clf = of_texts(tiny_checkpoint).fit(X, marked(truth))
         np.testing.assert_array_equal(clf.predict_proba(X), expected)
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+@pytest.mark.parametrize("row", [list, tuple])
+def test_pairs_of_a_text_and_its_keywords(tiny_checkpoint, words, kind, row):
+    texts, truth = words
+    expected = of_texts(tiny_checkpoint, keywords="shot").fit(texts, marked(truth))
+    pairs = kind(row([text, ["shot"] if i % 2 else "shot"]) for i, text in enumerate(texts))
+    clf = of_texts(tiny_checkpoint).fit(pairs, marked(truth))
+    np.testing.assert_array_equal(clf.predict_proba(pairs), expected.predict_proba(texts))
+    np.testing.assert_array_equal(clf.predict(pairs[:5]), expected.predict(texts[:5]))
+    assert not hasattr(clf, "n_features_in_")
+    parted = of_texts(tiny_checkpoint)
+    parted.fit(pairs[:30], marked(truth)[:30], X_unlabeled=pairs[30:])
+    np.testing.assert_array_equal(parted.predict_proba(pairs), clf.predict_proba(pairs))
+
+
+@pytest.mark.parametrize("container", [list, pd.DataFrame, np.array])
+def test_keywords_in_the_column_of_the_texts_are_named(tiny_checkpoint, words, container):
+    texts, truth = words
+    swapped = [[["shot"], text] for text in texts]
+    X = np.array(swapped, dtype=object) if container is np.array else container(swapped)
+    clf = of_texts(tiny_checkpoint)
+    with pytest.raises(TypeError, match=r"first column of X must hold the texts.*no str"):
+        clf.fit(X, marked(truth))
+    assert not hasattr(clf, "views_")
+    clf.fit([[text, "shot"] for text in texts], marked(truth))
+    with pytest.raises(TypeError, match="the first column of X must hold the texts"):
+        clf.predict(X)
 
 
 def test_x_unlabeled_brings_its_keywords(tiny_checkpoint, words):
@@ -400,6 +622,84 @@ def test_views_may_take_parts_of_a_mapping(moons):
         model(one_column_net()).fit(parts, y)
 
 
+# -- a net for the keyword view ----------------------------------------------------------------
+WIDE = (None, first_column)  # two columns and one
+OWN = {"module__n_in": 1, "lr": 1.0, "batch_size": 16}
+
+
+def test_views_of_different_widths_have_a_net_each(moons):
+    X, y = moons
+    keyword = mlp_net(**OWN)
+    clf = model(views=WIDE, keyword_estimator=keyword).fit(X, y)
+    assert [net.module_.first.in_features for net in clf.estimators_] == [2, 1]
+    assert not keyword.initialized_
+    assert clf.n_iter_ == 3
+    assert (clf.labeled_iter_ > 0).any()
+    parts = [net.forward(part) for net, part in zip(clf.estimators_, (X, X[:, :1]), strict=True)]
+    mean = sum(torch.softmax(z.double(), dim=1) for z in parts).numpy() / 2
+    np.testing.assert_allclose(clf.predict_proba(X), mean, atol=1e-6)
+    again = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(again.predict(X), clf.predict(X))
+    chosen = model(views=WIDE, keyword_estimator=keyword, n_iterations=None, max_iter=1)
+    assert np.isfinite(chosen.fit(X, y).predict_proba(X)).all()
+
+
+def test_the_same_net_for_the_keyword_view_changes_nothing(moons):
+    X, y = moons
+    one = model(one_column_net(), views=COLUMNS).fit(X, y)
+    two = model(one_column_net(), views=COLUMNS, keyword_estimator=one_column_net()).fit(X, y)
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("net", "own", "match"),
+    [
+        (None, None, r"^estimator cannot be trained on the keyword view.* shape \(1,\).*1x16|2x16"),
+        (one_column_net(), None, r"^estimator cannot be trained on the sentence view.* \(2,\)"),
+        (None, mlp_net(), r"^keyword_estimator cannot be trained on the keyword view"),
+        (one_column_net(), mlp_net(**OWN), r"^estimator cannot be trained on the sentence view"),
+    ],
+)
+def test_a_net_that_cannot_read_its_view_is_named(moons, net, own, match):
+    X, y = moons
+    clf = model(net, views=WIDE, keyword_estimator=own)
+    before = dict(vars(clf))
+    with pytest.raises(ValueError, match=match) as caught:
+        clf.fit(X, y)
+    assert "pass" not in str(caught.value)
+    assert "keyword_estimator for the keyword view" in str(caught.value)
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    assert vars(clf) == before
+
+
+def test_parameters_of_the_keyword_net(moons):
+    X, y = moons
+    clf = model(views=WIDE)
+    assert clf.get_params()["keyword_estimator"] is None
+    for net in (None, "a-checkpoint"):
+        clf.set_params(keyword_estimator=net)
+        with pytest.raises(ValueError, match=r"keyword_estimator__lr cannot be set while keyword_"):
+            clf.set_params(keyword_estimator__lr=0.5)
+    clf.set_params(keyword_estimator=mlp_net(**OWN), keyword_estimator__lr=0.25)
+    assert clf.get_params()["keyword_estimator__lr"] == 0.25
+    assert clf.get_params()["estimator__lr"] == 1.0
+    twin = clone(clf)
+    assert twin.keyword_estimator is not clf.keyword_estimator
+    assert (twin.keyword_estimator.lr, twin.keyword_estimator.module) == (0.25, MLP)
+    fitted = twin.fit(X, y)
+    assert [net.lr for net in fitted.estimators_] == [1.0, 0.25]
+
+
+def test_a_text_net_for_the_keyword_view(tiny_checkpoint, words):
+    texts, truth = words
+    clf = of_texts(tiny_checkpoint, keywords="shot", keyword_estimator=net_of(tiny_checkpoint))
+    clf.set_params(keyword_estimator__max_length=8).fit(texts, marked(truth))
+    encoded = clf._encode(clf.estimators_[0], texts, reset=False)
+    assert encoded["keyword"].shape == (48, 8)
+    assert encoded["sentence"].shape[1] > 8
+    assert clf.estimators_[1].max_length == 8
+
+
 @pytest.mark.parametrize(
     ("params", "error", "match"),
     [
@@ -413,6 +713,22 @@ def test_views_may_take_parts_of_a_mapping(moons):
         ({"keyword_representation": "cls"}, ValueError, "keyword_representation must be one of"),
         ({"shared": 1}, TypeError, "shared must be True or False"),
         ({"combine": "max"}, ValueError, "combine must be one of"),
+        ({"keyword_estimator": 3}, TypeError, "keyword_estimator must be None, a checkpoint"),
+        ({"keyword_estimator": mlp_net}, TypeError, "keyword_estimator must be None.*function"),
+        (
+            {"keyword_estimator": mlp_net(criterion__weight=torch.ones(2))},
+            ValueError,
+            "keyword_estimator has a criterion of its own",
+        ),
+        (
+            {
+                "views": None,
+                "keyword_representation": "state",
+                "keyword_estimator": one_column_net(),
+            },
+            ValueError,
+            "leave keyword_estimator at None",
+        ),
         ({"theta": -1}, ValueError, "theta"),
         ({"views": (lambda X: X[:5], None)}, ValueError, "sentence view of X has 5 rows for 120"),
         ({"views": (None, lambda X: {"a": X})}, TypeError, "keyword view of X must be texts or an"),

@@ -174,7 +174,12 @@ def test_labels(tmp_path, labels, options, target, names):
         ("p.jsonl", '{"text": "a", "label": 1}\nb\n', {}, r"line 2: no JSON .*one JSON object"),
         ("p.jsonl", '{"text": "a", "label": 1}\n[1]\n', {}, "line 2: list instead of a JSON"),
         ("p.jsonl", '{"text": "a", "label": [1]}', {}, "line 1, column 'label': a label must"),
-        ("p.jsonl", '{"text": 3, "label": 1}', {}, "line 1, column 'text': no text: 3"),
+        (
+            "p.jsonl",
+            '{"text": 3, "label": 1}',
+            {},
+            "column 'text': no text, but of type int",
+        ),
         ("p.jsonl", '{"text": "a", "label": 1}\n{"label": 1}', {}, "line 2, column 'text': an em"),
         ("p.jsonl", "", {}, "holds no row"),
         ("p.jsonl", '{"text": "a"}', {"sep": ",", "format": "jsonl"}, "sep must be None"),

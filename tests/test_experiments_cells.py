@@ -222,6 +222,22 @@ def test_seeds_draw_differently_and_each_draws_the_same_again():
     assert checksums[0] == checksums[2] != checksums[1]
 
 
+@pytest.mark.parametrize(("n_positive", "n_labeled"), [(1, 20), (4, 10)])
+def test_a_class_too_rare_for_a_part_is_named(n_positive, n_labeled):
+    data = bunch()
+    data.target = (np.arange(200) < n_positive).astype(int)
+    with pytest.raises(ValueError, match=r"rows of the class 'positive'"):
+        draw(cut(data, n_test=100), n_labeled, None, seed=0)
+
+
+def test_one_class_alone_is_an_error():
+    data = bunch()
+    data.target[:] = 0
+    data.target_names = ["negative"]
+    with pytest.raises(ValueError, match="a single class"):
+        cut(data, n_test=40)
+
+
 def test_rows_without_a_label_are_unlabelled_texts_only():
     data = bunch()
     data.target[100:] = -1

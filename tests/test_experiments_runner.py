@@ -165,19 +165,85 @@ def made_up():
     return make_short_texts(400, random_state=0)
 
 
+def made_up_corpus(cell):
+    return cut(made_up(), cell.n_test)
+
+
 def broken(*args):
     raise RuntimeError("out of order")
 
 
-def test_data_that_cannot_be_had_breaks_its_cells_alone(tiny_long_checkpoint, tmp_path):
-    def corpus_of(cell):
-        if cell.dataset == "gone":
-            raise FileNotFoundError("no such data")
-        return cut(made_up(), cell.n_test)
+def test_a_file_is_known_by_its_content_and_its_columns(arguments, posts, tmp_path, capsys):
+    """Another meaning of the same name is another cell; another path of the same file is none."""
+    grid = [*arguments, "--method=tfidf_lr", "--seeds=0"]
+    grid.remove("--quiet")
+    assert main(grid) == 0
+    moved = tmp_path / "elsewhere" / posts.name
+    moved.parent.mkdir()
+    moved.write_bytes(posts.read_bytes())
+    assert main([*grid, f"--data={moved}"]) == 0
+    assert "0 cells done, 0 failed, 1 were there already" in capsys.readouterr().out
+    assert main([*grid, "--positive=no"]) == 0
+    moved.write_bytes(posts.read_bytes().replace(b"flu", b"cold"))
+    assert main([*grid, f"--data={moved}"]) == 0
+    records = read_records([tmp_path / "records"])
+    assert len(records) == 3
+    assert {r["cell"]["dataset"] for r in records} == {"posts.csv"}
+    assert len({r["cell"]["file"]["data_sha256"] for r in records}) == 2
 
-    cells = [small_cell(tiny_long_checkpoint, dataset="gone"), small_cell(tiny_long_checkpoint)]
-    counts = run_cells(cells, tmp_path, corpus_of, n_threads=1, verbose=0)
-    assert counts == {"done": 1, "failed": 1, "skipped": 0}
+
+def test_more_texts_come_from_an_unlabelled_file(arguments, tmp_path):
+    more = tmp_path / "more.csv"
+    more.write_text("text\n" + "".join(f"post number {i} of many\n" for i in range(300)))
+    grid = [*arguments, "--method=self_training", "--seeds=0", "--param=max_iter=0"]
+    assert main([*grid, f"--unlabeled-file={more}", "--n-unlabeled=all"]) == 0
+    (record,) = read_records([tmp_path / "records"])
+    assert record["split"]["n_unlabeled"] > 300
+    assert record["split"]["n_test"] == 80
+
+
+def test_two_labels_of_a_file_need_to_say_which_is_positive(arguments, capsys):
+    given = [a for a in arguments if not a.startswith("--positive")]
+    assert main([*given, "--method=tfidf_lr"]) == 2
+    assert "say which, --positive LABEL" in capsys.readouterr().err
+
+
+def test_a_parameter_of_the_net_reaches_the_baseline_too(arguments, tmp_path):
+    grid = [*arguments, "--method=baseline,self_pretraining", "--seeds=0"]
+    assert main([*grid, "--param=estimator__lr=0.001", "--param=max_iter=0"]) == 0
+    params = {
+        r["cell"]["method"]: r["cell"]["params"] for r in read_records([tmp_path / "records"])
+    }
+    assert params["baseline"] == {"lr": 0.001}
+    assert params["self_pretraining"] == {"estimator__lr": 0.001, "max_iter": 0}
+
+
+def test_co_decomp_needs_keywords(arguments, tmp_path, capsys):
+    without = [a for a in arguments if not a.startswith("--keyword")]
+    assert main([*without, "--method=co_decomp", "--seeds=0"]) == 1
+    assert "co_decomp needs the keywords" in capsys.readouterr().err
+
+
+def test_a_record_that_is_no_json_is_a_broken_cell(tiny_long_checkpoint, tmp_path, monkeypatch):
+    monkeypatch.setattr(_runner, "_fit_and_score", lambda *args: {"scores": {"f1": float("nan")}})
+    counts = run_cells([small_cell(tiny_long_checkpoint)], tmp_path, made_up_corpus, verbose=0)
+    assert counts == {"done": 0, "failed": 1, "skipped": 0}
+    (record,) = read_records([tmp_path])
+    assert "scores" not in record
+
+
+def test_a_backend_that_gives_no_results_early_serves_too(arguments, tmp_path):
+    grid = [*arguments, "--method=tfidf_lr", "--seeds=0,1,2"]
+    assert main([*grid, "--backend=multiprocessing", "--n-jobs=2"]) == 0
+    assert len(read_records([tmp_path / "records"])) == 3
+
+
+def test_records_can_be_read_by_others(arguments, tmp_path):
+    assert main([*arguments, "--method=tfidf_lr", "--seeds=0"]) == 0
+    (path,) = (tmp_path / "records").glob("*.json")
+    mask = os.umask(0)
+    os.umask(mask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~mask
 
 
 @pytest.mark.slow
@@ -254,14 +320,12 @@ def test_quiet_prints_nothing(arguments, capfd):
         (["--data=nothing"], "no data set 'nothing'"),
         (["--param=lam"], "name=value"),
         (["--method=baseline", "--param=lam=1"], "belongs to none"),
+        (["--n-labeled=5000"], "n_labeled=5000 must be"),
+        (["--param=lam=nan"], "no finite number"),
         (["--scheduler=tcp://127.0.0.1:1"], "127.0.0.1:1"),
     ],
 )
-def test_bad_arguments_are_named(arguments, more, message, capsys):
-    if more[0].startswith("--data"):
-        # the data set is looked for when its first cell is due: the cell tells
-        assert main([*arguments, *more, "--seeds=0", "--method=baseline"]) == 1
-        return
+def test_bad_arguments_are_named(arguments, more, message, capsys, tmp_path):
     if more[0].startswith("--scheduler"):
         import dask
 
@@ -271,6 +335,16 @@ def test_bad_arguments_are_named(arguments, more, message, capsys):
     else:
         assert main([*arguments, *more]) == 2
     assert message in capsys.readouterr().err
+    assert not list(tmp_path.glob("records/*.json"))
+
+
+@pytest.mark.parametrize(
+    "argument", ["--seeds=a", "--seeds=2-0", "--n-labeled=x", "--data=", "--n-threads=0"]
+)
+def test_malformed_arguments_are_named(arguments, argument, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main([*arguments, argument])
+    assert f"argument {argument.partition('=')[0]}" in capsys.readouterr().err
 
 
 def test_list_names_data_sets_and_methods(capsys, tmp_path):
@@ -305,12 +379,14 @@ def test_a_search_over_lam_and_alpha(arguments, tmp_path, capsys):
 # -- parts ------------------------------------------------------------------------------------
 def test_scores_of_two_and_of_more_classes():
     y = np.array([0, 0, 1, 1])
-    found = scores(y, np.array([0, 1, 1, 1]))
+    found = scores(y, np.array([0, 1, 1, 1]), 2)
     assert found["f1"] == pytest.approx(0.8)
     assert found["macro_f1"] == pytest.approx((0.8 + 2 / 3) / 2)
-    three = scores(np.array([0, 1, 2, 2]), np.array([0, 1, 2, 1]))
+    three = scores(np.array([0, 1, 2, 2]), np.array([0, 1, 2, 1]), 3)
     assert three["f1"] == three["macro_f1"]
-    assert scores(y, np.zeros(4, dtype=int))["precision"] == 0
+    assert scores(y, np.zeros(4, dtype=int), 2)["precision"] == 0
+    # of three classes also where the rows hold two
+    assert scores(y, y, 3)["f1"] == scores(y, y, 3)["macro_f1"]
 
 
 def test_peak_memory_is_that_of_the_block():

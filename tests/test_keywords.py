@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import coo_array, csr_array
 from sklearn.base import clone
 
 from sklearn_spt import BertClassifier
@@ -26,6 +27,7 @@ from sklearn_spt._keyword_net import (
 from sklearn_spt._keywords import (
     KeywordWindow,
     first_occurrence,
+    holds_texts,
     parsed_keywords,
     texts_and_keywords,
 )
@@ -69,8 +71,10 @@ EXPECTED = [("flu",), ("shot", "fun"), ()]
         pl.DataFrame({"text": TEXTS, "keywords": [["flu"], ["shot", "fun"], None]}),
         np.array(list(zip(TEXTS, OWN, strict=True)), dtype=object),
         np.array(list(zip(TEXTS, ["flu", "shot,fun", ""], strict=True))),
+        [[text, own] for text, own in zip(TEXTS, OWN, strict=True)],
+        tuple(zip(TEXTS, OWN, strict=True)),
     ],
-    ids=["pandas", "polars", "objects", "strings"],
+    ids=["pandas", "polars", "objects", "strings", "lists", "tuples"],
 )
 def test_keywords_in_a_second_column(X):
     assert texts_and_keywords(X) == (TEXTS, EXPECTED)
@@ -95,7 +99,12 @@ def test_a_bad_cell_is_named():
         ("one text", TypeError, "single str"),
         ([["a", "b", "c"]], TypeError, "row 0 is of type list"),
         (np.array([["a", "b", "c"]], dtype=object), ValueError, "3 columns"),
-        (np.zeros((3, 2)), TypeError, "row 0 is of type float"),
+        (np.zeros((3, 2)), TypeError, "the first column of X must hold the texts.* no str"),
+        (np.array([[["a"], "a text"]] * 2, dtype=object), TypeError, "the first column of X must"),
+        (pd.DataFrame({"k": [["a"]], "t": ["a text"]}), TypeError, "the first column of X must"),
+        ([[["a"], "a text"]] * 2, TypeError, "the first column of X must hold the texts"),
+        ([["a text", "a"], [None, "a"]], ValueError, "missing text in row 1"),
+        ([("a text", "a"), (7, "a")], TypeError, "row 1 is of type int"),
         ([], ValueError, "0 sample"),
         (["a", None], ValueError, "missing text in row 1"),
     ],
@@ -103,6 +112,28 @@ def test_a_bad_cell_is_named():
 def test_bad_documents_are_named(X, error, match):
     with pytest.raises(error, match=match):
         KeywordWindow("a").fit(X)
+
+
+@pytest.mark.parametrize(
+    ("X", "expected"),
+    [
+        (TEXTS, True),
+        ([[text, "a"] for text in TEXTS], True),
+        (pd.DataFrame({"number": [1.0, 2.0], "text": TEXTS[:2]}), True),  # the wrong way round
+        (pl.DataFrame({"number": [1.0, 2.0], "text": TEXTS[:2]}), True),
+        (np.zeros((3, 2)), False),
+        (np.zeros((3, 2), dtype=object), False),
+        ([[0.0, 1.0]] * 3, False),
+        (pd.DataFrame({"a": [0.0], "b": [1.0]}), False),
+        (csr_array(np.eye(2)), False),
+        (coo_array(np.eye(2)), False),
+        (torch.zeros(3, 2), False),
+        ({"a": np.zeros(3)}, False),
+    ],
+    ids=str,
+)
+def test_what_holds_texts(X, expected):
+    assert holds_texts(X) is expected
 
 
 # -- where they stand --------------------------------------------------------------------------

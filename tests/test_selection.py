@@ -76,6 +76,52 @@ def test_a_class_of_one_row_stays_in_training(seed):
     assert len(valid) == 2
 
 
+@given(
+    counts=st.lists(st.integers(1, 40), min_size=2, max_size=6),
+    fraction=st.floats(0.01, 0.99),
+    seed=st.integers(0, 999),
+)
+def test_every_class_of_two_rows_is_held_out_where_there_is_room(counts, fraction, seed):
+    codes = rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
+    split = validation_split(codes, fraction, rng(seed))
+    if split is None:
+        assert max(counts) == 1
+        return
+    train, valid, stratified = split
+    assert set(codes[train]) == set(range(len(counts)))
+    held = set(codes[valid])
+    paired = {code for code, count in enumerate(counts) if count >= 2}
+    assert held <= paired  # a single row stays in training
+    if len(valid) >= len(paired):
+        assert held == paired
+    else:  # the rarest of them have the room there is
+        assert len(held) == len(valid)
+        assert max(counts[c] for c in held) <= min(counts[c] for c in paired - held)
+    if stratified:
+        assert held == set(range(len(counts)))
+
+
+@given(n=st.integers(20, 300), seed=st.integers(0, 999))
+def test_one_of_two_positives_is_held_out_and_the_other_learned_from(n, seed):
+    codes = rng(seed).permutation(np.repeat([0, 1], [n - 2, 2]))
+    train, valid, stratified = validation_split(codes, 0.2, rng(seed))
+    assert codes[train].sum() == codes[valid].sum() == 1
+    assert len(valid) == math.ceil(n / 5)
+    assert not stratified  # a fifth of two rows is none: the caller warns
+    assert len(np.intersect1d(train, valid)) == 0
+
+
+def test_the_rows_that_fill_a_split_up_are_drawn_uniformly():
+    codes = np.repeat([0, 1], [28, 2])
+    times = np.zeros(30)
+    for seed in range(600):
+        times[validation_split(codes, 0.2, rng(seed))[1]] += 1
+    assert times[28:].sum() == 600
+    assert abs(times[28] / 600 - 0.5) < 5 * np.sqrt(0.25 / 600)
+    share = 5 / 28
+    assert np.abs(times[:28] / 600 - share).max() < 5 * np.sqrt(share * (1 - share) / 600)
+
+
 def test_too_few_rows_for_a_stratified_part():
     train, valid, stratified = validation_split(np.array([0, 0, 1, 1]), 0.2, rng())
     assert not stratified  # one row cannot hold two classes

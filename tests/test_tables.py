@@ -253,13 +253,33 @@ class TestWhatMustNotBeMixed:
     def test_one_set_of_other_parameters_is_taken_and_said(self):
         table = make_table("main", grid(("baseline",), params={"lr": 1e-5}))
         assert row_of(table, dataset="illness", method="Baseline")["n_seeds"] == 3
-        assert 'illness, 300 labelled: baseline with the parameters {"lr": 1e-05}.' in table.notes
+        assert "illness, 300 labelled: baseline with the parameters lr=1e-05." in table.notes
 
     def test_several_sets_of_other_parameters_are_an_error(self):
         records = [record("baseline", params={"lr": lr}) for lr in (1e-4, 1e-5)]
-        with pytest.raises(ValueError, match=r'"lr": 0.0001.* or .*1e-05.*--select name=value'):
+        with pytest.raises(ValueError, match=r"lr=0\.0001 or lr=1e-05.*--select name=value"):
             make_table("main", records)
         assert make_table("main", records, where={"lr": 1e-5}).rows
+
+    def test_changes_are_paired_over_the_seeds_that_both_have(self):
+        full = [record(seed=seed, f1=f1) for seed, f1 in enumerate((0.5, 0.6, 0.8))]
+        table = make_table("ablation", [*full, record("no_inertia", seed=0, f1=0.5)])
+        assert row_of(table, method="without inertial transform")["change"] == 0
+
+    def test_warnings_of_cells_stand_below(self):
+        warned = {**record(seed=1), "warnings": ["both views are the same"]}
+        notes = make_table("main", [record(seed=0), warned]).notes
+        assert any("seed 1: both views are the same" in note for note in notes)
+
+    def test_sizes_are_those_that_were_used(self):
+        small = {**record(), "split": {"n_unlabeled": 2000, "n_test": 1189}}
+        assert any("1,189 test texts" in note for note in make_table("main", [small]).notes)
+
+    def test_a_failed_cell_of_another_setting_does_not_matter(self):
+        broken = {**record(n_test=None), "status": "failed"}
+        broken["error"] = {"type": "ValueError", "message": "none", "traceback": ""}
+        del broken["scores"]
+        assert make_table("main", [record(), broken]).rows
 
     def test_a_table_frees_its_own_parameter_alone(self):
         records = [

@@ -222,7 +222,7 @@ class CoDecompositionClassifier(TwoViewClassifier):
                 if len(rows):
                     X = concatenated(X, multi_indexing(data.X_unlabeled[view], rows))
                 weights = weights_of(data.weights, None, len(rows))
-                f, loss[view] = trainer.train(X, y, t, *seed, weights=weights, net=net)
+                f, loss[view] = self._train(trainer, view, X, y, t, *seed, weights=weights, net=net)
                 nets.append(f)
                 n_train[view] = len(y)
         return nets, pseudo.state(t, nets, pool_size, n_train, loss, seconds)
@@ -236,14 +236,14 @@ class CoDecompositionClassifier(TwoViewClassifier):
             clash = (P[0].argmax(axis=1) != P[1].argmax(axis=1)) & (np.minimum(*conf) >= self.theta)
             surer = np.where((conf[1] > conf[0])[:, None], P[1], P[0])[~clash]
             return [self._throttled(pool[~clash], surer, n_train[0], t, N)] * 2
-        # each net teaches the other, so that the cap is that of the other's training set
-        (r_s, c_s), (r_k, c_k) = (
-            self._throttled(pool, p, n, t, N) for p, n in zip(P, n_train[::-1], strict=True)
-        )
-        _, i, j = np.intersect1d(r_s, r_k, return_indices=True)
-        clash = r_s[i[c_s[i] != c_k[j]]]
-        s, k = ~np.isin(r_s, clash), ~np.isin(r_k, clash)
-        if len(clash) and not (s.any() or k.any()):  # what is contested must not block the rest
-            rest = ~np.isin(pool, clash)
-            return self._exchanged(pool[rest], [p[rest] for p in P], n_train, t, N)
-        return [(r_k[k], c_k[k]), (r_s[s], c_s[s])]
+        while True:
+            (r_s, c_s), (r_k, c_k) = (  # each teaches the other: the cap is the other's
+                self._throttled(pool, p, n, t, N) for p, n in zip(P, n_train[::-1], strict=True)
+            )
+            _, i, j = np.intersect1d(r_s, r_k, return_indices=True)
+            clash = r_s[i[c_s[i] != c_k[j]]]
+            s, k = ~np.isin(r_s, clash), ~np.isin(r_k, clash)
+            if not len(clash) or s.any() or k.any():
+                return [(r_k[k], c_k[k]), (r_s[s], c_s[s])]
+            rest = ~np.isin(pool, clash)  # what is contested must not block the rest
+            pool, P = pool[rest], [p[rest] for p in P]

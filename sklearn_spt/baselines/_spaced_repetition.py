@@ -93,7 +93,7 @@ class SpacedRepetitionClassifier(BaseSemiSupervisedClassifier):
         Number of episodes.
     best_iter_ : int
         The episode of the best score; 0 is the supervised start.
-    queue_sizes_ : ndarray of shape (n_iter_, n_queues)
+    queue_sizes_ : ndarray of shape (n_episodes, n_queues)
         Documents in each queue at the end of each episode.
     designated_queue_ : int or None
         Queue of the last episode's choice; None without an episode.

@@ -162,7 +162,8 @@ def _missing(table: Table, parameter: str, name: str) -> str:
 def _text(table: Table, line: int, row: dict[str, Any], column: str) -> str:
     value = value_of(row, column)
     if not isinstance(value, str) or not value.strip():
-        what = "an empty text" if value is None or isinstance(value, str) else f"no text: {value!r}"
+        empty = value is None or isinstance(value, str)
+        what = "an empty text" if empty else f"no text, but of type {type(value).__name__}"
         raise ValueError(f"{table.place(line, column)}: {what}. Drop the row or repair it.")
     return value
 
@@ -171,7 +172,8 @@ def _label(table: Table, line: int, row: dict[str, Any], column: str) -> str | N
     value = value_of(row, column)
     if isinstance(value, list | dict):
         raise ValueError(
-            f"{table.place(line, column)}: a label must be a number or a str, got {value!r}."
+            f"{table.place(line, column)}: a label must be a number or a str, got a "
+            f"{type(value).__name__}."
         )
     if value is None or value != value:  # null, or the NaN that some programs write
         return None
@@ -202,6 +204,13 @@ def _plain(row: dict[str, Any], column: str) -> str:
     return "" if value is None else str(value)
 
 
+def _listed(labels: Iterable[str], most: int = 10, width: int = 30) -> str:
+    """List a few labels, cut short: a wrong column may hold texts, which belong in no message."""
+    names = sorted(labels)
+    shown = [repr(name if len(name) <= width else f"{name[:width]}...") for name in names[:most]]
+    return ", ".join(shown) + (f", and {len(names) - most} more" if len(names) > most else "")
+
+
 def _target(
     labels: list[str | None], positive: Any, place: str
 ) -> tuple[npt.NDArray[Any], list[str]]:
@@ -213,7 +222,7 @@ def _target(
             raise ValueError(
                 f"positive={positive!r}: {place} has no such label"
                 f"{f' ({absent[0]!r})' if absent else ''}. Its labels are "
-                f"{', '.join(map(repr, sorted(found)))}."
+                f"{_listed(found)}."
             )
         codes = [-1 if value is None else int(value in ones) for value in labels]
         return np.array(codes, dtype=np.int64), ["negative", "positive"]

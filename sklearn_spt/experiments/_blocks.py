@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -60,7 +59,7 @@ class Blocks:
                 for method in distinct(map(method_of, here))
                 for record in self._with_one_set(here, method, free)
             ]
-            _check_setting(block, here)
+            _check_setting(block, [r for r in here if r["status"] == "done"])
             rows: dict[str, list[Record]] = {}
             for record in here:
                 rows.setdefault(row_of(record), []).append(record)
@@ -84,13 +83,15 @@ class Blocks:
         notes: list[str] = []
         for block, rows in self._all.items():
             records = [record for group in rows.values() for record in group]
-            notes.append(f"{_name(block)}: {_setting_in_words(records[0]['cell'])}.")
+            done = [record for record in records if record["status"] == "done"]
+            notes.append(f"{_name(block)}: {_setting_in_words((done or records)[0])}.")
             constant = [record.get("all_positive_f1") for record in records]
             known = [f1 for f1 in constant if f1 is not None]
             if known:
                 f1 = np.mean(known)
                 notes.append(f"{_name(block)}: calling every text positive has an F1 of {f1:.3f}.")
             notes += _gaps(block, rows)
+            notes += _warned(block, rows)
         return (*notes, *self._remarks)
 
     def _with_one_set(
@@ -133,7 +134,7 @@ def method_of(record: Record) -> str:
 def _set_of(cell: Mapping[str, Any], free: str | None) -> str:
     """Parameters of a cell in one string, without the one that the table varies."""
     params = {k: v for k, v in _paper.parameters(cell).items() if k != free}
-    return json.dumps(params, sort_keys=True)
+    return ", ".join(f"{k}={v}" for k, v in sorted(params.items())) or "defaults"
 
 
 def _check_setting(block: Block, records: Sequence[Record]) -> None:
@@ -167,13 +168,31 @@ def _gaps(block: Block, rows: Mapping[str, Sequence[Record]]) -> list[str]:
     return notes
 
 
+def _warned(block: Block, rows: Mapping[str, Sequence[Record]]) -> list[str]:
+    """Repeat the warnings of the cells: a number may not mean what its row says."""
+    notes = []
+    for row, group in rows.items():
+        seeds: dict[str, list[int]] = {}
+        for record in group:
+            for message in record.get("warnings") or []:
+                seeds.setdefault(message, []).append(record["cell"]["seed"])
+        notes += [
+            f"warning: {_name(block)}, {row}, seed {', '.join(map(str, sorted(s)))}: {message}"
+            for message, s in seeds.items()
+        ]
+    return notes
+
+
 def _name(block: Block) -> str:
     return f"{block[0]}, {block[1]} labelled"
 
 
-def _setting_in_words(cell: Mapping[str, Any]) -> str:
+def _setting_in_words(record: Record) -> str:
+    cell = record["cell"]
+
     def count(key: str) -> str:
-        return "all" if cell[key] is None else f"{cell[key]:,}"
+        used = record.get("split", {}).get(key, cell[key])  # a test part may be smaller than asked
+        return "all" if used is None else f"{used:,}"
 
     prepared = "prepared as in the paper" if cell["normalize"] else "as they are"
     return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -42,6 +43,8 @@ class Cell:
         Whether each iteration's ensemble is scored on the test rows.
     protocol : int
         Version of the protocol.
+    file : dict or None
+        For a file of the user's: checksums of what was read, and the names of its columns.
     """
 
     dataset: str
@@ -55,10 +58,14 @@ class Cell:
     normalize: bool = True
     score_iterations: bool = False
     protocol: int = PROTOCOL
+    file: Mapping[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the cell as a dict that can become JSON."""
-        return {**asdict(self), "params": dict(self.params)}
+        content = {**asdict(self), "params": dict(self.params)}
+        if self.file is None:
+            del content["file"]
+        return content
 
     @property
     def file_name(self) -> str:
@@ -79,6 +86,7 @@ def expand(
     seeds: Sequence[int],
     params: Mapping[str, Sequence[Any]],
     method_params: Mapping[str, Sequence[str]],
+    files: Mapping[str, Mapping[str, Any]] | None = None,
     **common: Any,
 ) -> list[Cell]:
     """List all cells of a grid, seeds outermost, so that every method has a first result early.
@@ -92,6 +100,8 @@ def expand(
         one method. Several values are an axis of their own.
     method_params : dict of sequences
         Names of the parameters that each method has.
+    files : dict or None
+        Attribute ``file`` of the cells of a data set.
     **common
         Other attributes of `Cell`, the same for all.
 
@@ -111,12 +121,15 @@ def expand(
         axes = {}
         for name, values in params.items():
             owner, _, short = name.rpartition(".")
+            if short not in method_params[method]:  # of a net that is the method itself
+                short = short.removeprefix("estimator__")
             if owner in ("", method) and short in method_params[method]:
                 axes[short] = values
                 used.add(name)
         for combination in itertools.product(*axes.values()):
             cell = Cell(
                 dataset=dataset,
+                file=(files or {}).get(dataset),
                 method=method,
                 n_labeled=n,
                 seed=seed,
@@ -138,12 +151,17 @@ def parse_value(text: str) -> Any:
     words = {"true": True, "false": False, "none": None}
     if text.lower() in words:
         return words[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    if not math.isfinite(number):
+        raise ValueError(f"{text!r} is no finite number, and so no value of a parameter.")
+    return number
 
 
 def parse_params(items: Iterable[str]) -> dict[str, list[Any]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,10 @@ from sklearn_spt import datasets
 
 #: Disasters of CrisisLexT6, each a data set of its own too.
 DISASTERS = ("alberta", "boston", "oklahoma", "queensland", "sandy", "west_texas")
+
+
+#: The domain of their tweets is the word by which they were found.
+SEARCHED_BY_DOMAIN = ("illness", "illness_4class", "phm_tuning")
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,12 @@ def _in_home(load: Callable[..., Bunch], folder: str, home: str | None, download
 
 
 def read(
-    name: str, data_home: str | None = None, *, download: bool = True, **columns: Any
+    name: str,
+    data_home: str | None = None,
+    *,
+    download: bool = True,
+    unlabeled_file: str | None = None,
+    **columns: Any,
 ) -> Bunch:
     """Read a data set by its name, or a file by its path.
 
@@ -105,8 +115,10 @@ def read(
         Folder of the data sets.
     download : bool, default=True
         Whether a data set that is not there may be fetched.
+    unlabeled_file : str or None, default=None
+        Path of a file with more texts, without labels, in the same column.
     **columns
-        For a file: what `sklearn_spt.datasets.load_texts` takes.
+        For files: what `sklearn_spt.datasets.load_texts` takes.
 
     Returns
     -------
@@ -116,17 +128,32 @@ def read(
     Raises
     ------
     ValueError
-        If there is neither a data set nor a file of this name.
+        If there is neither a data set nor a file of this name, or a file does not say which of
+        two classes is the positive one.
     """
     known = sources()
     if name in known:
         bunch = known[name].load(data_home, download)
+        if name in SEARCHED_BY_DOMAIN:
+            bunch.keyword = bunch.domain
     elif Path(name).is_file():
         bunch = datasets.load_texts(name, **columns)
+        if len(bunch.target_names) == 2 and bunch.target_names not in (
+            ["0", "1"],
+            ["negative", "positive"],
+        ):
+            raise ValueError(
+                f"{name} has two labels, and one of them is the positive class, whose F1 is "
+                "scored: say which, --positive LABEL."
+            )
     else:
         raise ValueError(
             f"there is no data set {name!r} and no such file; the data sets are {', '.join(known)}."
         )
+    if unlabeled_file is not None:
+        text = {"text": columns["text"]} if "text" in columns else {}
+        more = datasets.load_texts(unlabeled_file, label=None, **text)
+        bunch = _joined(bunch, more.data)
     if "fold" in bunch:
         bunch.test = bunch.fold == "test"
     unlabeled = np.array([label == -1 for label in bunch.target])
@@ -136,6 +163,32 @@ def read(
     if len(names) != len(bunch.target_names):  # a released class without rows, or labels as codes
         bunch.target_names = [str(label) for label in names]
     return bunch
+
+
+def _joined(bunch: Bunch, texts: Any) -> Bunch:
+    """Add texts without labels; they are never for testing."""
+    n, more = len(bunch.data), len(texts)
+    unknown = np.empty(more, dtype=object)
+    unknown[:] = -1
+    fills = {
+        "data": texts,
+        "target": unknown.astype(np.asarray(bunch.target).dtype),
+        "keyword": np.full(more, "", dtype=object),
+        "fold": np.full(more, "unlabeled", dtype=object),
+    }
+    kept = {"target_names": bunch.target_names}
+    for name, fill in fills.items():
+        if name in bunch and len(bunch[name]) == n:
+            kept[name] = np.concatenate([bunch[name], fill])
+    return Bunch(**kept)
+
+
+def checksums(paths: Mapping[str, str]) -> dict[str, str]:
+    """SHA256 of files, by what each is for."""
+    return {
+        f"{purpose}_sha256": hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        for purpose, path in paths.items()
+    }
 
 
 def available(name: str, data_home: str | None = None) -> str:

@@ -28,7 +28,7 @@ _LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    '"': r"\char34{}",
     "±": r"$\pm$",
     "−": "$-$",
     "–": "--",
@@ -175,4 +175,4 @@ def _new_block(table: Table, i: int) -> bool:
 
 def _escaped(text: str) -> str:
     """Text with everything that LaTeX would take for a command written out."""
-    return "".join(_LATEX.get(character, character) for character in text)
+    return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))

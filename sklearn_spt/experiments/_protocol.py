@@ -98,6 +98,7 @@ def cut(bunch: Bunch, n_test: int | None) -> Corpus:
     candidates = labeled if released is None else np.flatnonzero(released & (target >= 0))
     if n_test is None and released is None:
         raise ValueError("this data set has no released test part: say how many rows, --n-test.")
+    _check_classes(target[labeled], bunch.target_names, "the data", least=3)
     if n_test is not None and n_test < len(candidates):
         test, _ = train_test_split(
             candidates, train_size=n_test, stratify=target[candidates], random_state=TEST_SEED
@@ -107,6 +108,7 @@ def cut(bunch: Bunch, n_test: int | None) -> Corpus:
     else:
         test = candidates
     test = np.sort(test)
+    _check_classes(target[test], bunch.target_names, f"the test part of {len(test)} rows")
     outside = np.ones(len(texts), dtype=bool)
     outside[test if released is None else np.flatnonzero(released)] = False
     rest = np.flatnonzero(outside)
@@ -152,6 +154,7 @@ def draw(corpus: Corpus, n_labeled: int, n_unlabeled: int | None, seed: int) -> 
             f"{len(known) - 1}: there are {len(known)} labelled rows to learn from."
         )
     labeled, _ = train_test_split(known, train_size=n_labeled, stratify=y[known], random_state=seed)
+    _check_classes(y[labeled], corpus.target_names, f"n_labeled={n_labeled}, drawn by class,")
     left = np.setdiff1d(corpus.rest, labeled)
     unlabeled = np.random.default_rng(seed).permutation(left)
     if n_unlabeled is not None:
@@ -182,6 +185,19 @@ def draw(corpus: Corpus, n_labeled: int, n_unlabeled: int | None, seed: int) -> 
             "sha256_rows": hashlib.sha256(ids).hexdigest(),
         },
     )
+
+
+def _check_classes(codes: IntArray, names: list[str], what: str, least: int = 1) -> None:
+    """Refuse a part in which a class has too few rows to be learned or scored."""
+    counts = np.bincount(codes, minlength=len(names))
+    if len(names) < 2:
+        raise ValueError(f"the data has a single class, {names}; two or more are needed.")
+    rare = int(counts.argmin())
+    if counts[rare] < least:
+        raise ValueError(
+            f"{what} has {counts[rare]} rows of the class {names[rare]!r}, and needs {least} or "
+            "more; take more rows, or merge rare classes."
+        )
 
 
 def _counts(codes: IntArray, names: list[str]) -> dict[str, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -25,15 +24,15 @@ def write_record(path: Path, record: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # NaN is no JSON: it must not get into a file that other programs read
     content = json.dumps(record, indent=1, allow_nan=False) + "\n"
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".partial")
+    partial = path.parent / f".{path.name}.{os.getpid()}.partial"
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with partial.open("w", encoding="utf-8") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).replace(path)
+        partial.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise
 
 
@@ -51,7 +50,13 @@ def read_record(path: Path) -> dict[str, Any]:
         raise ValueError(
             f"{path} is damaged ({error}); delete it and run its cell again."
         ) from None
-    if not isinstance(record, dict) or record.get("schema") != SCHEMA or "cell" not in record:
+    whole = (
+        isinstance(record, dict)
+        and record.get("schema") == SCHEMA
+        and "cell" in record
+        and ("scores" if record.get("status") == "done" else "error") in record
+    )
+    if not whole:
         raise ValueError(f"{path} is no record of schema {SCHEMA}; move it out of this folder.")
     return record
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import platform
 import time
 import traceback
@@ -15,6 +17,7 @@ import joblib
 import numpy as np
 import numpy.typing as npt
 import torch
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 from tqdm.auto import tqdm
 
@@ -82,18 +85,12 @@ def run_cells(
 
     def tasks() -> Iterator[Any]:
         for cell in todo:
-            try:
-                split: Split | Exception = draw(
-                    corpus_of(cell), cell.n_labeled, cell.n_unlabeled, cell.seed
-                )
-            except (OSError, ValueError) as error:
-                split = error
+            split = draw(corpus_of(cell), cell.n_labeled, cell.n_unlabeled, cell.seed)
             yield joblib.delayed(run_cell)(cell, split, n_threads)
 
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     bar = tqdm(total=len(todo), unit="cell", disable=not verbose, dynamic_ncols=True)
     with bar:
-        for cell, record in parallel(tasks()):
+        for cell, record in _as_they_come(tasks(), n_jobs):
             write_record(record_path(folder, cell), record)
             counts[record["status"]] += 1
             bar.set_postfix_str(f"{record['status']}: {cell.method}, seed {cell.seed}")
@@ -101,24 +98,56 @@ def run_cells(
     return counts
 
 
-def run_cell(cell: Cell, split: Split | Exception, n_threads: int) -> tuple[Cell, dict[str, Any]]:
+def check_data(cells: Sequence[Cell], corpus_of: Callable[[Cell], Corpus]) -> None:
+    """Read and draw what the cells need, before anything is run, and keep nothing.
+
+    Raises
+    ------
+    OSError, ValueError
+        If data is missing, or does not hold what a cell asks for.
+    """
+    drawn: set[tuple[Any, ...]] = set()
+    for cell in cells:
+        what = (cell.dataset, cell.n_test, cell.n_labeled, cell.n_unlabeled, cell.seed)
+        if what not in drawn:
+            draw(corpus_of(cell), cell.n_labeled, cell.n_unlabeled, cell.seed)
+            drawn.add(what)
+
+
+def _as_they_come(tasks: Iterator[Any], n_jobs: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    """Run tasks and give each result as soon as it is there, or, where a backend cannot, soon."""
+    backend, _ = joblib.parallel.get_active_backend()
+    if backend.supports_return_generator:
+        try:
+            yield from joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks)
+        except TerminatedWorkerError:
+            raise RuntimeError(
+                "a worker process was killed, perhaps for want of memory. What was finished is "
+                "kept: run the same command again, with a smaller --n-jobs."
+            ) from None
+        return
+    while batch := list(itertools.islice(tasks, joblib.effective_n_jobs(n_jobs))):
+        yield from joblib.Parallel(n_jobs=n_jobs)(batch)
+
+
+def run_cell(cell: Cell, split: Split, n_threads: int) -> tuple[Cell, dict[str, Any]]:
     """Fit and score one cell; whatever goes wrong becomes part of its record."""
     record: dict[str, Any] = {
         "schema": SCHEMA,
         "status": "done",
         "cell": cell.as_json(),
         "n_threads": n_threads,
-        "versions": _versions(),
+        "versions": versions(),
     }
     try:
-        if isinstance(split, Exception):
-            raise split
         record["split"] = split.facts
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             record.update(_fit_and_score(cell, split, n_threads))
         record["warnings"] = sorted({str(w.message) for w in caught})
+        json.dumps(record, allow_nan=False)  # a record that is no JSON is a broken cell
     except Exception as error:
+        record = {name: record[name] for name in ("schema", "cell", "n_threads", "versions")}
         record["status"] = "failed"
         record["error"] = {
             "type": type(error).__name__,
@@ -142,7 +171,8 @@ def _fit_and_score(cell: Cell, split: Split, n_threads: int) -> dict[str, Any]:
     y = split.y
     if not method.semi_supervised:
         X, y = X[y >= 0], y[y >= 0]
-    scorer = _ScoreIterations(X_test, split.y_test)
+    n_classes = len(split.facts["test_counts"])
+    scorer = _ScoreIterations(X_test, split.y_test, n_classes)
     if cell.score_iterations and "on_iteration" in model.get_params(deep=False):
         model.set_params(on_iteration=scorer)
     with joblib.parallel_config(n_jobs=1), PeakMemory() as memory:
@@ -152,7 +182,7 @@ def _fit_and_score(cell: Cell, split: Split, n_threads: int) -> dict[str, Any]:
         predicted = model.predict(X_test)
         done = time.perf_counter()
     out: dict[str, Any] = {
-        "scores": scores(split.y_test, predicted),
+        "scores": scores(split.y_test, predicted, n_classes),
         "all_positive_f1": _all_positive_f1(split.y_test),
         "seconds": {"fit": fitted - start - scorer.seconds, "predict": done - fitted},
         "peak_memory_bytes": memory.peak,
@@ -177,12 +207,19 @@ def documents(
         texts = np.array(TweetNormalizer().fit_transform(texts.tolist()), dtype=object)
     if not method.keywords:
         return texts
+    if not any(keywords) and not (cell.params.get("keywords") or cell.params.get("views")):
+        raise ValueError(
+            f"{cell.method} needs the keywords of the texts, and {cell.dataset} has none; name "
+            "their column by --keyword-column."
+        )
     return np.stack([texts, keywords], axis=1)
 
 
-def scores(y: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64]) -> dict[str, float]:
+def scores(
+    y: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64], n_classes: int
+) -> dict[str, float]:
     """F1, precision and recall of the positive class (of more than two: macro), and accuracy."""
-    average = "binary" if max(y.max(), predicted.max()) <= 1 else "macro"
+    average = "binary" if n_classes == 2 else "macro"
     precision, recall, f1, _ = precision_recall_fscore_support(
         y, predicted, average=average, zero_division=0.0
     )
@@ -199,15 +236,17 @@ def scores(y: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64]) -> dict[s
 class _ScoreIterations:
     """Scores the ensemble of each iteration on the test rows, beside the fit's own time."""
 
-    def __init__(self, X: Any, y: npt.NDArray[np.int64]) -> None:
-        self.X, self.y = X, y
+    def __init__(self, X: Any, y: npt.NDArray[np.int64], n_classes: int) -> None:
+        self.X, self.y, self.n_classes = X, y, n_classes
         self.scores: list[dict[str, Any]] = []
         self.seconds = 0.0
 
     def __call__(self, iteration: Iteration) -> None:
         start = time.perf_counter()
         predicted = iteration.predict_proba(self.X).argmax(axis=1)
-        self.scores.append({"iteration": iteration.number, **scores(self.y, predicted)})
+        self.scores.append(
+            {"iteration": iteration.number, **scores(self.y, predicted, self.n_classes)}
+        )
         self.seconds += time.perf_counter() - start
 
 
@@ -221,11 +260,18 @@ def _all_positive_f1(y: npt.NDArray[np.int64]) -> float | None:
 
 def _net_of(model: Any) -> Any:
     """Return the net that did the work, if there is one."""
-    last = model[-1] if hasattr(model, "steps") else model
-    return getattr(last, "estimators_", [last])[0]
+    parts = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
+    found = [
+        net
+        for part in parts
+        for net in [*getattr(part, "estimators_", []), getattr(part, "estimator_", None), part]
+        if hasattr(net, "device_")
+    ]
+    return found[0] if found else model
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Versions of Python, this package, and what the numbers depend on."""
     found = {"python": platform.python_version(), "sklearn-spt": sklearn_spt.__version__}
     for name in LIBRARIES:
         try:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,8 @@ from sklearn_spt import BertClassifier, SelfPretrainingClassifier
 from sklearn_spt.experiments._cells import Cell
 from sklearn_spt.experiments._methods import methods
 from sklearn_spt.experiments._protocol import Split
-from sklearn_spt.experiments._runner import documents
+from sklearn_spt.experiments._records import SCHEMA
+from sklearn_spt.experiments._runner import documents, versions
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
 
 
@@ -81,4 +85,20 @@ def search(
         for i, params in enumerate(found["params"])
     ]
     best = results[int(folds.mean(axis=0).argmax())]
-    return {"cell": cell.as_json(), "n_folds": n_folds, "best": best, "results": results}
+    return {
+        "schema": SCHEMA,
+        "cell": cell.as_json(),
+        "n_folds": n_folds,
+        "n_threads": n_threads,
+        "versions": versions(),
+        "split": split.facts,
+        "best": best,
+        "results": results,
+    }
+
+
+def search_file(cell: Cell, lams: Sequence[float], alphas: Sequence[float], n_folds: int) -> str:
+    """Name of the file of a search; the underscore keeps it apart from the records of cells."""
+    grid = json.dumps([cell.as_json(), list(lams), list(alphas), n_folds], sort_keys=True)
+    digest = hashlib.sha256(grid.encode()).hexdigest()[:10]
+    return f"_search-{Path(cell.file_name).stem}-{digest}.json"

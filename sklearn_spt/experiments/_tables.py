@@ -219,7 +219,7 @@ def _analysis(
                     *block,
                     _paper.LABELS.get(key, key),
                     *_ours(group),
-                    _change(_measure(group, "f1"), _measure(groups.get(standard), "f1")),
+                    _change(group, groups.get(standard)),
                     *_theirs(theirs),
                     None if theirs is None else theirs["f1"] - paper[standard]["f1"],
                     _difference(group, theirs) if block == _paper.ANALYSIS else None,
@@ -237,8 +237,9 @@ def _analysis(
     )
     dataset, n = _paper.ANALYSIS
     about = (
-        f"Changes are against {reference}. The paper's numbers are for {dataset}, {n} labelled; "
-        "the difference is given for the same data set and number alone."
+        f"Changes are against {reference}, over the seeds that both have. The paper's numbers are "
+        f"for {dataset}, {n} labelled; the difference is given for the same data set and number "
+        "alone."
     )
     return Table(_title(kind), columns, tuple(rows), (about, *_notes(rows, cells)))
 
@@ -290,8 +291,17 @@ def _difference(group: Sequence[Record] | None, theirs: _paper.Scores | None) ->
     return None if ours is None or theirs is None else ours.mean - theirs["f1"]
 
 
-def _change(ours: Measure | None, standard: Measure | None) -> float | None:
-    return None if ours is None or standard is None else ours.mean - standard.mean
+def _change(group: Sequence[Record] | None, standard: Sequence[Record] | None) -> float | None:
+    """Mean of the paired differences of F1, over the seeds that both have."""
+    ours, theirs = (
+        {
+            record["cell"]["seed"]: finite(record, record.get("scores") or {}, "f1", "scores")
+            for record in records or []
+        }
+        for records in (group, standard)
+    )
+    common = sorted(set(ours) & set(theirs))
+    return float(np.mean([ours[s] - theirs[s] for s in common])) if common else None
 
 
 def _shown(value: Any) -> str:

@@ -275,13 +275,14 @@ class LearningCurveDisplay:
                 name,
                 std_display_style=std_display_style,
                 line_kw=line_kw,
+                partial=True,
             )
             self.lines_.append(line)
             self.spreads_.append(spread)
         _ticks_at_sizes(ax)
         tidy(ax)
         ax.set_xlabel("number of labelled texts")
-        ax.set_ylabel(self.score_name + run_counts(curves, std_display_style))
+        ax.set_ylabel(self.score_name + run_counts(curves, std_display_style, partial=True))
         place_legend(ax, self.legend_title)
         self.ax_, self.figure_ = ax, figure_of(ax)
         return self

@@ -125,16 +125,22 @@ def whole_numbers(ax: Axes) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=10))
 
 
-def mean_and_sd(runs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and sd (n - 1) of each column; NaN where a run has none, and the sd of a single run.
+def mean_and_sd(runs: FloatArray, *, partial: bool = False) -> tuple[FloatArray, FloatArray]:
+    """Mean and sd (n - 1) of each column; the sd of a single run is NaN.
 
-    A mean over those runs only that got so far would jump where one of them ends.
+    Where a run has no value, both are NaN: along a curve over iterations, a mean over those runs
+    only that got so far would jump where one of them ends. With `partial` they are over the runs
+    that have one.
     """
-    n = len(runs)
-    mean = runs.mean(axis=0)
-    if n < 2:
-        return mean, np.full_like(mean, np.nan)
-    return mean, runs.std(axis=0, ddof=1)
+    there = ~np.isnan(runs)
+    n = there.sum(axis=0)
+    none = np.full(n.shape, np.nan)
+    mean = np.divide(np.where(there, runs, 0.0).sum(axis=0), n, out=none.copy(), where=n > 0)
+    squares = (np.where(there, runs - mean, 0.0) ** 2).sum(axis=0)
+    sd = np.sqrt(np.divide(squares, n - 1, out=none, where=n > 1))
+    if not partial:
+        mean[n < len(runs)] = sd[n < len(runs)] = np.nan
+    return mean, sd
 
 
 def as_runs(values: Any, name: str) -> FloatArray:
@@ -151,9 +157,14 @@ def stacked(runs: Sequence[Mapping[Any, float]], points: Sequence[Any]) -> Float
     return np.array([[run.get(point, np.nan) for point in points] for run in runs])
 
 
-def run_counts(curves: Mapping[str, FloatArray], std_display_style: str | None) -> str:
+def run_counts(
+    curves: Mapping[str, FloatArray], std_display_style: str | None, *, partial: bool = False
+) -> str:
     """Say over how many seeds the means are, for a label; "" for single runs."""
     counts = sorted({len(runs) for runs in curves.values()})
+    if partial:
+        at = np.concatenate([(~np.isnan(runs)).sum(axis=0) for runs in curves.values()])
+        counts = sorted(set(at[at > 0].tolist()))
     if counts == [1]:
         return ""
     among = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
@@ -169,11 +180,15 @@ def draw_curve(
     *,
     std_display_style: str | None,
     line_kw: Mapping[str, Any] | None = None,
+    partial: bool = False,
 ) -> tuple[Any, Any]:
-    """Draw the mean of some runs, and one sd to each side; return the line and the spread."""
+    """Draw the mean of some runs, and one sd to each side; return the line and the spread.
+
+    See `mean_and_sd` for `partial`.
+    """
     if std_display_style is not None:
         check_option(std_display_style, "std_display_style", ("fill_between", "errorbar"))
-    mean, sd = mean_and_sd(runs)
+    mean, sd = mean_and_sd(runs, partial=partial)
     style: dict[str, Any] = {"label": name, "markersize": 4.5, "linewidth": 1.6}
     style |= {**line_style(lines_so_far(ax)), **(line_kw or {})}
     (line,) = ax.plot(x, mean, **style)

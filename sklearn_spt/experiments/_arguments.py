@@ -1,0 +1,190 @@
+"""The arguments of the command line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from sklearn_spt._locations import DEFAULT_ENCODER
+
+DEFAULT_FOLDER = Path("experiments")
+TABLES = ("main", "step_size", "temperature", "lambda", "alpha", "ablation")
+FORMATS = ("markdown", "csv", "latex", "text")
+METRICS = ("f1", "precision", "recall", "accuracy", "macro_f1")
+PLOTS = ("iterations", "schedule", "pseudo_labels", "learning_curve")
+
+
+def _integers(text: str) -> list[int]:
+    """Read ``0,1,2`` or ``0-2``."""
+    values: list[int] = []
+    try:
+        for part in text.split(","):
+            first, dash, last = part.partition("-")
+            values += range(int(first), int(last) + 1) if dash else [int(first)]
+    except ValueError:
+        values = []
+    if not values:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form 0,1,2 or 0-2")
+    return values
+
+
+def _number_or_all(text: str) -> int | None:
+    return None if text == "all" else _positive_number(text)
+
+
+def _positive_number(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    return int(text)
+
+
+def _floats(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form 0.1,0.2") from None
+
+
+def _words(text: str) -> list[str]:
+    words = [word for word in text.split(",") if word]
+    if not words:
+        raise argparse.ArgumentTypeError("a name is needed")
+    return words
+
+
+def make_parser(
+    commands: Mapping[str, Callable[[argparse.Namespace], int]],
+) -> argparse.ArgumentParser:
+    """Describe the command line; `commands` are the functions behind the sub-commands."""
+    parser = argparse.ArgumentParser(
+        prog="sklearn_spt.experiments",
+        description="Compare semi-supervised methods: the paper's tables and figures, on any data.",
+    )
+    add = parser.add_subparsers(dest="name", required=True, metavar="command")
+
+    run = add.add_parser(
+        "run",
+        help="run cells: data set x method x number of labelled texts x seed",
+        description=(
+            "Each cell becomes one JSON file. A run that was stopped goes on where it was; a "
+            "finished cell is never run again; a broken one is recorded with its error, and the "
+            "others go on."
+        ),
+    )
+    run.set_defaults(command=commands["run"])
+    run.add_argument(
+        "--method",
+        type=_words,
+        default=["paper"],
+        help="names with commas between, 'paper' (the default) or 'ablations'",
+    )
+    _add_grid(run)
+    run.add_argument("--score-iterations", action="store_true", help="score each iteration too")
+    run.add_argument("--retry-failed", action="store_true", help="run broken cells again")
+    run.add_argument("--dry-run", action="store_true", help="list the cells and their state")
+    run.add_argument("--quiet", action="store_true", help="print nothing but errors")
+
+    table = add.add_parser("table", help="print a table of the paper, with ours beside it")
+    table.set_defaults(command=commands["table"])
+    table.add_argument("kind", choices=TABLES)
+    _add_records(table)
+    table.add_argument("--format", choices=FORMATS, default="markdown")
+    table.add_argument("--layout", choices=("long", "wide"), default="long")
+    table.add_argument("--out", type=Path, help="file to write; default: print")
+
+    plot = add.add_parser("plot", help="draw a figure from the records")
+    plot.set_defaults(command=commands["plot"])
+    plot.add_argument("kind", choices=PLOTS)
+    _add_records(plot)
+    plot.add_argument("--out", type=Path, required=True, help="PNG, SVG or PDF file")
+    plot.add_argument("--by", help="attribute or parameter that tells the curves apart")
+    plot.add_argument("--metric", choices=METRICS, help="default f1")
+    plot.add_argument("--share", action="store_true", help="pseudo-labels as shares, not counts")
+    plot.add_argument("--lr", type=float, help="initial rate of the schedule; default 1")
+
+    search = add.add_parser(
+        "search",
+        help="search λ and α by cross-validation, as the paper did",
+        description=(
+            "GridSearchCV over the labelled texts of one data set; the unlabelled ones are in "
+            "every training part, the test rows are not looked at."
+        ),
+    )
+    search.set_defaults(
+        command=commands["search"], score_iterations=False, method=["self_pretraining"]
+    )
+    _add_grid(search)
+    grid = [0.1, 0.2, 0.3, 0.4, 0.5]
+    search.add_argument("--lam", type=_floats, default=grid, help="values of λ")
+    search.add_argument("--alpha", type=_floats, default=grid, help="values of α")
+    search.add_argument("--folds", type=int, default=3, help="folds; default 3")
+    search.add_argument("--quiet", action="store_true", help="print only the results")
+
+    listing = add.add_parser("list", help="list data sets and methods")
+    listing.set_defaults(command=commands["list"])
+    listing.add_argument("--data-home", help="folder of the data sets")
+    listing.add_argument("--params", action="store_true", help="list parameters too")
+    return parser
+
+
+def _add_records(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--records",
+        type=Path,
+        nargs="+",
+        metavar="FOLDER",
+        help=f"folders of the records; default {DEFAULT_FOLDER}, if it is there",
+    )
+    parser.add_argument(
+        "--select",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE,...",
+        help="only cells with this attribute or parameter, as n_labeled=300 or lam=0.3",
+    )
+
+
+def _add_grid(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--data", type=_words, default=["illness"], help="names or files, with commas between")
+    add("--n-labeled", type=_integers, default=[300], metavar="N,...", help="default 300")
+    add("--seeds", type=_integers, default=[0, 1, 2], metavar="N,...", help="default 0,1,2")
+    add(
+        "--n-unlabeled",
+        type=_number_or_all,
+        default=10_000,
+        metavar="N|all",
+        help="unlabelled texts; default 10000, the paper's",
+    )
+    add(
+        "--n-test",
+        type=_number_or_all,
+        default=2_000,
+        metavar="N|all",
+        help="test rows, drawn by class; 'all' for a released test part; default 2000",
+    )
+    add(
+        "--param",
+        action="append",
+        default=[],
+        metavar="[METHOD.]NAME=VALUE,...",
+        help="parameter of the methods that have it; several values make several cells",
+    )
+    add("--encoder", default=DEFAULT_ENCODER, help="name or path of the pretrained encoder")
+    add("--raw-texts", action="store_true", help="do not prepare the texts as the authors did")
+    add("--out", type=Path, default=DEFAULT_FOLDER, help="folder of the records")
+    add("--data-home", help="folder of the data sets; default SKLEARN_SPT_DATA")
+    add("--n-jobs", type=int, help="cells at a time; default 1, on a cluster all of it")
+    add(
+        "--n-threads",
+        type=_positive_number,
+        help="CPU threads of a cell; default: the cores, shared",
+    )
+    add("--backend", help="backend of joblib; default loky, processes on this machine")
+    add("--scheduler", metavar="ADDRESS", help="run the cells on a dask cluster")
+    add("--text-column", help="of a file: column of the texts (default 'text')")
+    add("--label-column", help="of a file: column of the labels (default 'label')")
+    add("--keyword-column", help="of a file: column of the keywords")
+    add("--unlabeled-file", help="file with more texts, without labels, in the same column")
+    add("--positive", help="of a file: the label of the positive class; others are negative")
