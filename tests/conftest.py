@@ -6,6 +6,10 @@ import os
 
 # Before transformers is imported anywhere: no test may reach for the network.
 os.environ["HF_HUB_OFFLINE"] = "1"
+# Before torch is: processes of pytest-xdist share the cores, and threads that wait for each other
+# on too few of them are many times slower than one.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import importlib.util
 import json

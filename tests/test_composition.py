@@ -280,7 +280,9 @@ def test_a_search_over_an_implicit_net_says_what_to_do(moons, estimator):
         {"estimator__lr": [0.1]},
         cv=SemiSupervisedStratifiedKFold(2),
     )
-    with pytest.raises(ValueError, match=r"estimator__lr cannot be set .*\(BertClassifier\(\)\)"):
+    with pytest.raises(
+        ValueError, match=r"estimator__lr cannot .*\(estimator=BertClassifier\(\)\)"
+    ):
         search.fit(X, y)
     assert not hasattr(search, "best_params_")
 
@@ -591,6 +593,21 @@ def test_named_columns(moons):
     with pytest.warns(UserWarning, match="X does not have valid feature names"):
         clf.predict(X)
     assert not hasattr(clf.fit(X, y), "feature_names_in_")
+
+
+@pytest.mark.parametrize("framed", [0, 1])
+def test_a_frame_and_an_array_may_be_the_two_parts(moons, framed, recwarn):
+    X, y, _ = moons
+    expected = over_mlp().fit(X, y)
+    parts = [X[:150], X[150:]]
+    parts[framed] = pd.DataFrame(parts[framed], columns=["left", "right"])
+    clf = over_mlp().fit(parts[0], y[:150], X_unlabeled=parts[1])
+    assert [str(warning.message) for warning in recwarn] == []
+    np.testing.assert_array_equal(clf.predict_proba(parts[0]), expected.predict_proba(X[:150]))
+    assert hasattr(clf, "feature_names_in_") == (framed == 0)
+    recwarn.clear()
+    with pytest.warns(UserWarning, match="feature names"):  # of predict it says so as ever
+        clf.predict(parts[1])
 
 
 def test_a_numeric_matrix_learns_from_unlabelled_rows():

@@ -240,3 +240,32 @@ def test_example_runs_in_small(name, arguments, shown, small_world, monkeypatch,
         runpy.run_path(str(path), run_name="__main__")
     printed = capsys.readouterr().out
     assert [part for part in shown if part not in printed] == []
+
+
+# ---------------------------------------------------------------------------------------------
+# Tables that were made from records
+# ---------------------------------------------------------------------------------------------
+TABLES = [
+    (page, match[1], match[2])
+    for page in PAGES
+    for match in re.finditer(
+        r"<!-- table: (table .+?) -->\n\n(.+?)\n\n(?=##)",
+        page.read_text(encoding="utf-8"),
+        re.DOTALL,
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("page", "command", "table"), TABLES, ids=[command for _, command, _ in TABLES]
+)
+def test_tables_are_what_their_command_prints(page, command, table, monkeypatch, capsys):
+    from sklearn_spt.experiments._cli import main
+
+    monkeypatch.chdir(ROOT)
+    assert main(command.split()) == 0
+    assert capsys.readouterr().out.strip() == table.strip(), f"make the tables of {page} again"
+
+
+def test_some_tables_come_from_records():
+    assert len(TABLES) >= 2

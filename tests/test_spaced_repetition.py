@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import f1_score
+from skorch.callbacks import Callback, EarlyStopping
 
 from sklearn_spt import BertClassifier, _holdout
 from sklearn_spt._sampling import class_balanced_draws, derive_seed
@@ -348,6 +349,48 @@ def test_without_confident_documents_it_ends(moons):
     assert clf.n_iter_ == 1
     assert (clf.transduction_[40:] == -1).all()
     assert (clf.labeled_iter_[40:] == -1).all()
+
+
+def test_documents_that_are_never_sure_enough_warn(moons):
+    X, y, _ = moons
+    with pytest.warns(UserWarning, match=r"theta=1\.0 or more: .* Lower theta\.$") as caught:
+        clf = model(theta=1.0).fit(X, y)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert clf.termination_condition_ == "no_change"
+    assert (clf.transduction_[40:] == -1).all()
+
+
+class Runs(Callback):
+    """Counts the training runs and their epochs, over all clones."""
+
+    epochs: list[int] = []  # noqa: RUF012
+
+    def on_train_begin(self, net, X=None, y=None, **kwargs):
+        self.epochs.append(0)
+
+    def on_epoch_end(self, net, **kwargs):
+        self.epochs[-1] += 1
+
+
+def test_an_episode_is_one_run_for_callbacks_of_the_users_own(moons):
+    X, y, _ = moons
+    Runs.epochs.clear()
+    net = mlp_net(batch_size=16, lr=0.2, callbacks=[("runs", Runs())])
+    clf = model(net, theta=1.01, patience=9).fit(X, y)
+    assert Runs.epochs == [3, 4]  # the start, and the episode
+    assert len(clf.history_[1]["loss"]) == 4
+
+
+def test_early_stopping_of_the_users_own_ends_an_episode(moons):
+    X, y, _ = moons
+    stop = EarlyStopping(monitor="train_loss", patience=3, threshold=10.0, sink=lambda text: None)
+    net = mlp_net(batch_size=16, lr=0.2, callbacks=[stop])
+    clf = model(net, theta=1.01, patience=30, episode_epochs=30).fit(X, y)
+    lasted = len(clf.history_[1]["loss"])
+    assert 3 <= lasted < 10
+    assert 1 <= clf.history_[1]["best_epoch"] <= lasted
+    deepest = np.flatnonzero(clf.queue_sizes_[0]).max()
+    assert deepest <= 1 + int(np.log2(lasted))  # documents moved in these epochs alone
 
 
 def test_it_ends_where_all_are_labelled(moons):

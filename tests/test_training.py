@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 import torch
 from nets import MLP, NaNMLP, SoftmaxMLP, mlp_net
+from sklearn.base import clone
 from skorch.callbacks import Callback, EarlyStopping
+from torch import nn
 
 from sklearn_spt._callbacks import ScheduledLR
 from sklearn_spt._losses import distillation_targets, one_hot
@@ -40,7 +42,7 @@ def data():
     return X, codes, distillation_targets(one_hot(codes, 2), None)
 
 
-def run(net, data, epochs=2, balanced=True, schedule=None, seed=0):
+def run(net, data, epochs=2, balanced=True, schedule=None, seed=0, on_epoch=None):
     X, codes, targets = data
     with Progress(0, 0, "") as progress:
         return train(
@@ -53,6 +55,7 @@ def run(net, data, epochs=2, balanced=True, schedule=None, seed=0):
             balanced=balanced,
             rng=np.random.default_rng(seed),
             progress=progress,
+            on_epoch=on_epoch,
         )
 
 
@@ -207,6 +210,89 @@ def test_early_stopping_of_the_users_own_ends_the_stage(data):
     stop = EarlyStopping(monitor="train_loss", patience=2, threshold=10.0, sink=lambda text: None)
     net = fresh_net(mlp_net(callbacks=[stop]), CLASSES, 50)
     assert len(run(net, data, epochs=50)) < 10
+
+
+# -- what is done after each epoch -------------------------------------------------------------
+def test_it_is_called_after_each_epoch_with_the_net(data):
+    net = fresh_net(mlp_net(), CLASSES, 4)
+    seen = []
+
+    def after(given, epoch):
+        seen.append((given is net, epoch, len(net.history), net.module_.first.weight.clone()))
+
+    losses = run(net, data, epochs=4, on_epoch=after)
+    assert len(losses) == 4
+    assert [each[:3] for each in seen] == [(True, epoch, epoch) for epoch in (1, 2, 3, 4)]
+    assert not torch.equal(seen[0][3], seen[1][3])
+    assert torch.equal(seen[3][3], net.module_.first.weight)
+    assert run(net, data, epochs=0, on_epoch=after) == []
+    assert len(seen) == 4
+
+
+@pytest.mark.parametrize("last", [1, 3, 5])
+def test_true_ends_the_training(data, last):
+    net = fresh_net(mlp_net(), CLASSES, 5)
+    losses = run(net, data, epochs=5, on_epoch=lambda net, epoch: epoch == last)
+    assert len(losses) == last
+    same = fresh_net(mlp_net(), CLASSES, 5)
+    assert len(run(same, data, epochs=last)) == last
+
+
+class Noting(Callback):
+    """Collects the events of a training run."""
+
+    def initialize(self):
+        self.events = []
+        return self
+
+    def on_train_begin(self, net, X=None, y=None, **kwargs):
+        self.events.append("begin")
+
+    def on_epoch_end(self, net, **kwargs):
+        self.events.append("epoch")
+
+    def on_train_end(self, net, X=None, y=None, **kwargs):
+        self.events.append("end")
+
+
+def test_callbacks_of_the_users_own_see_one_run(data):
+    net = fresh_net(mlp_net(callbacks=[("noting", Noting())]), CLASSES, 5)
+    noting = dict(net.callbacks_)["noting"]
+    run(net, data, epochs=5, on_epoch=lambda net, epoch: epoch == 3)
+    assert noting.events == ["begin", "epoch", "epoch", "epoch", "end"]
+
+
+def test_early_stopping_of_the_users_own_ends_a_run_that_is_watched(data):
+    stop = EarlyStopping(monitor="train_loss", patience=2, threshold=10.0, sink=lambda text: None)
+    seen = []
+    net = fresh_net(mlp_net(callbacks=[stop]), CLASSES, 50)
+    losses = run(net, data, epochs=50, on_epoch=lambda net, epoch: seen.append(epoch))
+    alone = run(fresh_net(mlp_net(callbacks=[clone(stop)]), CLASSES, 50), data, epochs=50)
+    assert seen == list(range(1, len(losses) + 1))  # the last epoch is seen, too
+    assert len(losses) == len(alone) < 10
+
+
+def test_what_is_drawn_after_an_epoch_shifts_nothing(data):
+    def draw(net, epoch):
+        net.module_.eval()
+        random.random(), np.random.rand(), torch.rand(3)  # noqa: NPY002
+
+    def trained(on_epoch):
+        with isolated(3):
+            net = fresh_net(mlp_net(module=NoisyMLP), CLASSES, 3)
+            losses = run(net, data, epochs=3, on_epoch=on_epoch)
+        return losses, net.module_.first.weight
+
+    (plain, weights), (watched, same) = trained(None), trained(draw)
+    assert watched == plain
+    assert torch.equal(weights, same)
+
+
+class NoisyMLP(MLP):
+    """Drops units in training mode."""
+
+    def forward(self, x):
+        return super().forward(nn.functional.dropout(x, 0.3, self.training))
 
 
 def test_ctrl_c_is_not_swallowed(data):

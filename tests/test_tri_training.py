@@ -211,9 +211,21 @@ def test_nets_that_agree_on_everything_end_it(moons, monkeypatch):
     monkeypatch.setattr(module, "bootstrap_rows", lambda codes, rng: np.arange(len(codes)))
     clf = model(mlp_net(lr=0.5), finetune_epochs=60, theta=0.0, max_iter=20)
     far = np.where(X[:, :1] > 0.5, X + 5, X - 5).astype(np.float32)
-    clf.fit(far, np.where(y < 0, y, (X[:, 0] > 0.5).astype(int)))
+    match = r"no unlabelled document on which two nets agree .* theta=0\.0 or more.*alone\.$"
+    with pytest.warns(UserWarning, match=match) as caught:
+        clf.fit(far, np.where(y < 0, y, (X[:, 0] > 0.5).astype(int)))
+    assert [warning.filename for warning in caught] == [__file__]
     assert clf.termination_condition_ == "no_candidates"
     assert clf.n_iter_ == 1
+
+
+def test_nets_that_are_never_sure_warn(moons):
+    X, y, _ = moons
+    with pytest.warns(UserWarning, match=r"theta=1\.0 or more: .* Lower theta\.$") as caught:
+        clf = model(theta=1.0).fit(X, y)
+    assert len(caught) == 1
+    assert clf.termination_condition_ == "no_candidates"
+    assert (clf.transduction_[20:] == -1).all()
 
 
 @pytest.mark.parametrize(("growth", "n_iter"), [("pool", 10), ("quota", 2)])
@@ -356,6 +368,53 @@ def test_weights(moons):
     np.testing.assert_allclose(one, two, rtol=1e-5)
     np.testing.assert_array_equal(none, even)
     assert np.abs(one - none).max() > 1e-6
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """What each training run is given: documents, classes, path, weights."""
+    seen = []
+    train = module.SupervisedTrainer.train
+
+    def spy(self, X, codes, *path, weights=None):
+        seen.append((X, codes, path, weights))
+        return train(self, X, codes, *path, weights=weights)
+
+    monkeypatch.setattr(module.SupervisedTrainer, "train", spy)
+    return seen
+
+
+def test_every_labelled_row_brings_its_own_weight(moons, runs):
+    X, y, _ = moons
+    w = np.linspace(1, 5, len(y))
+    clf = model(growth="quota", max_fraction=0.5).fit(X, y, sample_weight=w)
+    assert clf.history_[1]["set_sizes"] != [0, 0, 0]
+    number = {tuple(row): i for i, row in enumerate(X.tolist())}
+    assert len(runs) > 3
+    for given, codes, path, weights in runs:
+        rows = np.array([number[tuple(row)] for row in given.tolist()])
+        own = rows < 20
+        assert own[:20].all()  # the labelled ones come first
+        assert not own[20:].any()
+        np.testing.assert_array_equal(codes[:20], y[rows[:20]])
+        np.testing.assert_allclose(weights[:20], w[rows[:20]] / w[rows[:20]].mean())
+        np.testing.assert_array_equal(weights[20:], 1)
+        assert (len(np.unique(rows[:20])) < 20) == (path[0] == 0)  # a bootstrap sample
+
+
+def test_rows_of_weight_zero_are_in_no_bootstrap_sample(moons, runs):
+    X, y, _ = moons
+    w = np.where(np.arange(200) < 8, 0.0, 2.0)
+    zero = model(max_iter=0).fit(X, y, sample_weight=w)
+    gone = {tuple(row) for row in X[:8].tolist()}
+    assert [path for *_, path, _ in runs] == [(0, 1), (0, 2), (0, 3)]
+    for given, codes, _, weights in runs:
+        assert len(given) == 12
+        assert not gone & {tuple(row) for row in given.tolist()}
+        assert set(codes) == {0, 1}
+        np.testing.assert_allclose(weights, 1)
+    without = model(max_iter=0).fit(X[8:], y[8:])
+    np.testing.assert_allclose(zero.predict_proba(X), without.predict_proba(X), atol=1e-6)
 
 
 # -- randomness, copies, noise -----------------------------------------------------------------

@@ -175,6 +175,33 @@ def test_texts_are_counted():
     assert most_texts(30, 4, 2, 1, 0.1) == (6 * 30 + 12) + (2 * (90 + 4) + 12)
 
 
+def texts_by_a_plain_loop(N, U, epochs, max_iter, share):
+    total, sizes = 0, np.zeros(3, dtype=np.int64)
+    for t in range(1 + max_iter):
+        total += epochs * (3 * N + min(int(sizes.sum()), U)) + 3 * U
+        sizes = np.minimum(set_quotas(N, sizes, share), U)
+        assert t == 0 or sizes.min() >= min(t, U)
+    return total
+
+
+@given(
+    st.integers(2, 60),
+    st.integers(1, 60),
+    st.integers(0, 4),
+    st.integers(0, 50),
+    st.floats(0.001, 2),
+)
+def test_texts_are_those_of_a_plain_loop(N, U, epochs, max_iter, share):
+    expected = texts_by_a_plain_loop(N, U, epochs, max_iter, share)
+    assert most_texts(N, U, epochs, max_iter, share) == expected
+
+
+def test_texts_of_very_many_iterations_are_counted_at_once():
+    U = 1000  # the sets hold it all after so many iterations, at the latest
+    few, many = most_texts(30, U, 3, U, 0.1), most_texts(30, U, 3, 10**9, 0.1)
+    assert many == few + (10**9 - U) * (3 * (90 + U) + 3 * U)
+
+
 # -- the vote ----------------------------------------------------------------------------------
 @given(seeds, sizes, class_numbers)
 def test_a_majority_wins_and_else_the_mean_decides(seed, n, K):
