@@ -654,7 +654,7 @@ def test_the_same_net_for_the_keyword_view_changes_nothing(moons):
 @pytest.mark.parametrize(
     ("net", "own", "match"),
     [
-        (None, None, r"^estimator cannot be trained on the keyword view.* shape \(1,\).*1x16|2x16"),
+        (None, None, r"^estimator cannot be trained on the keyword view.* shape \(1,\).*2x16"),
         (one_column_net(), None, r"^estimator cannot be trained on the sentence view.* \(2,\)"),
         (None, mlp_net(), r"^keyword_estimator cannot be trained on the keyword view"),
         (one_column_net(), mlp_net(**OWN), r"^estimator cannot be trained on the sentence view"),
@@ -666,7 +666,6 @@ def test_a_net_that_cannot_read_its_view_is_named(moons, net, own, match):
     before = dict(vars(clf))
     with pytest.raises(ValueError, match=match) as caught:
         clf.fit(X, y)
-    assert "pass" not in str(caught.value)
     assert "keyword_estimator for the keyword view" in str(caught.value)
     assert isinstance(caught.value.__cause__, RuntimeError)
     assert vars(clf) == before
