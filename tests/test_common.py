@@ -280,6 +280,7 @@ def lets_set_params_warn(test):
 
 @lets_set_params_warn
 @pytest.mark.filterwarnings("ignore:y holds no unlabelled row:UserWarning")
+@pytest.mark.filterwarnings("ignore:no unlabelled document:UserWarning")
 @parametrize_with_checks([row[0] for row in TABLE], expected_failed_checks=reasons)
 def test_estimator_checks(estimator, check, tiny_checkpoint):
     try:

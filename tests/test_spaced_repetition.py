@@ -570,6 +570,7 @@ def test_rows_of_weight_zero_do_not_validate(moons):
     assert clf.history_[1]["n_train"] == 40 - 6  # a fifth of thirty is held out
 
 
+@pytest.mark.filterwarnings("ignore:no unlabelled document:UserWarning")
 # -- randomness, copies, noise -----------------------------------------------------------------
 @pytest.mark.parametrize("select", ["confidence", "random"])
 def test_random_state_decides(moons, global_random_state_unchanged, select):
@@ -614,6 +615,7 @@ class Counter:
         pass
 
 
+@pytest.mark.filterwarnings("ignore:no unlabelled document:UserWarning")
 @pytest.mark.parametrize(
     "params",
     [
