@@ -27,7 +27,10 @@ from sklearn_spt._net import BertClassifier
 from sklearn_spt._training import isolated, predict_logits
 from sklearn_spt._validation import (
     all_or_nothing,
+    check_flag,
+    check_integer,
     check_labels,
+    check_verbose,
     check_weights,
     forget_features,
     is_missing,
@@ -74,13 +77,18 @@ class SemiSupervisedData:
 
 
 class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):
-    """Template of the semi-supervised classifiers: a subclass writes `_fit` and `_check_params`.
+    """Template of the semi-supervised classifiers.
 
-    A subclass has the parameters `estimator`, `unlabeled_marker`, `random_state` and `verbose`.
+    A subclass writes `_fit`, and extends `_check_params` by its own parameters.
+
+    A subclass has the parameters `estimator`, `finetune_epochs`, `balanced_batches`,
+    `unlabeled_marker`, `random_state` and `verbose`.
     """
 
     estimator: Any
     unlabeled_marker: Any
+    finetune_epochs: int
+    balanced_batches: bool
     random_state: Any
     verbose: int
 
@@ -126,9 +134,11 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             self.classes_ = data.classes
         return self
 
-    @abstractmethod
     def _check_params(self) -> None:
         """Raise an error that names the first unusable parameter."""
+        check_integer(self.finetune_epochs, "finetune_epochs", low=0)
+        check_flag(self.balanced_batches, "balanced_batches")
+        check_verbose(self.verbose)
 
     @abstractmethod
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:

@@ -28,7 +28,6 @@ from sklearn_spt._validation import (
     check_integer,
     check_option,
     check_real,
-    check_verbose,
     warn_nothing_added,
 )
 
@@ -128,8 +127,6 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
     validation_fraction: float
     refit: bool
     pos_label: Any
-    finetune_epochs: int
-    balanced_batches: bool
 
     #: Nets that are trained in an iteration.
     _n_nets = 1
@@ -151,16 +148,14 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
 
     # -- parameters -----------------------------------------------------------------------------
     def _check_params(self) -> None:
+        super()._check_params()
         check_real(self.theta, "theta", low=0, closed="left")
         check_real(self.max_fraction, "max_fraction", low=0, closed="neither")
         check_option(self.growth, "growth", ("pool", "quota"))
         check_integer(self.max_iter, "max_iter", low=0)
         check_integer(self.n_iterations, "n_iterations", low=0, allow_none=True)
         check_real(self.validation_fraction, "validation_fraction", low=0, high=1, closed="neither")
-        check_integer(self.finetune_epochs, "finetune_epochs", low=0)
         check_flag(self.refit, "refit")
-        check_flag(self.balanced_batches, "balanced_batches")
-        check_verbose(self.verbose)
 
     # -- the fit --------------------------------------------------------------------------------
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:

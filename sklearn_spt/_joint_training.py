@@ -6,9 +6,7 @@ random numbers for each net, a net that does not listen to its peers is the supe
 
 from __future__ import annotations
 
-import sys
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -23,10 +21,10 @@ from skorch.utils import TeeGenerator, multi_indexing, to_tensor
 
 from sklearn_spt._callbacks import ScheduledLR
 from sklearn_spt._losses import distillation_targets, mutual_kl, one_hot
-from sklearn_spt._sampling import class_balanced_draws, derive_seed, shuffled
+from sklearn_spt._sampling import derive_seed, epoch_rows, shuffled
 from sklearn_spt._schedules import slanted
 from sklearn_spt._supervised import SupervisedTrainer
-from sklearn_spt._training import isolated, n_steps, quiet, release_optimizer
+from sklearn_spt._training import asked_to_stop, isolated, n_steps, quiet, release_optimizer
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -281,11 +279,7 @@ class JointTrainer:
                 yield ((batch, next(stream)) for batch in self._labeled_pass())
 
     def _labeled_pass(self) -> Iterator[Any]:
-        rows = (
-            class_balanced_draws(self.codes, self._draws)
-            if self.model.balanced_batches
-            else shuffled(len(self.codes), self._draws)
-        )
+        rows = epoch_rows(self.codes, self.model.balanced_batches, self._draws)
         return self._pass(multi_indexing(self.X, rows), self.targets[rows], self._leader.random)
 
     def _unlabeled_pass(self) -> Iterator[Any]:
@@ -325,7 +319,8 @@ class JointTrainer:
         stopped = False
         for net in self.nets:
             net.history.record("train_batch_count", count)
-            stopped |= _asked_to_stop(net, dataset)
+            end = partial(net.notify, "on_epoch_end", dataset_train=dataset, dataset_valid=None)
+            stopped |= asked_to_stop(end)
         on_epoch(
             {
                 "loss": {name: [mean[name] for mean in means] for name in ("cross_entropy", "kl")},
@@ -351,18 +346,3 @@ class JointTrainer:
 def _endless(one_pass: Callable[[], Iterator[Any]]) -> Iterator[Any]:
     while True:
         yield from one_pass()
-
-
-def _asked_to_stop(net: NeuralNet, dataset: Any) -> bool:
-    """End an epoch; True if a callback of the user's asked to stop.
-
-    skorch's early stopping raises KeyboardInterrupt, as does Ctrl-C: only the former may pass.
-    """
-    try:
-        net.notify("on_epoch_end", dataset_train=dataset, dataset_valid=None)
-    except KeyboardInterrupt:
-        last = traceback.extract_tb(sys.exc_info()[2])[-1]
-        if last.name != "on_epoch_end":
-            raise
-        return True
-    return False

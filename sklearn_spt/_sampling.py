@@ -13,6 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 _ROUNDING = 1e-12
 
 
+def share_up(share: float, n: int) -> int:
+    """Share of a count, rounded up; a product that rounding alone lifts over a whole is not."""
+    return math.ceil(share * n * (1 - _ROUNDING))
+
+
+def share_down(share: float, n: int) -> int:
+    """Share of a count, rounded down; a product that rounding alone keeps below a whole is not."""
+    return math.floor(share * n * (1 + _ROUNDING))
+
+
 def derive_seed(root: int, *path: int) -> int:
     """Derive the seed of one of the many random things in a fit.
 
@@ -109,6 +119,13 @@ def shuffled(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     return rng.permutation(n).astype(np.int64, copy=False)
 
 
+def epoch_rows(
+    codes: NDArray[np.int64], balanced: bool, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Draw the rows of one epoch: class-balanced with replacement, or all of them shuffled."""
+    return class_balanced_draws(codes, rng) if balanced else shuffled(len(codes), rng)
+
+
 def growing_sample_sizes(
     n_unlabeled: int, step: int, first: int | None = None, max_iter: int | None = None
 ) -> list[int]:
@@ -186,7 +203,7 @@ def resolve_step_size(step_size: object, n_unlabeled: int, name: str = "step_siz
             f"{name} as a float must be a share in (0, 1], got {step_size!r}; "
             "write an int for a number of documents."
         )
-    return max(1, math.ceil(share * n_unlabeled * (1 - _ROUNDING)))
+    return max(1, share_up(share, n_unlabeled))
 
 
 def draw_sample(n_unlabeled: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -251,6 +268,6 @@ def throttle(
         if not value >= 0:
             raise ValueError(f"{name} must be at least 0, got {value!r}.")
     eligible = np.flatnonzero(confidence >= theta)
-    quota = max(1, math.floor(max_fraction * n_train * (1 + _ROUNDING)))
+    quota = max(1, share_down(max_fraction, n_train))
     best_first = np.argsort(-confidence[eligible], kind="stable")
     return eligible[best_first[:quota]].astype(np.int64, copy=False)

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from sklearn.metrics import f1_score
 from sklearn.model_selection import train_test_split
 
+from sklearn_spt._sampling import share_down, share_up
+
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-
-# A share of a count is a product of floats; this much, relatively, is taken for rounding.
-_ROUNDING = 1e-12
 
 
 def validation_split(
@@ -44,7 +43,7 @@ def validation_split(
     n = len(codes)
     counts = np.bincount(codes)
     counts = counts[counts > 0]
-    n_valid = math.ceil(fraction * n * (1 - _ROUNDING))
+    n_valid = share_up(fraction, n)
     seed = int(rng.integers(2**31))
     if counts.min() >= 2 and min(n_valid, n - n_valid) >= len(counts):
         train, valid = train_test_split(
@@ -176,4 +175,4 @@ def quota_limit(t: int, n_labeled: int, max_fraction: float) -> int:
     int
         ``t * max(1, floor(max_fraction * n_labeled))``.
     """
-    return t * max(1, math.floor(max_fraction * n_labeled * (1 + _ROUNDING)))
+    return t * max(1, share_down(max_fraction, n_labeled))

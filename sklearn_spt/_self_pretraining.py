@@ -20,7 +20,6 @@ from sklearn_spt._validation import (
     check_integer,
     check_option,
     check_real,
-    check_verbose,
 )
 
 
@@ -181,6 +180,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.verbose = verbose
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_real(self.lam, "lam", low=0, high=1)
         check_real(self.alpha, "alpha", low=0, high=1)
         check_real(self.temperature, "temperature", low=0, closed="neither")
@@ -189,10 +189,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             resolve_step_size(self.initial_step_size, 1, "initial_step_size")
         check_integer(self.max_iter, "max_iter", low=0, allow_none=True)
         check_integer(self.pretrain_epochs, "pretrain_epochs", low=0)
-        check_integer(self.finetune_epochs, "finetune_epochs", low=0)
-        for name in ("balanced_batches", "two_stage", "distillation", "reset_optimizer"):
+        for name in ("two_stage", "distillation", "reset_optimizer"):
             check_flag(getattr(self, name), name)
-        check_verbose(self.verbose)
         check_option(self.lr_schedule, "lr_schedule", ("right_trapezoidal", "slanted"))
         check_option(self.inertia_variance, "inertia_variance", ("linear", "independent"))
         check_option(self.inertia_state, "inertia_state", ("ema", "raw"))

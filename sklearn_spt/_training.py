@@ -12,6 +12,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from skorch.utils import get_dim, multi_indexing, to_numpy
 from sklearn_spt._callbacks import BatchProgress, ScheduledLR, steps_per_epoch
 from sklearn_spt._losses import DistillationLoss
 from sklearn_spt._progress import Progress
-from sklearn_spt._sampling import class_balanced_draws, shuffled
+from sklearn_spt._sampling import epoch_rows
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -226,8 +227,10 @@ def train(
         with quiet(net):
             net.notify("on_train_begin", X=X, y=targets)
             for _ in range(epochs):
-                rows = class_balanced_draws(codes, rng) if balanced else shuffled(len(codes), rng)
-                stopped = _one_epoch(net, multi_indexing(X, rows), targets[rows])
+                rows = epoch_rows(codes, balanced, rng)
+                stopped = asked_to_stop(
+                    partial(net.fit_loop, multi_indexing(X, rows), targets[rows], epochs=1)
+                )
                 losses.append(_epoch_loss(net))
                 if not np.isfinite(losses[-1]):
                     raise ValueError(
@@ -246,13 +249,13 @@ def train(
     return losses
 
 
-def _one_epoch(net: NeuralNet, X: Any, targets: npt.NDArray[Any]) -> bool:
-    """Train one epoch; True if a callback of the user's asked to stop.
+def asked_to_stop(end_of_epoch: Callable[[], object]) -> bool:
+    """Call what ends an epoch; True if a callback of the user's asked to stop.
 
     skorch's early stopping raises KeyboardInterrupt, as does Ctrl-C: only the former may pass.
     """
     try:
-        net.fit_loop(X, targets, epochs=1)
+        end_of_epoch()
     except KeyboardInterrupt:
         last = traceback.extract_tb(sys.exc_info()[2])[-1]
         if last.name != "on_epoch_end":

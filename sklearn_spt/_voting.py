@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_spt._sampling import share_down
+
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-# 0.29 * 100 is 28.999999999999996: this much, relatively, is taken for rounding.
-_ROUNDING = 1e-12
 _PEERS = ((1, 2), (0, 2), (0, 1))
 
 
@@ -120,7 +119,7 @@ def set_quotas(
     """
     quotas = []
     for size in sizes.tolist():
-        growth = math.floor(max_fraction * (n_labeled + size) * (1 + _ROUNDING))
+        growth = share_down(max_fraction, n_labeled + size)
         quotas.append(size + max(1, growth if most_added is None else min(growth, most_added)))
     return quotas
 

@@ -13,11 +13,9 @@ from sklearn_spt._functional import mean_probabilities
 from sklearn_spt._joint_training import JointTrainer
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._validation import (
-    check_flag,
     check_integer,
     check_option,
     check_real,
-    check_verbose,
 )
 
 
@@ -156,13 +154,11 @@ class MutualLearningClassifier(BaseSemiSupervisedClassifier):
         self.verbose = verbose
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_integer(self.n_nets, "n_nets", low=2)
         check_real(self.kl_weight, "kl_weight", low=0, closed="left")
         check_option(self.update, "update", ("parallel", "sequential"))
         check_option(self.epoch_over, "epoch_over", ("labeled", "unlabeled"))
-        check_integer(self.finetune_epochs, "finetune_epochs", low=0)
-        check_flag(self.balanced_batches, "balanced_batches")
-        check_verbose(self.verbose)
 
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
         """Deep Mutual Learning; L is the labelled, U the unlabelled documents."""

@@ -15,7 +15,6 @@ from sklearn_spt._validation import (
     check_integer,
     check_option,
     check_real,
-    check_verbose,
     warn_nothing_added,
 )
 
@@ -180,6 +179,7 @@ class SpacedRepetitionClassifier(BaseSemiSupervisedClassifier):
         self.verbose = verbose
 
     def _check_params(self) -> None:
+        super()._check_params()
         for name in ("n_queues", "episode_epochs", "patience", "episode_patience"):
             check_integer(getattr(self, name), name, low=1)
         check_integer(self.max_iter, "max_iter", low=0)
@@ -195,10 +195,8 @@ class SpacedRepetitionClassifier(BaseSemiSupervisedClassifier):
         check_real(self.theta, "theta", low=0, closed="left")
         check_real(self.max_fraction, "max_fraction", low=0, closed="neither")
         check_real(self.validation_fraction, "validation_fraction", low=0, high=1, closed="neither")
-        check_integer(self.finetune_epochs, "finetune_epochs", low=0)
-        for name in ("reselect", "refit", "balanced_batches"):
+        for name in ("reselect", "refit"):
             check_flag(getattr(self, name), name)
-        check_verbose(self.verbose)
 
     # -- the algorithm --------------------------------------------------------------------------
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:

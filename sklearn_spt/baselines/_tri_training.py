@@ -20,11 +20,9 @@ from sklearn_spt._sampling import draw_sample
 from sklearn_spt._selection import pool_size, quota_limit
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._validation import (
-    check_flag,
     check_integer,
     check_option,
     check_real,
-    check_verbose,
     warn_nothing_added,
 )
 from sklearn_spt._voting import (
@@ -147,15 +145,13 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
         self.verbose = verbose
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_real(self.theta, "theta", low=0, closed="left")
         check_real(self.max_fraction, "max_fraction", low=0, closed="neither")
         check_option(self.growth, "growth", ("pool", "quota"))
         check_integer(self.max_iter, "max_iter", low=0)
         check_real(self.tol, "tol", low=0, high=1)
         check_option(self.voting, "voting", ("hard", "soft"))
-        check_integer(self.finetune_epochs, "finetune_epochs", low=0)
-        check_flag(self.balanced_batches, "balanced_batches")
-        check_verbose(self.verbose)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Class of each document, by `voting`; the vote may differ from `predict_proba`."""

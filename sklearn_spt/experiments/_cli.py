@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 # -- commands -------------------------------------------------------------------------------------
 def _run(options: argparse.Namespace) -> int:
     from sklearn_spt.experiments._records import read_record, record_path, state_of
-    from sklearn_spt.experiments._runner import check_data, pending, run_cells
+    from sklearn_spt.experiments._runner import run_cells
 
     cells = _cells(options)
     corpus_of = _corpus_reader(options)
@@ -46,9 +46,6 @@ def _run(options: argparse.Namespace) -> int:
             path = record_path(options.out, cell)
             print(f"{state_of(path):8} {path}")
         return 0
-    # whatever is wrong with the data is said now, and not by a record of each cell
-    check_data(pending(cells, options.out, retry_failed=options.retry_failed), corpus_of)
-    options.out.mkdir(parents=True, exist_ok=True)
     with _backend(options):
         counts = run_cells(
             cells,

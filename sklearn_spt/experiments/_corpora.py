@@ -17,7 +17,6 @@ from sklearn_spt import datasets
 #: Disasters of CrisisLexT6, each a data set of its own too.
 DISASTERS = ("alberta", "boston", "oklahoma", "queensland", "sandy", "west_texas")
 
-
 #: The domain of their tweets is the word by which they were found.
 SEARCHED_BY_DOMAIN = ("illness", "illness_4class", "phm_tuning")
 
@@ -168,11 +167,9 @@ def read(
 def _joined(bunch: Bunch, texts: Any) -> Bunch:
     """Add texts without labels; they are never for testing."""
     n, more = len(bunch.data), len(texts)
-    unknown = np.empty(more, dtype=object)
-    unknown[:] = -1
     fills = {
         "data": texts,
-        "target": unknown.astype(np.asarray(bunch.target).dtype),
+        "target": np.full(more, -1, dtype=bunch.target.dtype),
         "keyword": np.full(more, "", dtype=object),
         "fold": np.full(more, "unlabeled", dtype=object),
     }

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 
+from sklearn_spt._base import class_counts
 from sklearn_spt.datasets import duplicates_of
 
 IntArray = npt.NDArray[np.int64]
@@ -147,7 +148,8 @@ def draw(corpus: Corpus, n_labeled: int, n_unlabeled: int | None, seed: int) -> 
     """
     y = corpus.target
     known = corpus.rest[y[corpus.rest] >= 0]
-    n_classes = len(corpus.target_names)
+    names = np.array(corpus.target_names)
+    n_classes = len(names)
     if not n_classes <= n_labeled < len(known):
         raise ValueError(
             f"n_labeled={n_labeled} must be from {n_classes}, the number of classes, to "
@@ -180,8 +182,8 @@ def draw(corpus: Corpus, n_labeled: int, n_unlabeled: int | None, seed: int) -> 
             "n_test": len(corpus.test),
             "n_rest": len(corpus.rest),
             "dropped": corpus.dropped,
-            "labeled_counts": _counts(y[labeled], corpus.target_names),
-            "test_counts": _counts(y[corpus.test], corpus.target_names),
+            "labeled_counts": class_counts(y[labeled], names),
+            "test_counts": class_counts(y[corpus.test], names),
             "sha256_rows": hashlib.sha256(ids).hexdigest(),
         },
     )
@@ -198,10 +200,3 @@ def _check_classes(codes: IntArray, names: list[str], what: str, least: int = 1)
             f"{what} has {counts[rare]} rows of the class {names[rare]!r}, and needs {least} or "
             "more; take more rows, or merge rare classes."
         )
-
-
-def _counts(codes: IntArray, names: list[str]) -> dict[str, int]:
-    return {
-        name: int(n)
-        for name, n in zip(names, np.bincount(codes, minlength=len(names)), strict=True)
-    }

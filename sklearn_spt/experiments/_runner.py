@@ -75,8 +75,15 @@ def run_cells(
     -------
     dict
         How many cells are "done", "failed" and "skipped" (there already).
+
+    Raises
+    ------
+    OSError, ValueError
+        If data is missing or does not hold what a cell asks for; then none is run.
     """
     todo = pending(cells, folder, retry_failed=retry_failed)
+    check_data(todo, corpus_of)
+    folder.mkdir(parents=True, exist_ok=True)  # or an error before the first fit, not after it
     counts = {"done": 0, "failed": 0, "skipped": len(cells) - len(todo)}
     if n_threads is None:
         n_threads = max(

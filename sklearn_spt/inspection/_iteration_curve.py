@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_spt._validation import check_option
 from sklearn_spt.inspection._grouping import Record, describe, finished, finite, grouped
 from sklearn_spt.inspection._style import (
     METRIC_NAMES,
-    as_runs,
     axes_for,
-    draw_curve,
+    draw_curves,
     figure_of,
     place_legend,
     run_counts,
@@ -227,21 +225,13 @@ class IterationCurveDisplay:
             This object.
         """
         ax = axes_for(ax, type(self).__name__)
-        curves = {name: as_runs(runs, f"scores[{name!r}]") for name, runs in self.scores.items()}
-        self.lines_: list[Any] = []
-        self.spreads_: list[Any] = []
-        for name, runs in curves.items():
-            x = np.arange(runs.shape[1]) if self.iterations is None else self.iterations[name]
-            line, spread = draw_curve(
-                ax,
-                np.asarray(x, dtype=np.float64),
-                runs,
-                name,
-                std_display_style=std_display_style,
-                line_kw=line_kw,
-            )
-            self.lines_.append(line)
-            self.spreads_.append(spread)
+        curves, self.lines_, self.spreads_ = draw_curves(
+            ax,
+            self.iterations,
+            self.scores,
+            std_display_style=std_display_style,
+            line_kw=line_kw,
+        )
         whole_numbers(ax)
         tidy(ax)
         ax.set_xlabel("iteration (0: supervised start)")

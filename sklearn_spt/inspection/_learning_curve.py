@@ -16,9 +16,8 @@ from sklearn_spt.inspection._grouping import Record, finished, finite, grouped
 from sklearn_spt.inspection._style import (
     METRIC_NAMES,
     SCORES,
-    as_runs,
     axes_for,
-    draw_curve,
+    draw_curves,
     figure_of,
     place_legend,
     run_counts,
@@ -264,21 +263,14 @@ class LearningCurveDisplay:
             This object.
         """
         ax = axes_for(ax, type(self).__name__)
-        curves = {name: as_runs(runs, f"scores[{name!r}]") for name, runs in self.scores.items()}
-        self.lines_: list[Any] = []
-        self.spreads_: list[Any] = []
-        for name, runs in curves.items():
-            line, spread = draw_curve(
-                ax,
-                np.asarray(self.n_labeled[name], dtype=np.float64),
-                runs,
-                name,
-                std_display_style=std_display_style,
-                line_kw=line_kw,
-                partial=True,
-            )
-            self.lines_.append(line)
-            self.spreads_.append(spread)
+        curves, self.lines_, self.spreads_ = draw_curves(
+            ax,
+            self.n_labeled,
+            self.scores,
+            std_display_style=std_display_style,
+            line_kw=line_kw,
+            partial=True,
+        )
         _ticks_at_sizes(ax)
         tidy(ax)
         ax.set_xlabel("number of labelled texts")

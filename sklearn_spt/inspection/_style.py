@@ -206,3 +206,23 @@ def draw_curve(
         }
         spread = ax.errorbar(x[shown], mean[shown], sd[shown], **bars)
     return line, spread
+
+
+def draw_curves(
+    ax: Axes,
+    points: Mapping[str, Any] | None,
+    scores: Mapping[str, Any],
+    **kwargs: Any,
+) -> tuple[dict[str, FloatArray], list[Any], list[Any]]:
+    """Draw one curve a name, see `draw_curve`; return the runs, the lines and the spreads.
+
+    ``points=None`` counts the points of each curve from 0.
+    """
+    curves = {name: as_runs(runs, f"scores[{name!r}]") for name, runs in scores.items()}
+    lines, spreads = [], []
+    for name, runs in curves.items():
+        x = np.arange(runs.shape[1]) if points is None else points[name]
+        line, spread = draw_curve(ax, np.asarray(x, dtype=np.float64), runs, name, **kwargs)
+        lines.append(line)
+        spreads.append(spread)
+    return curves, lines, spreads
