@@ -92,6 +92,9 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
     random_state: Any
     verbose: int
 
+    #: Whether a document that is text is nothing but one text.
+    _one_text_a_row = True
+
     # -- the contract ---------------------------------------------------------------------------
     def fit(
         self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None
@@ -241,14 +244,13 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         self, net: NeuralNet, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any
     ) -> SemiSupervisedData:
         """Judge the input and split it into labelled and unlabelled documents."""
-        encoded = self._encode(net, X, reset=True)
+        encoded, more = self._encode_both(net, X, X_unlabeled)
         n = get_len(encoded)
         labeled, classes, codes = check_labels(y, n, self.unlabeled_marker)
         weights = check_weights(sample_weight, n, labeled)
         rows = np.flatnonzero(~labeled)
         X_u = multi_indexing(encoded, rows) if len(rows) else None
-        if X_unlabeled is not None and n_rows(X_unlabeled, "X_unlabeled"):
-            more = self._encode_more(net, X_unlabeled, encoded)
+        if more is not None:
             if get_len(more) == n:
                 warnings.warn(
                     f"X_unlabeled has as many rows as X ({n}): scikit-learn's cross-validation "
@@ -288,8 +290,16 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             array = array.astype(np.float32 if torch.get_default_dtype() == torch.float32 else "d")
         return array
 
-    def _encode_more(self, net: NeuralNet, X_unlabeled: Any, encoded: Any) -> Any:
-        """Encode X_unlabeled, which must be of the kind of the X that was encoded before."""
+    def _encode_both(self, net: NeuralNet, X: Any, X_unlabeled: Any) -> tuple[Any, Any]:
+        """Encode X and X_unlabeled, which must be of the same kind; None if it has no rows."""
+        if X_unlabeled is None or not n_rows(X_unlabeled, "X_unlabeled"):
+            return self._encode(net, X, reset=True), None
+        if self._one_text_a_row and hasattr(net, "encode") and is_text(X) and is_text(X_unlabeled):
+            # at once, so that both have the width of the longest text
+            texts, others = check_texts(X), check_texts(X_unlabeled, "X_unlabeled")
+            both = self._encode(net, [*texts, *others], reset=True)
+            return both[: len(texts)], both[len(texts) :]
+        encoded = self._encode(net, X, reset=True)
         try:
             with warnings.catch_warnings():
                 # scikit-learn would warn if one of X and X_unlabeled is a frame, the other not
@@ -309,7 +319,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 f"X_unlabeled {kinds[1]} (shape of a row, or names of the parts). Pass both as "
                 "texts, or encode both in the same way."
             )
-        return more
+        return encoded, more
 
     def _file_pseudo_labels(
         self,

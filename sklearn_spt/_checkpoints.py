@@ -300,6 +300,11 @@ def default_pooling(pretrained: str | os.PathLike[str]) -> Literal["mean", "cls"
     return "cls"
 
 
+def checkpoint_state(pretrained: str | os.PathLike[str]) -> object:
+    """Return something that changes whenever a file of a checkpoint does."""
+    return _fingerprint(checkpoint_folder(pretrained))
+
+
 # -- helpers -------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from sklearn_spt._checkpoints import default_pooling, load_encoder, pad_token_id
-from sklearn_spt._dropout import replace_dropout
+from sklearn_spt._kernels import replace_dropout, use_attention
 from sklearn_spt._validation import check_option
 
 POOLINGS = ("auto", "mean", "cls")
@@ -64,6 +64,7 @@ class Encoder(nn.Module):
         if self.pooling == "mean" and getattr(model, "pooler", None) is not None:
             model.pooler = None  # weights that would never see a gradient
         replace_dropout(model, hidden_dropout)
+        use_attention(model)
         self.model = model
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:

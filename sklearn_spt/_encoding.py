@@ -217,7 +217,11 @@ def _first_column(X: Any) -> tuple[Iterable[Any] | None, int]:
 
 
 def encode_texts(
-    texts: Sequence[str], pretrained: str | os.PathLike[str], max_length: int
+    texts: Sequence[str],
+    pretrained: str | os.PathLike[str],
+    max_length: int,
+    *,
+    full_width: bool = True,
 ) -> NDArray[np.int32]:
     """Encode texts as token ids; each distinct text is tokenised once.
 
@@ -230,10 +234,13 @@ def encode_texts(
     max_length : int
         Width of the result. Longer texts lose tokens at the end, but never the final special
         token. From the number of special tokens plus one up to the encoder's positions.
+    full_width : bool, default=True
+        False makes the result only as wide as its longest text, at most `max_length`: short
+        texts take a fraction of the memory.
 
     Returns
     -------
-    ndarray of shape (n, max_length), int32
+    ndarray of shape (n, max_length) or (n, longest), int32
         Token ids, padded at the right. Characters outside the vocabulary become the unknown
         token, and an empty text consists of the special tokens alone.
 
@@ -258,12 +265,11 @@ def encode_texts(
     del numbers
     first = np.empty(len(distinct), dtype=np.intp)
     first[inverse[::-1]] = np.arange(len(inverse))[::-1]
-    ids = np.full((len(inverse), max_length), pad_token_id(pretrained), dtype=np.int32)
 
     tokenizer = load_tokenizer(pretrained, int(max_length))
     size = vocabulary_size(pretrained)
 
-    def encode_chunk(start: int) -> None:
+    def encode_chunk(start: int) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
         chunk = distinct[start : start + _CHUNK]
         encoded = [encoding.ids for encoding in tokenizer.encode_batch_fast(chunk)]
         lengths = np.fromiter(map(len, encoded), dtype=np.intp, count=len(chunk))
@@ -273,13 +279,18 @@ def encode_texts(
                 f"The tokenizer of {os.fspath(pretrained)!r} gives the id {flat.max()}, but the "
                 f"encoder knows {size} ids only; they do not belong together."
             )
-        rows = np.repeat(first[start : start + _CHUNK], lengths)
-        columns = np.arange(flat.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        ids[rows, columns] = flat
+        return flat, lengths
 
     starts = range(0, len(distinct), _CHUNK)
     with _tokenizer_threads_off(), ThreadPoolExecutor(_n_threads(len(starts))) as pool:
-        list(pool.map(encode_chunk, starts))  # the list raises what a chunk raised
+        chunks = list(pool.map(encode_chunk, starts))  # the list raises what a chunk raised
+    longest = max((int(lengths.max()) for _, lengths in chunks), default=1)
+    width = max_length if full_width else longest
+    ids = np.full((len(inverse), width), pad_token_id(pretrained), dtype=np.int32)
+    for start, (flat, lengths) in zip(starts, chunks, strict=True):
+        rows = np.repeat(first[start : start + _CHUNK], lengths)
+        columns = np.arange(flat.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        ids[rows, columns] = flat
     repeated = np.flatnonzero(first[inverse] != np.arange(len(inverse)))
     for start in range(0, len(repeated), _CHUNK):
         rows = repeated[start : start + _CHUNK]

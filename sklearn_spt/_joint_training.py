@@ -24,7 +24,14 @@ from sklearn_spt._losses import distillation_targets, mutual_kl, one_hot
 from sklearn_spt._sampling import derive_seed, epoch_rows, shuffled
 from sklearn_spt._schedules import slanted
 from sklearn_spt._supervised import SupervisedTrainer
-from sklearn_spt._training import asked_to_stop, isolated, n_steps, quiet, release_optimizer
+from sklearn_spt._training import (
+    asked_to_stop,
+    isolated,
+    n_steps,
+    quiet,
+    release_optimizer,
+    trained_on,
+)
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -233,7 +240,11 @@ class JointTrainer:
                 stack.enter_context(isolated(derive_seed(self.trainer.root, 0)))
                 self._notify("on_train_begin", X=self.X, y=self.targets)
                 batches = self._epochs()
-                finished = all(self._epoch(next(batches), on_epoch) for _ in range(epochs))
+                known = [self.X] if self.X_unlabeled is None else [self.X, self.X_unlabeled]
+                with ExitStack() as training:
+                    for net in self.nets:
+                        training.enter_context(trained_on(net, *known))
+                    finished = all(self._epoch(next(batches), on_epoch) for _ in range(epochs))
                 self._notify("on_train_end", X=self.X, y=self.targets)
         finally:
             for net, callbacks, schedule in zip(self.nets, own, schedules, strict=True):

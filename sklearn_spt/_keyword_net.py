@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,7 +107,14 @@ class KeywordStateModule(BertModule):
 class KeywordStateClassifier(BertClassifier):
     """A `BertClassifier` over what `marked_ids` makes of texts and keywords."""
 
-    def encode(self, X: Any) -> npt.NDArray[np.int32]:
+    @contextmanager
+    def trained_on(self, *X: npt.NDArray[np.int32]) -> Iterator[None]:
+        """Train no other words than those of the given documents inside the block."""
+        n_ids = vocabulary_size(self.pretrained)
+        with super().trained_on(*(ids % n_ids for ids in X)):
+            yield
+
+    def encode(self, X: Any, *, full_width: bool = False) -> npt.NDArray[np.int32]:
         """Return marked ids as they are; they were judged as texts."""
         return np.asarray(X, dtype=np.int32)
 

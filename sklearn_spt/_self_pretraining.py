@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numbers
+import os
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+import joblib
 import numpy as np
+from sklearn.utils.validation import check_memory
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
@@ -14,7 +18,6 @@ from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData
 from sklearn_spt._functional import inertial_transform, predicted_classes
 from sklearn_spt._sampling import draw_sample, growing_sample_sizes, resolve_step_size
 from sklearn_spt._student import Iteration, Run
-from sklearn_spt._training import release_optimizer
 from sklearn_spt._validation import (
     check_flag,
     check_integer,
@@ -81,6 +84,16 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Called as ``on_iteration(iteration)`` after the supervised start and after each iteration;
         ``iteration.number``, ``iteration.record`` and ``iteration.predict_proba(X, which=...)``
         score intermediate students. Must be picklable for process pools.
+    memory : str, joblib.Memory or None, default=None
+        Folder that keeps what does not depend on `lam` and `alpha`, for the candidates of a
+        search: the first teacher, its first labels, and stage 1 of the first student. The result
+        is the same to the last digit. Needs an integer `random_state`; fits in parallel processes
+        can share it. Clear it when the code of a module of your own changes.
+    checkpoint_dir : str, path-like or None, default=None
+        Folder that holds the state after the last whole iteration while a fit goes on. The same
+        fit, started again after a kill, goes on from there and ends with the same result; the
+        file is removed at the end. Needs an integer `random_state`. As any pickle, such files
+        can run code: use folders that only you can write to.
     random_state : int, RandomState or None, default=None
         Everything random derives from it; a fit changes no global random state. The net's own
         ``random_state`` is not used.
@@ -155,6 +168,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         reset_optimizer: bool = True,
         unlabeled_marker: Any = -1,
         on_iteration: Callable[[Iteration], None] | None = None,
+        memory: str | joblib.Memory | None = None,
+        checkpoint_dir: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -176,6 +191,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.reset_optimizer = reset_optimizer
         self.unlabeled_marker = unlabeled_marker
         self.on_iteration = on_iteration
+        self.memory = memory
+        self.checkpoint_dir = checkpoint_dir
         self.random_state = random_state
         self.verbose = verbose
 
@@ -196,6 +213,20 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         check_option(self.inertia_state, "inertia_state", ("ema", "raw"))
         if self.on_iteration is not None and not callable(self.on_iteration):
             raise TypeError(f"on_iteration must be callable or None, got {self.on_iteration!r}.")
+        check_memory(self.memory)
+        if not isinstance(self.checkpoint_dir, str | os.PathLike | None):
+            raise TypeError(
+                f"checkpoint_dir must be a path or None, got {self.checkpoint_dir!r} of type "
+                f"{type(self.checkpoint_dir).__name__}."
+            )
+        for name in ("memory", "checkpoint_dir"):
+            if getattr(self, name) is not None and not isinstance(
+                self.random_state, numbers.Integral
+            ):
+                raise ValueError(
+                    f"{name} needs an integer random_state, got {self.random_state!r}: with any "
+                    "other no fit is like the one before."
+                )
 
     # -- the algorithm --------------------------------------------------------------------------
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
@@ -206,17 +237,14 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         """
         sizes = self._sample_sizes(data.n_unlabeled)
         run = Run(self, net, data, sizes)
-        pseudo = np.full(data.n_unlabeled, -1, dtype=np.int64)
-        labeled_iter = np.full(data.n_unlabeled, -1, dtype=np.int64)
-        S: dict[int, tuple[float, float]] = {}
         with run.progress:
-            M1 = M2 = run.supervised_start()
-            for t, size in enumerate(sizes, start=1):
-                M2 = M1  # step 3: the last student teaches
-                rows = draw_sample(data.n_unlabeled, size, run.rng(t))
+            now = run.resumed() or run.supervised_start()
+            for t in range(now.t + 1, len(sizes) + 1):
+                M2 = now.M1  # step 3: the last student teaches
+                rows = draw_sample(data.n_unlabeled, sizes[t - 1], run.rng(t))
                 C = multi_indexing(data.X_unlabeled, rows)  # step 4
-                P = run.soft_labels(M2, C)  # step 5
-                q = run.soft_labels(M2, data.X_labeled)  # step 7
+                P, q = run.soft_labels(t, M2, C)  # steps 5 and 7
+                S = now.S
                 if self.distillation:  # step 6
                     inertia = inertial_transform(
                         P,
@@ -227,17 +255,17 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                     )
                     P, S = inertia.P, inertia.state
                     run.note_groups(inertia.before, inertia.after)
-                pseudo[rows], labeled_iter[rows] = predicted_classes(P), t
                 M1 = run.student(t, C, P, q)  # steps 8 to 10
-                run.end_iteration(t, M1, M2)
-        release_optimizer(M1)
-
+                now = now.followed_by(M1, M2, S, rows, predicted_classes(P))
+                run.end_iteration(now)
+        run.complete()
+        M1, M2 = now.M1, now.M2
         self.teacher_, self.student_ = M2, M1
         self.estimators_ = [M2, M1]
         self.n_iter_ = len(sizes)
         self.sample_sizes_ = sizes
         self.history_ = run.history
-        self._file_pseudo_labels(data, pseudo, labeled_iter)
+        self._file_pseudo_labels(data, now.pseudo, now.labeled_iter)
         complete = bool(sizes) and sizes[-1] == data.n_unlabeled
         self.termination_condition_ = (
             "no_unlabeled" if not data.n_unlabeled else "all_labeled" if complete else "max_iter"

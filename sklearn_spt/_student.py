@@ -6,13 +6,14 @@ The algorithm itself is `SelfPretrainingClassifier._fit`; here are its steps 1, 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import check_memory
 from skorch import NeuralNet
 from skorch.dataset import get_len
 
@@ -25,6 +26,7 @@ from sklearn_spt._functional import (
     tempered_softmax,
 )
 from sklearn_spt._losses import distillation_targets, one_hot
+from sklearn_spt._reuse import Checkpoint, fit_key, recall
 from sklearn_spt._sampling import derive_seed
 from sklearn_spt._schedules import slanted
 from sklearn_spt._supervised import SupervisedTrainer, timed
@@ -33,13 +35,24 @@ from sklearn_spt._training import (
     isolated,
     n_steps,
     predict_logits,
+    random_states,
     release_optimizer,
     set_loss,
+    set_random_states,
     train,
 )
 from sklearn_spt._validation import check_option
 
+IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+
+T = TypeVar("T")
+
+#: Parameters that change no result.
+_NO_MATTER = (
+    *("estimator", "memory", "checkpoint_dir", "on_iteration"),
+    *("unlabeled_marker", "random_state", "verbose"),
+)
 
 
 @dataclass(frozen=True)
@@ -83,6 +96,31 @@ class Iteration:
             )
 
 
+@dataclass(frozen=True)
+class State:
+    """Where a fit stands after iteration `t`: all that the next one needs."""
+
+    t: int
+    M1: NeuralNet
+    M2: NeuralNet
+    S: dict[int, tuple[float, float]]
+    pseudo: IntArray
+    labeled_iter: IntArray
+
+    def followed_by(
+        self,
+        M1: NeuralNet,
+        M2: NeuralNet,
+        S: dict[int, tuple[float, float]],
+        rows: IntArray,
+        codes: IntArray,
+    ) -> State:
+        """State after the next iteration, which gave the classes `codes` to the `rows` of U."""
+        pseudo, labeled_iter = self.pseudo.copy(), self.labeled_iter.copy()
+        pseudo[rows], labeled_iter[rows] = codes, self.t + 1
+        return State(self.t + 1, M1, M2, S, pseudo, labeled_iter)
+
+
 class Run:
     """One fit in progress: trains nets by the parameters of the model and keeps the records."""
 
@@ -99,39 +137,124 @@ class Run:
         self.history: list[dict[str, Any]] = []
         self.record: dict[str, Any] = {}
         self.seconds: dict[str, float] = {}
-        L = len(data.y)
-        per_student = model.finetune_epochs * L
-        on_sample = model.pretrain_epochs if model.two_stage else model.finetune_epochs
-        texts = per_student + sum((1 + on_sample) * size + L + per_student for size in sizes)
+        self.sizes = sizes
+        texts = self._texts(len(sizes))
         self.trainer = SupervisedTrainer(model, net, data.classes, texts, "self-pretraining")
         self.root, self.progress = self.trainer.root, self.trainer.progress
         # hard labels, scaled by the weights of the user
         self.hard = one_hot(data.y, data.n_classes)
         # at T = 1 the soft terms are plain cross-entropies against one-hot pseudo-labels
         self.T = model.temperature if model.distillation else 1.0
+        self.memory = check_memory(model.memory)
+        self.checkpoint: Checkpoint | None = None
+
+    def _texts(self, t: int) -> int:
+        """Texts that are trained on and labelled from the start to iteration `t`."""
+        model, L = self.model, len(self.data.y)
+        per_student = model.finetune_epochs * L
+        on_sample = model.pretrain_epochs if model.two_stage else model.finetune_epochs
+        return int(
+            per_student + sum((1 + on_sample) * size + L + per_student for size in self.sizes[:t])
+        )
 
     def rng(self, t: int) -> np.random.Generator:
         """Draws the sample of iteration `t`; a function of `t` alone."""
         return np.random.default_rng(derive_seed(self.root, t, 1))
 
-    def supervised_start(self) -> NeuralNet:
+    # -- work done before -----------------------------------------------------------------------
+    def _key(self, name: str, *ignored: str, **parts: Any) -> str:
+        """Hash what a part of the fit depends on: data, parameters but those `ignored`, seed."""
+        params = self.model.get_params(deep=False)
+        for parameter in (*_NO_MATTER, *ignored):
+            del params[parameter]
+        data = self.data
+        L = (data.X_labeled, data.y, data.weights, data.classes)
+        return fit_key(self.net, name=name, params=params, L=L, root=self.root, **parts)
+
+    def _start_key(self) -> str:
+        """Hash what the supervised start depends on."""
+        kept = ("finetune_epochs", "balanced_batches")
+        names = set(self.model.get_params(deep=False)) - {*kept, *_NO_MATTER}
+        return self._key("start", *names)
+
+    def _first_key(self, name: str) -> str:
+        """Hash what the labels and stage 1 of the first student depend on.
+
+        λ weighs stage 2, and inertia begins with the second student.
+        """
+        ignored = ("lam", "alpha", "inertia_variance", "inertia_state")
+        later = ("step_size", "initial_step_size", "max_iter")
+        return self._key(name, *ignored, *later, U=self.data.X_unlabeled, size=self.sizes[0])
+
+    def _recall(self, key: Callable[[], str], name: str, compute: Callable[[], T], texts: int) -> T:
+        """Do a part of the fit, or take it from the memory."""
+        if self.memory.store_backend is None:
+            return compute()
+        result, known = recall(self.memory, name, key(), compute)
+        if known:
+            self.progress.advance(texts)
+        return result
+
+    def resumed(self) -> State | None:
+        """State at which an equal fit was killed, if there is one."""
+        if self.model.checkpoint_dir is None:
+            return None
+        key = self._key("fit", U=self.data.X_unlabeled)
+        self.checkpoint = Checkpoint(self.model.checkpoint_dir, key)
+        kept = self.checkpoint.load()
+        if kept is None:
+            return None
+        self.history = kept["history"]
+        self.progress.advance(kept["texts"])
+        return State(**kept["state"])
+
+    def complete(self) -> None:
+        """Forget the state of a fit that ended."""
+        if self.checkpoint is not None:
+            self.checkpoint.remove()
+
+    # -- the steps ------------------------------------------------------------------------------
+    def supervised_start(self) -> State:
         """Step 1: a fresh net, trained on L with hard labels and a slanted rate."""
         data = self.data
+        L = len(data.y)
         with timed(self.seconds, "supervised"):
-            M, loss = self.trainer.train(data.X_labeled, data.y, 0, weights=data.weights)
+            M, loss = self._recall(
+                self._start_key,
+                "start",
+                lambda: self.trainer.train(data.X_labeled, data.y, 0, weights=data.weights),
+                self.model.finetune_epochs * L,
+            )
         self.record["loss"] = {"supervised": loss}
-        self.end_iteration(0, M, M)
-        return M
+        nobody = np.full(data.n_unlabeled, -1, dtype=np.int64)
+        state = State(0, M, M, {}, nobody, nobody)
+        self.end_iteration(state)
+        return state
 
-    def soft_labels(self, M2: NeuralNet, X: Any) -> FloatArray:
-        """Label by the teacher (steps 5 and 7): tempered probabilities, or one-hot without T."""
-        start = time.perf_counter()
-        P = tempered_softmax(predict_logits(M2, X, self.data.n_classes), self.T)
-        if not self.model.distillation:
-            P = one_hot(predicted_classes(P), self.data.n_classes).astype(np.float64)
-        self.progress.advance(get_len(X))
-        self.seconds["labeling"] = self.seconds.get("labeling", 0.0) + time.perf_counter() - start
-        return P
+    def soft_labels(self, t: int, M2: NeuralNet, C: Any) -> tuple[FloatArray, FloatArray]:
+        """Label C and L by the teacher (steps 5 and 7): tempered probabilities, or one-hot.
+
+        Without distillation the classes themselves are the labels.
+        """
+        X_labeled, K = self.data.X_labeled, self.data.n_classes
+
+        def logits() -> list[FloatArray]:
+            parts = []
+            for X in (C, X_labeled):
+                parts.append(predict_logits(M2, X, K))
+                self.progress.advance(get_len(X))
+            return parts
+
+        with timed(self.seconds, "labeling"):
+            if t == 1:
+                texts = get_len(C) + get_len(X_labeled)
+                found = self._recall(lambda: self._first_key("labels"), "labels", logits, texts)
+            else:
+                found = logits()
+            P, q = (tempered_softmax(z, self.T) for z in found)
+            if not self.model.distillation:
+                P, q = (one_hot(predicted_classes(p), K).astype(np.float64) for p in (P, q))
+        return P, q
 
     def note_groups(
         self, before: Mapping[int, GroupStatistics], after: Mapping[int, GroupStatistics]
@@ -176,13 +299,24 @@ class Run:
             if model.lr_schedule == "right_trapezoidal"
             else ScheduledLR(partial(slanted, n_steps=n_C + n_L))
         ).initialize()
-        rng = np.random.default_rng(derive_seed(self.root, t, 2))
+
+        def first_stage() -> tuple[NeuralNet, list[float], np.random.Generator, dict[str, Any]]:
+            """Stage 1: distillation alone, on the pseudo-labelled sample."""
+            epochs = model.pretrain_epochs
+            rng = np.random.default_rng(derive_seed(self.root, t, 2))
+            set_loss(M1, lam=1.0, temperature=self.T, max_epochs=epochs)
+            loss = self._train(M1, C, on_C, codes, epochs=epochs, schedule=schedule, rng=rng)
+            return M1, loss, rng, random_states()
+
         start = time.perf_counter()
-        # stage 1: distillation alone, on the pseudo-labelled sample
-        set_loss(M1, lam=1.0, temperature=self.T, max_epochs=model.pretrain_epochs)
-        stage1 = self._train(
-            M1, C, on_C, codes, epochs=model.pretrain_epochs, schedule=schedule, rng=rng
-        )
+        if t == 1:
+            texts = model.pretrain_epochs * len(codes)
+            M1, stage1, rng, states = self._recall(
+                lambda: self._first_key("stage1"), "stage1", first_stage, texts
+            )
+            set_random_states(states)
+        else:
+            M1, stage1, rng, _ = first_stage()
         middle = time.perf_counter()
         schedule.step_ = n_C  # also if a callback of the user's ended stage 1 early
         # stage 2: true labels and distillation, mixed by λ
@@ -261,13 +395,23 @@ class Run:
             progress=self.progress,
         )
 
-    def end_iteration(self, t: int, M1: NeuralNet, M2: NeuralNet) -> None:
-        """Step 11: file the record, free memory, tell the user's callback."""
+    def end_iteration(self, state: State) -> None:
+        """Step 11: file the record, free memory, save the state, tell the user's callback."""
         drawn = sum(self.record.get("pseudo_label_counts", {}).values())
-        entry = {"iteration": t, "sample_size": drawn, **self.record, "seconds": self.seconds}
+        entry = {
+            "iteration": state.t,
+            "sample_size": drawn,
+            **self.record,
+            "seconds": self.seconds,
+        }
         self.history.append(entry)
         self.record, self.seconds = {}, {}
-        release_optimizer(M2)
-        self.progress.say(f"iteration {t}")
+        release_optimizer(state.M1)
+        if self.checkpoint is not None:
+            kept = {"state": vars(state), "history": self.history, "texts": self._texts(state.t)}
+            self.checkpoint.save(kept)
+        self.progress.say(f"iteration {state.t}")
         if self.model.on_iteration is not None:
-            self.model.on_iteration(Iteration(t, M1, M2, entry, self.model, self.data.n_classes))
+            self.model.on_iteration(
+                Iteration(state.t, state.M1, state.M2, entry, self.model, self.data.n_classes)
+            )

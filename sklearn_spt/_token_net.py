@@ -25,7 +25,6 @@ from sklearn_spt._batching import TokenBatches, inference_batches, trimmed
 from sklearn_spt._callbacks import reject_lr_scheduler
 from sklearn_spt._checkpoints import default_learning_rate, pad_token_id
 from sklearn_spt._device import resolve_device, resolve_precision
-from sklearn_spt._dropout import Dropout
 from sklearn_spt._encoder import POOLINGS, Encoder
 from sklearn_spt._encoding import (
     check_texts,
@@ -34,6 +33,7 @@ from sklearn_spt._encoding import (
     is_text,
     sequence_lengths,
 )
+from sklearn_spt._kernels import Dropout
 from sklearn_spt._losses import DistillationLoss
 from sklearn_spt._validation import (
     check_flag,
@@ -42,6 +42,7 @@ from sklearn_spt._validation import (
     check_real,
     check_verbose,
 )
+from sklearn_spt._word_table import only_words
 
 #: Standard deviation of the head's initial weights, as in BERT.
 _HEAD_STD = 0.02
@@ -118,7 +119,7 @@ class TokenNet(NeuralNetClassifier):
             )
 
     # -- what meta-estimators use ---------------------------------------------------------------
-    def encode(self, X: Any) -> npt.NDArray[np.int32]:
+    def encode(self, X: Any, *, full_width: bool = False) -> npt.NDArray[np.int32]:
         """Token ids of texts; a matrix of token ids is checked and returned.
 
         Meta-estimators call this once for each ``fit`` or ``predict``, so that no text is
@@ -128,14 +129,18 @@ class TokenNet(NeuralNetClassifier):
         ----------
         X : texts or array-like of shape (n_samples, width)
             A list, array or Series of str, a one-column frame of them, or token ids.
+        full_width : bool, default=False
+            True makes the result of texts ``max_length`` wide, whatever their length.
 
         Returns
         -------
         ndarray of int32 of shape (n_samples, width)
-            Padded at the right; the width is ``max_length`` for texts.
+            Padded at the right; for texts the width is that of the longest, at most
+            ``max_length``.
         """
         if is_text(X):
-            return encode_texts(check_texts(X), self.pretrained, self.max_length)
+            texts = check_texts(X)
+            return encode_texts(texts, self.pretrained, self.max_length, full_width=full_width)
         return check_token_ids(X, self.pretrained)
 
     # -- skorch ---------------------------------------------------------------------------------
@@ -213,6 +218,24 @@ class TokenNet(NeuralNetClassifier):
         with self._resolved():
             super().initialize_optimizer()
         return self
+
+    @contextmanager
+    def trained_on(self, *X: npt.NDArray[np.int32]) -> Iterator[None]:
+        """Train no other words than those of the given documents inside the block.
+
+        Parameters
+        ----------
+        *X : ndarray of int32 of shape (n_samples, width)
+            Token ids of all documents that are trained on.
+        """
+        encoder = getattr(self.module_, "encoder", None)
+        if not isinstance(encoder, Encoder) or self.compile:
+            yield
+            return
+        optimizers = [getattr(self, name + "_") for name in self._optimizers]
+        used = np.unique(np.concatenate([np.unique(ids) for ids in X]))
+        with only_words(encoder.model, optimizers, used):
+            yield
 
     def infer(self, x: Any, **fit_params: Any) -> torch.Tensor:
         """Logits of one batch of token ids."""

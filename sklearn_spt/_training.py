@@ -11,7 +11,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -88,6 +88,26 @@ def isolated(seed: int = 0, n_threads: int | None = None) -> Iterator[None]:
             np.random.set_state(numpy_state)  # noqa: NPY002
             if torch.get_num_threads() != threads:
                 torch.set_num_threads(threads)
+
+
+def random_states() -> dict[str, Any]:
+    """Return the states of the generators that `isolated` seeds."""
+    on_cuda = torch.cuda.is_available()
+    return {
+        "python": random.getstate(),
+        "numpy": np.random.get_state(),  # noqa: NPY002 - the global generator is meant
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if on_cuda else [],
+    }
+
+
+def set_random_states(states: dict[str, Any]) -> None:
+    """Go on drawing from where `random_states` was called; to be used inside `isolated`."""
+    random.setstate(states["python"])
+    np.random.set_state(states["numpy"])  # noqa: NPY002
+    torch.set_rng_state(states["torch"])
+    if states["cuda"]:
+        torch.cuda.set_rng_state_all(states["cuda"])
 
 
 @contextmanager
@@ -226,27 +246,34 @@ def train(
     try:
         with quiet(net):
             net.notify("on_train_begin", X=X, y=targets)
-            for _ in range(epochs):
-                rows = epoch_rows(codes, balanced, rng)
-                stopped = asked_to_stop(
-                    partial(net.fit_loop, multi_indexing(X, rows), targets[rows], epochs=1)
-                )
-                losses.append(_epoch_loss(net))
-                if not np.isfinite(losses[-1]):
-                    raise ValueError(
-                        f"the training loss became {losses[-1]} in epoch {len(losses)}; lower the "
-                        f"learning rate (lr={net.lr}), or look for NaN in the input."
+            with trained_on(net, X):
+                for _ in range(epochs):
+                    rows = epoch_rows(codes, balanced, rng)
+                    stopped = asked_to_stop(
+                        partial(net.fit_loop, multi_indexing(X, rows), targets[rows], epochs=1)
                     )
-                if on_epoch is not None:
-                    with isolated():
-                        stopped = on_epoch(net, len(losses)) or stopped
-                if stopped:
-                    break
+                    losses.append(_epoch_loss(net))
+                    if not np.isfinite(losses[-1]):
+                        raise ValueError(
+                            f"the training loss became {losses[-1]} in epoch {len(losses)}; lower "
+                            f"the learning rate (lr={net.lr}), or look for NaN in the input."
+                        )
+                    if on_epoch is not None:
+                        with isolated():
+                            stopped = on_epoch(net, len(losses)) or stopped
+                    if stopped:
+                        break
             net.notify("on_train_end", X=X, y=targets)
     finally:
         net.callbacks_ = own
         schedule.restore(net)
     return losses
+
+
+def trained_on(net: NeuralNet, *X: Any) -> AbstractContextManager[None]:
+    """Tell a net on which documents it is trained inside the block, if it wants to know."""
+    tell = getattr(net, "trained_on", None)
+    return nullcontext() if tell is None else tell(*X)
 
 
 def asked_to_stop(end_of_epoch: Callable[[], object]) -> bool:

@@ -25,6 +25,7 @@ from sklearn_spt._keywords import (
     texts_and_keywords,
 )
 from sklearn_spt._supervised import SupervisedTrainer
+from sklearn_spt._token_net import TokenNet
 from sklearn_spt._training import isolated, predict_logits
 from sklearn_spt._validation import check_option, forget_features, n_rows
 
@@ -49,6 +50,7 @@ class TwoViewClassifier(ThrottledClassifier):
     combine: str
 
     _n_nets = len(VIEWS)
+    _one_text_a_row = False  # a keyword stands beside it
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -247,7 +249,9 @@ def _encoded(net: Any, X: Any, n: int, name: str) -> Any:
     if n_rows(X, name) != n:
         raise ValueError(f"{name} has {n_rows(X, name)} rows for {n} documents.")
     if hasattr(net, "encode"):
-        return net.encode(check_texts(X, name) if is_text(X) else X)
+        X = check_texts(X, name) if is_text(X) else X
+        # X and X_unlabeled come one after the other, and must be of the same width
+        return net.encode(X, full_width=True) if isinstance(net, TokenNet) else net.encode(X)
     array = check_array(X, dtype="numeric", allow_nd=True, force_writeable=True, input_name=name)
     if array.dtype == np.float64 and torch.get_default_dtype() == torch.float32:
         array = array.astype(np.float32)  # torch does not mix it with its weights

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_spt._dropout import Dropout
 from sklearn_spt._encoder import Encoder, attention_mask, mean_over_tokens
 from sklearn_spt._encoding import encode_texts
+from sklearn_spt._kernels import Dropout
 
 POOLINGS = ("mean", "cls")
 

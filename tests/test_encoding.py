@@ -554,3 +554,16 @@ def test_the_estimator_checks_for_texts_pass(vectorizer):
 def test_the_estimator_checks_without_data_pass(vectorizer, check):
     # ... so that those which need no data are called by name.
     assert check("TokenIdVectorizer", vectorizer) is None
+
+
+def test_the_narrow_matrix_is_the_wide_one_without_its_padding(tiny_checkpoint, tiny_texts):
+    texts = [*tiny_texts, "", tiny_texts[3], "the shot " * 40]
+    wide = encode_texts(texts, tiny_checkpoint, 24)
+    narrow = encode_texts(texts[:-1], tiny_checkpoint, 24, full_width=False)
+    width = narrow.shape[1]
+    assert 2 < width < 24
+    assert (narrow[:, -1] != 0).any()
+    np.testing.assert_array_equal(narrow, wide[:-1, :width])
+    assert (wide[:-1, width:] == 0).all()
+    np.testing.assert_array_equal(encode_texts(texts, tiny_checkpoint, 24, full_width=False), wide)
+    assert encode_texts([""], tiny_checkpoint, 24, full_width=False).shape == (1, 2)

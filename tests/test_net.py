@@ -16,7 +16,7 @@ from skorch.callbacks import Callback, LRScheduler
 from skorch.exceptions import DeviceWarning, NotInitializedError
 from torch import nn
 
-from sklearn_spt import BertClassifier, TokenIdVectorizer, _device
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier, TokenIdVectorizer, _device
 from sklearn_spt._token_net import BertModule
 
 
@@ -266,7 +266,7 @@ def collated(dataset, batch_size, **kwargs):
 
 
 @pytest.mark.parametrize("iterator", [torch.utils.data.DataLoader, collated])
-def test_another_iterator_pads_to_the_full_width(make, texts, y, iterator):
+def test_another_iterator_pads_to_the_longest_of_all(make, texts, y, iterator):
     widths = []
 
     class Widths(Callback):
@@ -274,8 +274,19 @@ def test_another_iterator_pads_to_the_full_width(make, texts, y, iterator):
             widths.append(batch[0].shape[1])
 
     clf = make(iterator_train=iterator, callbacks=[Widths()]).fit(texts, y)
-    assert set(widths) == {16}
+    assert set(widths) == {clf.encode(texts).shape[1]}
     assert np.isfinite(clf.predict_proba(texts)).all()
+
+
+def test_unlabelled_texts_may_be_longer_or_shorter_than_the_labelled(make, texts, y):
+    """Both get the width of the longest, and the result is that of one list."""
+    long = [f"{text} {text}" for text in texts[:6]]
+    for labeled, unlabeled in ((list(texts), long), ([*texts, *long], ["a shot"] * 5)):
+        clf = SelfPretrainingClassifier(make(), step_size=1.0, alpha=0.0, random_state=0)
+        codes = (list(y) * 2)[: len(labeled)]
+        parted = clf.fit(labeled, codes, X_unlabeled=unlabeled).predict_proba(labeled)
+        joined = clf.fit([*labeled, *unlabeled], [*codes, *[-1] * len(unlabeled)])
+        np.testing.assert_array_equal(parted, joined.predict_proba(labeled))
 
 
 # -- partial_fit -------------------------------------------------------------------------------

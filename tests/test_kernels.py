@@ -1,4 +1,4 @@
-"""Fast dropout masks have the distribution of torch's own."""
+"""Fast kernels against their plain twins: equal, or of the same distribution."""
 
 from __future__ import annotations
 
@@ -8,7 +8,18 @@ import torch
 from scipy.stats import binom, chisquare, ks_2samp
 from torch import nn
 
-from sklearn_spt._dropout import Dropout, byte_dropout, dropout, replace_dropout
+from sklearn_spt._encoder import Encoder
+from sklearn_spt._kernels import (
+    ATTENTION,
+    FAST,
+    Dropout,
+    attention,
+    byte_dropout,
+    dropout,
+    is_plain,
+    plain,
+    replace_dropout,
+)
 
 N = 200_000
 
@@ -216,3 +227,116 @@ def test_the_module_drops_in_training_only():
     assert torch.equal(layer.eval()(x), x)
     assert isinstance(layer, nn.Dropout)
     assert "p=0.5" in repr(layer)
+
+
+# -- attention -----------------------------------------------------------------------------------
+def heads(dtype=torch.float32, n=3, h=2, width=5, d=4):
+    """Queries, keys and values as transformers gives them: not contiguous."""
+    return [
+        torch.randn(n, width, h, d, dtype=dtype).transpose(1, 2).requires_grad_() for _ in range(3)
+    ]
+
+
+def mask_of(kind, n=3, width=5):
+    if kind == "none":
+        return None
+    lengths = torch.tensor([width, 2, 1])
+    mask = (torch.arange(width) < lengths[:, None])[:, None, None, :]
+    return mask.expand(n, 1, width, width) if kind == "square" else mask
+
+
+@pytest.mark.parametrize("kind", ["none", "row", "square"])
+@pytest.mark.parametrize("scaling", [None, 0.3])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5), (torch.bfloat16, 0.03)]
+)
+def test_attention_and_its_gradients_are_torchs_own(kind, scaling, dtype, tolerance, monkeypatch):
+    # a dropout that keeps everything: what is left is the mathematics
+    monkeypatch.setattr("sklearn_spt._kernels.byte_dropout", lambda x, p: x)
+    given, mask = heads(dtype), mask_of(kind)
+    out, weights = attention(None, *given, mask, dropout=0.1, scaling=scaling)
+    expected = nn.functional.scaled_dot_product_attention(*given, mask, scale=scaling)
+    expected = expected.transpose(1, 2)
+    assert weights is None
+    assert out.is_contiguous()
+    close = {"rtol": 0, "atol": tolerance}
+    torch.testing.assert_close(out, expected, **close)
+    upstream = torch.randn_like(out)
+    for a, b in zip(
+        torch.autograd.grad(out, given, upstream),
+        torch.autograd.grad(expected, given, upstream),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b, **close)
+
+
+def test_attention_drops_weights_and_keeps_the_mean():
+    # equal scores and values of one: each output is the mean of kept weights
+    q = torch.zeros(500, 2, 16, 4)
+    out, _ = attention(nn.Module(), q, q, torch.ones_like(q), None, dropout=0.25)
+    assert out[..., 0].unique().numel() > 5
+    rounds = 500 * 2 * 16
+    deviation = np.sqrt(0.25 / 0.75 / 16 / rounds)
+    assert abs(float(out[..., 0].mean()) - 1) < 4.5 * deviation
+    assert abs(float(out[..., 0].var()) / (0.25 / 0.75 / 16) - 1) < 0.1
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_attention_without_dropout_or_in_plain_is_torchs_own(dropout):
+    given = heads()
+    torch.manual_seed(3)
+    with plain():
+        assert is_plain("attention")
+        out, _ = attention(nn.Module(), *given, None, dropout=dropout, is_causal=False)
+    torch.manual_seed(3)
+    expected = nn.functional.scaled_dot_product_attention(*given, dropout_p=dropout)
+    torch.testing.assert_close(out, expected.transpose(1, 2))
+    assert not is_plain("attention")
+
+
+def test_padded_tokens_are_never_looked_at():
+    q, k, v = heads()
+    with torch.no_grad():
+        k[1, :, 2:] = 1e4
+        v[1, :, 2:] = 1e30
+        out, _ = attention(nn.Module(), q, k, v, mask_of("row"), dropout=0.1)
+    assert float(out[1].abs().max()) < 1e3
+
+
+def test_an_encoder_uses_the_fast_attention(tiny_checkpoint):
+    assert Encoder(tiny_checkpoint).model.config._attn_implementation == ATTENTION
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_encoder_and_gradients_are_those_of_the_plain_path(tiny_checkpoint, precision):
+    ids = torch.tensor([[2, 7, 9, 8, 3], [2, 7, 3, 0, 0]])
+    found = []
+    for fast in (True, False):
+        encoder = Encoder(tiny_checkpoint, precision=precision).train()
+        for module in encoder.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = 1e-9 if fast else 0.0  # the fast path, and a mask that keeps all
+        if fast:
+            out = encoder(ids)
+        else:
+            with plain():
+                out = encoder(ids)
+        out.square().sum().backward()
+        found.append((out, {n: p.grad for n, p in encoder.named_parameters()}))
+    tolerance = 1e-5 if precision == "fp32" else 0.05
+    torch.testing.assert_close(found[0][0], found[1][0], rtol=0, atol=tolerance)
+    for name, grad in found[0][1].items():
+        torch.testing.assert_close(
+            grad, found[1][1][name], rtol=tolerance, atol=10 * tolerance, msg=name
+        )
+
+
+def test_plain_twins_one_by_one():
+    with plain("dropout"):
+        assert [is_plain(name) for name in FAST] == [False, True, False]
+        with plain():
+            assert all(is_plain(name) for name in FAST)
+        assert [is_plain(name) for name in FAST] == [False, True, False]
+    assert not any(is_plain(name) for name in FAST)
+    with pytest.raises(ValueError, match=r"no plain twins of \['gelu'\]"), plain("gelu"):
+        pass

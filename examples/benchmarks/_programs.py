@@ -1,0 +1,331 @@
+"""The programs that `speed.py` compares: each fine-tunes the same encoder in its own way.
+
+A program has three methods. ``train(texts, targets, epochs)`` starts from the pretrained weights,
+``go_on(texts, targets, epochs)`` from where it stands, with a new optimiser; both count the
+optimiser steps and the texts in them. ``predict_proba(texts)`` labels. All take raw texts and
+tokenise them at each call, but for `Ours`, which tokenises a text once, as it does for its users.
+
+All use AdamW without weight decay, a constant rate, clipped gradients, mean pooling and a linear
+head; targets are distributions, of shape (n, n_classes), under cross-entropy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import skorch
+import torch
+import transformers
+from skorch.callbacks import Callback, GradientNormClipping
+from torch import nn
+
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+from sklearn_spt._device import resolve_precision
+from sklearn_spt._locations import checkpoint_folder
+
+MAX_LENGTH = 128
+LEARNING_RATE = 1e-4
+
+
+class Counter(Callback):
+    """Counts optimiser steps and the texts that they saw, over all nets that share it."""
+
+    steps = texts = 0
+
+    def on_batch_end(self, net: Any, batch: Any = None, training: bool = False, **_: Any) -> None:
+        """Count a training batch; its targets have one entry for each text."""
+        if training:
+            Counter.steps += 1
+            Counter.texts += len(batch[1])
+
+
+def start_counting() -> None:
+    """Set the counts to zero."""
+    Counter.steps = Counter.texts = 0
+
+
+def counted() -> tuple[int, int]:
+    """Optimiser steps, and texts in them, since `start_counting`."""
+    return Counter.steps, Counter.texts
+
+
+class Module(nn.Module):
+    """Encoder, mean over the tokens, dropout and a linear layer."""
+
+    def __init__(self, folder: str, n_classes: int = 2, attention: str = "sdpa") -> None:
+        super().__init__()
+        self.encoder = transformers.AutoModel.from_pretrained(
+            folder, attn_implementation=attention, dtype=torch.float32
+        )
+        self.dropout = nn.Dropout(0.1)
+        self.head = nn.Linear(self.encoder.config.hidden_size, n_classes)
+
+    def forward(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **ignored: Any
+    ) -> torch.Tensor:
+        """Logits."""
+        states = self.encoder(input_ids, attention_mask=attention_mask).last_hidden_state
+        weight = attention_mask.unsqueeze(-1).to(states.dtype)
+        mean = (states * weight).sum(dim=1) / weight.sum(dim=1)
+        logits: torch.Tensor = self.head(self.dropout(mean))
+        return logits
+
+
+# -- (a) what one writes at first ------------------------------------------------------------------
+class Textbook:
+    """Texts padded to 128, torch's DataLoader, dropout and AdamW, plain attention; by skorch."""
+
+    name = "textbook"
+    precision = "fp32"
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.folder = checkpoint_folder(options.pretrained)
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder)
+        self.settings: dict[str, Any] = {
+            "module__folder": self.folder,
+            "module__attention": "eager",
+            "criterion": nn.CrossEntropyLoss,
+            "optimizer": torch.optim.AdamW,
+            "optimizer__weight_decay": 0.0,
+            "lr": LEARNING_RATE,
+            "batch_size": options.batch_size,
+            "iterator_train__shuffle": True,
+            "train_split": None,
+            "callbacks": [("counter", Counter()), ("clip", GradientNormClipping(1.0))],
+            "device": options.device,
+            "verbose": 0,
+        }
+
+    def encoded(self, texts: Sequence[str]) -> dict[str, torch.Tensor]:
+        """Ids and mask of shape (n, 128)."""
+        out = self.tokenizer(
+            list(texts),
+            padding="max_length",
+            truncation=True,
+            max_length=MAX_LENGTH,
+            return_tensors="pt",
+        )
+        return {name: out[name] for name in ("input_ids", "attention_mask")}
+
+    def train(self, texts: Sequence[str], targets: np.ndarray, epochs: int) -> None:
+        """Fine-tune a fresh net."""
+        # NeuralNet, not its classifier: targets are distributions
+        self.net = skorch.NeuralNet(Module, max_epochs=epochs, **self.settings)
+        self.net.fit(self.encoded(texts), targets.astype(np.float32))
+
+    def go_on(self, texts: Sequence[str], targets: np.ndarray, epochs: int) -> None:
+        """Fine-tune on, with a new optimiser."""
+        self.net.initialize_optimizer()
+        self.net.partial_fit(self.encoded(texts), targets.astype(np.float32), epochs=epochs)
+
+    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
+        """Tokenise and label."""
+        return np.asarray(torch.from_numpy(self.net.predict(self.encoded(texts))).softmax(dim=1))
+
+
+# -- (b) the Trainer of transformers ---------------------------------------------------------------
+class HuggingFace:
+    """``transformers.Trainer``: dynamic padding, batches of like length, fused AdamW."""
+
+    name = "trainer"
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.folder = checkpoint_folder(options.pretrained)
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder)
+        self.options = options
+        given = options.trainer_precision
+        self.precision = resolve_precision(given, options.device)
+        self.output = tempfile.mkdtemp(prefix="sklearn_spt_benchmark")
+
+    def rows(self, texts: Sequence[str], targets: np.ndarray | None = None) -> list[dict[str, Any]]:
+        """One dictionary a text."""
+        ids = self.tokenizer(list(texts), truncation=True, max_length=MAX_LENGTH)["input_ids"]
+        rows: list[dict[str, Any]] = [{"input_ids": i, "length": len(i)} for i in ids]
+        for row, target in zip(rows, targets if targets is not None else (), strict=False):
+            row["labels"] = target.tolist()
+        return rows
+
+    def collated(self, rows: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        """Pad to the longest text of a batch."""
+        batch = dict(
+            self.tokenizer.pad(
+                {"input_ids": [row["input_ids"] for row in rows]}, return_tensors="pt"
+            )
+        )
+        if "labels" in rows[0]:
+            batch["labels"] = torch.tensor([row["labels"] for row in rows])
+        return batch
+
+    def trainer(self, epochs: int = 1, rows: list[dict[str, Any]] | None = None) -> Any:
+        """Build a Trainer around the module."""
+
+        class Wrapped(nn.Module):
+            """Returns what a Trainer wants: a dictionary, with the loss if there are labels."""
+
+            def __init__(self, module: nn.Module) -> None:
+                super().__init__()
+                self.module = module
+
+            def forward(
+                self,
+                input_ids: torch.Tensor,
+                attention_mask: torch.Tensor,
+                labels: torch.Tensor | None = None,
+            ) -> dict[str, torch.Tensor]:
+                logits = self.module(input_ids, attention_mask)
+                if labels is None:
+                    return {"logits": logits}
+                if self.training:
+                    Counter.steps += 1
+                    Counter.texts += len(labels)
+                return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
+
+        arguments = transformers.TrainingArguments(
+            output_dir=self.output,
+            per_device_train_batch_size=self.options.batch_size,
+            per_device_eval_batch_size=8 * self.options.batch_size,
+            num_train_epochs=epochs,
+            learning_rate=LEARNING_RATE,
+            lr_scheduler_type="constant",
+            weight_decay=0.0,
+            max_grad_norm=1.0,
+            optim="adamw_torch_fused",
+            bf16=self.precision == "bf16",
+            use_cpu=self.options.device == "cpu",
+            train_sampling_strategy="group_by_length",
+            length_column_name="length",
+            remove_unused_columns=False,
+            save_strategy="no",
+            logging_strategy="no",
+            report_to=[],
+            disable_tqdm=True,
+            dataloader_pin_memory=self.options.device != "cpu",
+        )
+        return transformers.Trainer(
+            Wrapped(self.module), arguments, train_dataset=rows, data_collator=self.collated
+        )
+
+    def train(self, texts: Sequence[str], targets: np.ndarray, epochs: int) -> None:
+        """Fine-tune a fresh net."""
+        self.module = Module(self.folder)
+        self.go_on(texts, targets, epochs)
+
+    def go_on(self, texts: Sequence[str], targets: np.ndarray, epochs: int) -> None:
+        """Fine-tune on, with a new optimiser."""
+        self.trainer(epochs, self.rows(texts, targets.astype(np.float32))).train()
+
+    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
+        """Tokenise and label."""
+        out = self.trainer().predict(self.rows(texts)).predictions
+        logits = out[0] if isinstance(out, tuple) else out
+        return np.asarray(torch.from_numpy(logits).softmax(dim=1))
+
+
+# -- (c) SetFit ------------------------------------------------------------------------------------
+class SetFit:
+    """SetFit with its own defaults: pairs of labelled texts, then a head on frozen embeddings.
+
+    It learns in another way, so steps and texts cannot be made equal: what is compared is what a
+    user waits for, the time from the same labels to a classifier.
+    """
+
+    name = "setfit"
+    precision = "fp32"
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        from setfit import SetFitModel
+
+        self.folder = checkpoint_folder(options.pretrained)
+        self.make = lambda: SetFitModel.from_pretrained(
+            self.folder, local_files_only=True, device=options.device
+        )
+
+    def fit(self, texts: Sequence[str], y: np.ndarray) -> None:
+        """Fine-tune on pairs and fit the head."""
+        from datasets import Dataset, disable_progress_bars
+        from setfit import Trainer, TrainingArguments
+
+        disable_progress_bars()
+        self.model = self.make()
+        arguments = TrainingArguments(
+            output_dir=tempfile.mkdtemp(prefix="sklearn_spt_benchmark"),
+            max_steps=len(texts),  # of 16 pairs: each text is in about 32 of them
+            show_progress_bar=False,
+            report_to="none",
+            save_strategy="no",
+        )
+        data = Dataset.from_dict({"text": list(texts), "label": y.tolist()})
+        Trainer(self.model, arguments, train_dataset=data).train()
+
+    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
+        """Label."""
+        return np.asarray(self.model.predict_proba(list(texts), show_progress_bar=False))
+
+
+# -- (d) this library ------------------------------------------------------------------------------
+class Ours:
+    """`BertClassifier`, or `SelfPretrainingClassifier` over it."""
+
+    name = "sklearn_spt"
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.precision = resolve_precision(options.precision, options.device)
+        self.settings: dict[str, Any] = {
+            "pretrained": options.pretrained,
+            "pooling": "mean",
+            "max_length": MAX_LENGTH,
+            "lr": LEARNING_RATE,
+            "batch_size": options.batch_size,
+            "balanced_batches": False,
+            "device": options.device,
+            "precision": options.precision,
+            "callbacks": [("counter", Counter())],
+        }
+
+    def net(self, **params: Any) -> BertClassifier:
+        """Unfitted."""
+        return BertClassifier(**{**self.settings, **params})
+
+    def train(self, texts: Sequence[str], targets: np.ndarray, epochs: int) -> None:
+        """Fine-tune a fresh net on the likeliest class of each row."""
+        self.fitted: Any = self.net(max_epochs=epochs, classes=[0, 1], random_state=0)
+        self.fitted.fit(texts, targets.argmax(axis=1))
+
+    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
+        """Tokenise and label."""
+        return np.asarray(self.fitted.predict_proba(texts))
+
+    def self_pretraining(
+        self, labeled: Sequence[str], y: np.ndarray, unlabeled: Sequence[str], step: int
+    ) -> None:
+        """Fit `SelfPretrainingClassifier` on labelled and unlabelled texts."""
+        self.fitted = SelfPretrainingClassifier(
+            self.net(), step_size=step, balanced_batches=False, random_state=0
+        )
+        self.fitted.fit(labeled, y, X_unlabeled=unlabeled)
+
+
+def self_pretraining(
+    program: Textbook | HuggingFace,
+    labeled: Sequence[str],
+    y: np.ndarray,
+    unlabeled: Sequence[str],
+    step: int,
+) -> None:
+    """Self-Pretraining as one would write it around a program that trains and labels.
+
+    The number of texts trained on and labelled, and of steps, is that of the estimator; inertia
+    and the learning-rate schedule, which take no time, are left out.
+    """
+    hard = np.eye(2)[y]
+    rng = np.random.default_rng(0)
+    program.train(labeled, hard, 3)
+    for size in range(step, len(unlabeled) + 1, step):
+        sample = [unlabeled[i] for i in rng.permutation(len(unlabeled))[:size]]
+        soft, guide = program.predict_proba(sample), program.predict_proba(labeled)
+        program.train(sample, soft, 1)
+        program.go_on(labeled, 0.7 * hard + 0.3 * guide, 3)

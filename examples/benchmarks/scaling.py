@@ -1,0 +1,188 @@
+"""How the cost of a fit grows: with unlabelled texts, with their length, with threads.
+
+``python examples/benchmarks/scaling.py unlabeled``
+    seconds and peak memory of a whole fit for a growing number of unlabelled texts.
+``python examples/benchmarks/scaling.py length``
+    training and inference texts a second for texts of 16 to 256 tokens.
+``python examples/benchmarks/scaling.py threads``
+    the same for a growing number of threads.
+``python examples/benchmarks/scaling.py million``
+    seconds and memory of all that a fit does besides training and labelling (validation, encoding,
+    sampling, inertia, pseudo-labels) for 1,000,000 unlabelled texts.
+
+Each prints a table in Markdown. Texts are made up, so that every machine measures the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+from sklearn_spt._functional import inertial_transform, predicted_classes
+from sklearn_spt._locations import DEFAULT_ENCODER
+from sklearn_spt._sampling import draw_sample, growing_sample_sizes
+from sklearn_spt.datasets import make_short_texts
+from sklearn_spt.experiments._memory import PeakMemory
+
+N_LABELED = 300
+
+
+@contextmanager
+def timed(into: dict[str, float], name: str) -> Iterator[None]:
+    """Add the seconds of a block."""
+    start = time.perf_counter()
+    yield
+    into[name] = into.get(name, 0.0) + time.perf_counter() - start
+
+
+def seconds(work: Callable[[], Any], rounds: int) -> float:
+    """Median wall-clock time of a call."""
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def peak_of(work: Callable[[], Any]) -> tuple[float, float]:
+    """Seconds of a call, and the process's peak memory in MiB."""
+    start = time.perf_counter()
+    with PeakMemory() as memory:
+        work()
+    return time.perf_counter() - start, memory.peak / 2**20
+
+
+def texts_of(n: int) -> tuple[list[str], np.ndarray]:
+    """Made-up posts, the first `N_LABELED` of them for the labelled part."""
+    texts, y = make_short_texts(n + N_LABELED, random_state=0, return_X_y=True)
+    return list(texts), np.asarray(y)
+
+
+def by_unlabeled(options: argparse.Namespace) -> None:
+    """Whole fits."""
+    print("| unlabelled texts | trained on | labelled | seconds | texts/s | peak memory, MiB |")
+    print("| ---: | ---: | ---: | ---: | ---: | ---: |")
+    for n in tqdm(options.sizes or [1000, 2000, 5000, 10_000, 20_000, 50_000], desc="sizes"):
+        texts, y = texts_of(n)
+        net = BertClassifier(options.pretrained, device=options.device)
+        clf = SelfPretrainingClassifier(net, step_size=options.step_size, random_state=0)
+        y[N_LABELED:] = -1
+        took, peak = peak_of(lambda clf=clf, texts=texts, y=y: clf.fit(texts, y))
+        labelled = sum(clf.sample_sizes_) + clf.n_iter_ * N_LABELED
+        trained = sum(clf.sample_sizes_) + 3 * (1 + clf.n_iter_) * N_LABELED
+        speed = (labelled + trained) / took
+        tqdm.write(
+            f"| {n:,} | {trained:,} | {labelled:,} | {took:.0f} | {speed:.0f} | {peak:,.0f} |"
+        )
+
+
+def by_length(options: argparse.Namespace) -> None:
+    """Training and inference of texts of one length."""
+    print("| tokens | training, texts/s | tokens/s | inference, texts/s | tokens/s |")
+    print("| ---: | ---: | ---: | ---: | ---: |")
+    rng = np.random.default_rng(0)
+    for width in tqdm(options.sizes or [16, 32, 64, 128, 256], desc="lengths"):
+        n = max(32, min(256, 8192 // width // 32 * 32))
+        ids = rng.integers(2000, 20_000, size=(n, width), dtype=np.int32)
+        y = np.arange(n) % 2
+        net = BertClassifier(
+            options.pretrained, max_epochs=1, random_state=0, device=options.device
+        )
+        net.fit(ids[:32], y[:32])
+        training = n / seconds(lambda net=net, ids=ids, y=y: net.fit(ids, y), options.rounds)
+        inference = n / seconds(lambda net=net, ids=ids: net.predict_proba(ids), options.rounds)
+        tqdm.write(
+            f"| {width} | {training:.1f} | {training * width:,.0f} | {inference:.1f} | "
+            f"{inference * width:,.0f} |"
+        )
+
+
+def by_threads(options: argparse.Namespace) -> None:
+    """Training and inference by the number of threads."""
+    print("| threads | training, texts/s | inference, texts/s |")
+    print("| ---: | ---: | ---: |")
+    texts, y = texts_of(options.n_texts)
+    for threads in tqdm(options.sizes or range(1, torch.get_num_threads() + 1), desc="threads"):
+        net = BertClassifier(
+            options.pretrained, max_epochs=1, random_state=0, n_threads=threads, device="cpu"
+        )
+        net.fit(texts[:32], y[:32])
+        training = len(y) / seconds(lambda net=net: net.fit(texts, y), options.rounds)
+        inference = len(y) / seconds(lambda net=net: net.predict_proba(texts), options.rounds)
+        tqdm.write(f"| {threads} | {training:.1f} | {inference:.1f} |")
+
+
+def million(options: argparse.Namespace) -> None:
+    """All but training and labelling; the teacher's probabilities are drawn by chance."""
+    n = (options.sizes or [1_000_000])[0]
+    texts, y = texts_of(n)
+    y[N_LABELED:] = -1
+    net = BertClassifier(options.pretrained, device="cpu")
+    clf = SelfPretrainingClassifier(net, step_size=0.2, random_state=0)
+    net.encode(texts[:1000])  # not timed: files are read
+    took: dict[str, float] = {}
+    with PeakMemory() as memory:
+        pass
+    before = memory.peak
+    rng = np.random.default_rng(0)
+    with PeakMemory() as memory:
+        with timed(took, "parameters, labels, texts: checked, encoded and split"):
+            clf._check_params()
+            data = clf._validate(net, texts, y, None, None)
+        S: dict[int, tuple[float, float]] = {}
+        pseudo = np.full(n, -1, dtype=np.int64)
+        for t, size in enumerate(growing_sample_sizes(n, n // 5), start=1):
+            with timed(took, "sampling (all iterations)"):
+                rows = draw_sample(n, size, np.random.default_rng(t))
+                C = data.X_unlabeled[rows]
+            p = rng.beta(0.5, 0.5, size)
+            P = np.column_stack([p, 1 - p])
+            with timed(took, "inertia and pseudo-labels (all iterations)"):
+                result = inertial_transform(P, S, 0.1)
+                P, S = result.P, result.state
+                pseudo[rows] = predicted_classes(P)
+            del C, P, p, result
+        with timed(took, "attributes"):
+            clf._file_pseudo_labels(data, pseudo, pseudo)
+    print(f"| {n:,} unlabelled texts | seconds |")
+    print("| --- | ---: |")
+    for name, value in took.items():
+        print(f"| {name} | {value:.1f} |")
+    print(f"| all | {sum(took.values()):.1f} |")
+    held = data.X_unlabeled.nbytes
+    print(
+        f"\nPeak memory {memory.peak / 2**30:.2f} GiB, {before / 2**30:.2f} GiB of it there "
+        f"before (libraries and texts). Token ids: {held / n:.0f} bytes a text."
+    )
+
+
+def main() -> None:
+    """Read the options and measure."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    what = {"unlabeled": by_unlabeled, "length": by_length, "threads": by_threads}
+    add = parser.add_argument
+    add("what", choices=[*what, "million"])
+    add("--sizes", type=int, nargs="+", help="texts, tokens or threads (default: see above)")
+    add("--rounds", type=int, default=3, help="of which the median is taken (default: 3)")
+    add("--step-size", type=float, default=0.2, help="k of whole fits (default: 0.2)")
+    add("--n-texts", type=int, default=256, help="of threads (default: 256)")
+    add("--pretrained", default=DEFAULT_ENCODER, help="checkpoint")
+    add("--device", choices=("cpu", "cuda"), default="cpu", help="where (default: cpu)")
+    options = parser.parse_args()
+    {**what, "million": million}[options.what](options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,396 @@
+"""Texts per second of fine-tuning and prediction, and seconds of whole fits, of four programs.
+
+Run ``python examples/benchmarks/speed.py`` on a machine that does nothing else; the extra
+``[benchmarks]`` brings what the rivals need. They fine-tune the same encoder on the same texts in
+the same process and take turns (see `_programs`):
+
+textbook
+    what one writes at first: texts padded to 128 tokens, torch's DataLoader, dropout and AdamW as
+    they come, plain ("eager") attention, fp32, tokenised at each fit, a loop by skorch.
+trainer
+    the Trainer of transformers: dynamic padding, batches of like length, fused AdamW.
+sklearn_spt
+    `BertClassifier` and `SelfPretrainingClassifier` with their defaults, apart from what makes
+    all alike: mean pooling, texts cut to 128 tokens, each drawn exactly once in an epoch.
+setfit
+    SetFit on the same labels. It trains on pairs, so only its times are given.
+
+Before anything is timed, the program checks that all start from the same weights and read texts as
+the same tokens; afterwards, that they took the same number of optimiser steps over the same number
+of texts. Otherwise it stops. Times are those of a whole call on raw texts: tokenising and building
+the net are in them. A table in Markdown goes to the standard output, and everything that was
+measured to the file of ``--json``.
+
+The share of the machine's rate says how much of what its matrix units can do is used for the
+texts: 6 floating-point operations for each encoder weight and token in training, 2 in inference,
+over the rate of a matrix product of the encoder's sizes in the same precision. Attention is left
+out, padding counts as no work, and so do tokenising and the optimiser: a share of 1 cannot be
+reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from _programs import (
+    HuggingFace,
+    Module,
+    Ours,
+    SetFit,
+    Textbook,
+    counted,
+    self_pretraining,
+    start_counting,
+)
+from torch import nn
+from tqdm import tqdm
+
+import sklearn_spt
+from sklearn_spt import TweetNormalizer
+from sklearn_spt._locations import DEFAULT_ENCODER
+from sklearn_spt.datasets import fetch_illness, make_short_texts
+
+# Weights that take part in a matrix product for each token; a lookup is no product.
+NO_PRODUCT = ("embeddings.", "LayerNorm", "bias")
+
+
+# -- what is measured ------------------------------------------------------------------------------
+def seconds(work: Callable[[], Any]) -> float:
+    """Wall-clock time of a call, the work of an accelerator included."""
+    start = time.perf_counter()
+    work()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def matrix_rate(n: int, k: int, m: int, precision: str, device: str, least: float = 0.5) -> float:
+    """Floating-point operations a second of an (n, k) by (k, m) product, the best of five."""
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    x = torch.randn(n, k, dtype=dtype, device=device)
+    weight = torch.randn(m, k, dtype=dtype, device=device)
+    with torch.inference_mode():
+        nn.functional.linear(x, weight)  # not timed: threads start, weights are laid out
+        once = seconds(lambda: nn.functional.linear(x, weight))
+        repeats = max(1, round(least / 5 / once))
+        best = min(
+            seconds(lambda: [nn.functional.linear(x, weight) for _ in range(repeats)])
+            for _ in range(5)
+        )
+    return 2 * n * k * m * repeats / best
+
+
+def encoder_weights(program: Ours) -> int:
+    """Weights of the fitted encoder that are multiplied with every token."""
+    named = program.fitted.module_.encoder.model.named_parameters()
+    return sum(w.numel() for name, w in named if not any(part in name for part in NO_PRODUCT))
+
+
+def check_same_start(options: argparse.Namespace, text: str) -> None:
+    """Stop unless all encoders hold the same weights and read a text in the same way."""
+    textbook, trainer = Textbook(options), HuggingFace(options)
+    batch = textbook.encoded([text])
+    with torch.random.fork_rng(devices=[]):
+        other = Module(textbook.folder).encoder.eval()
+    net = Ours(options).net(classes=[0, 1], device="cpu", precision="fp32", random_state=0)
+    encoder = net.initialize().module_.encoder.eval()
+    n = int(batch["attention_mask"].sum())
+    assert trainer.collated(trainer.rows([text]))["input_ids"][0].tolist() == (
+        batch["input_ids"][0, :n].tolist()
+    ), "the programs tokenise differently"
+    with torch.inference_mode():
+        states = other(**batch).last_hidden_state[0, :n]
+        torch.testing.assert_close(
+            encoder(batch["input_ids"])[0], states.mean(0), rtol=0, atol=1e-4
+        )
+
+
+def texts_of(options: argparse.Namespace) -> tuple[str, list[str], np.ndarray]:
+    """Name of the data, texts and classes."""
+    n = options.n_texts
+    if options.data != "generated":
+        try:
+            texts, y = fetch_illness(download_if_missing=False, return_X_y=True)
+        except OSError:
+            if options.data == "illness":
+                raise SystemExit(
+                    "The illness tweets are not on this machine: call "
+                    "sklearn_spt.datasets.fetch_illness() once, or use --data generated."
+                ) from None
+        else:
+            rows = np.random.default_rng(0).permutation(len(texts))[:n]
+            texts, y = texts[rows], y[rows]
+            if options.normalize:
+                texts = np.asarray(TweetNormalizer().fit_transform(texts), dtype=object)
+            return "illness tweets", *both_classes_first(texts, y)
+    texts, y = make_short_texts(n, random_state=0, return_X_y=True)
+    return "made-up posts", *both_classes_first(np.asarray(texts, dtype=object), np.asarray(y))
+
+
+def both_classes_first(texts: np.ndarray, y: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """The same rows, such that the first two, and so any few, hold both classes."""
+    if len(set(y.tolist())) < 2:
+        raise SystemExit(f"{len(y)} texts hold one class only; take more with --n-texts.")
+    first = [int(np.argmax(y == label)) for label in (0, 1)]
+    order = [*first, *(row for row in range(len(y)) if row not in first)]
+    return texts[order].tolist(), y[order]
+
+
+def machine(device: str) -> dict[str, Any]:
+    """What the numbers depend on."""
+    accelerator = f" with {torch.cuda.get_device_name()}" if device == "cuda" else ""
+    capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+    telling = ("avx2", "avx512_f", "avx512_bf16", "amx_tile", "amx_bf16")
+    model = str(capabilities.get("cpu_name", "")) or platform.processor()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return {
+        "cpu": models[0] if models else model,
+        "accelerator": accelerator,
+        "capabilities": [name for name in telling if capabilities.get(name)],
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("torch", "transformers", "skorch")},
+        "sklearn_spt": sklearn_spt.__version__,
+    }
+
+
+class Turns:
+    """Runs programs in turn, in another order each time, and checks that they do equal work."""
+
+    def __init__(self, programs: dict[str, Any], rounds: int, bar: Any) -> None:
+        self.programs = programs
+        self.rounds = rounds
+        self.bar = bar
+        self.work: dict[str, tuple[int, int]] = {}
+
+    def __call__(self, task: str, run: Callable[[Any], Any], *, counts: bool) -> dict[str, Any]:
+        """Seconds of every program in every round; stops if steps or texts differ."""
+        times: dict[str, list[float]] = {name: [] for name in self.programs}
+        for number in range(self.rounds):
+            for name in list(self.programs)[:: 1 if number % 2 == 0 else -1]:
+                self.bar.set_postfix_str(f"{task}, {name}")
+                start_counting()
+                program = self.programs[name]
+                times[name].append(seconds(lambda p=program: run(p)))
+                if counts and self.work.setdefault(task, counted()) != counted():
+                    raise SystemExit(
+                        f"not comparable: {task} of {name} took (steps, texts) = {counted()}, "
+                        f"others {self.work[task]}."
+                    )
+                self.bar.update()
+        return times
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """All measurements of all rounds, and what belongs to them."""
+    data, texts, y = texts_of(options)
+    check_same_start(options, texts[0])
+    ours = Ours(options)
+    programs: dict[str, Any] = {p.name: p for p in (Textbook(options), HuggingFace(options), ours)}
+    setfit = SetFit(options) if options.setfit else None
+    targets = np.eye(2)[y]
+    ids = ours.net().encode(texts)
+    lengths = (ids != 0).sum(axis=1)
+    few = max(options.batch_size, 2)
+    for program in programs.values():  # not timed: files are read, threads start
+        program.train(texts[:few], targets[:few], 1)
+        program.predict_proba(texts[:few])
+    config = ours.fitted.module_.encoder.model.config
+    sizes = (
+        round(options.batch_size * float(lengths.mean())),
+        int(config.hidden_size),
+        int(getattr(config, "intermediate_size", 4 * config.hidden_size)),
+    )
+    n_labeled, step = options.n_labeled, options.step_size
+    labeled, unlabeled = texts[:n_labeled], texts[n_labeled:]
+    end_to_end = len(unlabeled) >= step > 0
+    parts = options.rounds * (len(programs) * (2 + end_to_end) + 2) + bool(setfit)
+    with tqdm(total=parts, desc="measuring", unit="part") as bar:
+        rates: dict[str, list[float]] = {}
+        for _ in range(options.rounds):
+            for precision in {program.precision for program in programs.values()}:
+                rate = matrix_rate(*sizes, precision, options.device)
+                rates.setdefault(precision, []).append(rate)
+            bar.update()
+        turns = Turns(programs, options.rounds, bar)
+        times = {
+            "training": turns(
+                "training", lambda p: p.train(texts, targets, options.epochs), counts=True
+            ),
+            "inference": turns("inference", lambda p: p.predict_proba(texts), counts=False),
+        }
+        weights = encoder_weights(ours)
+        if end_to_end:
+            times["self-pretraining"] = turns(
+                "self-pretraining",
+                lambda p: (
+                    p.self_pretraining(labeled, y[:n_labeled], unlabeled, step)
+                    if isinstance(p, Ours)
+                    else self_pretraining(p, labeled, y[:n_labeled], unlabeled, step)
+                ),
+                counts=True,
+            )
+        if setfit is not None:
+            bar.set_postfix_str("setfit")
+            times["setfit"] = {
+                "fit": [seconds(lambda: setfit.fit(labeled, y[:n_labeled]))],
+                "inference": [seconds(lambda: setfit.predict_proba(texts))],
+            }
+            bar.update()
+        bar.update(parts - bar.n)
+    return {
+        "machine": machine(options.device),
+        "data": data,
+        "pretrained": options.pretrained,
+        "n_texts": len(texts),
+        "n_labeled": n_labeled,
+        "step_size": step,
+        "tokens_per_text": float(lengths.mean()),
+        "batch_size": options.batch_size,
+        "epochs": options.epochs,
+        "work": turns.work,
+        "rounds": options.rounds,
+        "encoder_weights": weights,
+        "precision": {name: program.precision for name, program in programs.items()},
+        "matrix_product": dict(zip("nkm", sizes, strict=True)),
+        "matrix_rates": rates,
+        "seconds": times,
+    }
+
+
+# -- what is said about it -------------------------------------------------------------------------
+def rate_of(record: dict[str, Any], task: str, name: str) -> float:
+    """Texts a second, the median over the rounds; for a whole fit its seconds."""
+    middle = statistics.median(record["seconds"][task][name])
+    if task == "self-pretraining":
+        return middle
+    texts = record["work"]["training"][1] if task == "training" else record["n_texts"]
+    return float(texts / middle)
+
+
+def share_of(record: dict[str, Any], task: str, name: str) -> float:
+    """Share of the machine's matrix rate."""
+    passes = {"training": 6, "inference": 2}[task]
+    operations = passes * record["encoder_weights"] * record["tokens_per_text"]
+    rate = statistics.median(record["matrix_rates"][record["precision"][name]])
+    return rate_of(record, task, name) * operations / rate
+
+
+def times_faster(record: dict[str, Any], task: str, name: str) -> list[float]:
+    """How many times faster sklearn_spt is in the same round, sorted."""
+    pairs = zip(record["seconds"][task][name], record["seconds"][task]["sklearn_spt"], strict=True)
+    return sorted(slow / fast for slow, fast in pairs)
+
+
+def table(record: dict[str, Any]) -> str:
+    """Summary and machine as Markdown."""
+    precision = record["precision"]
+    lines = [
+        "| | " + " | ".join(f"{name} ({precision[name]})" for name in precision) + " |",
+        "| --- |" + " ---: |" * len(precision),
+    ]
+    units = {
+        "training": "training, texts/s",
+        "inference": "inference, texts/s",
+        "self-pretraining": "whole Self-Pretraining fit, s",
+    }
+    for task, label in units.items():
+        if task in record["seconds"]:
+            cells = [f"{rate_of(record, task, name):.1f}" for name in precision]
+            lines.append(f"| {label} | {' | '.join(cells)} |")
+    for task in ("training", "inference"):
+        cells = [f"{share_of(record, task, name):.1%}" for name in precision]
+        lines.append(f"| {task}, share of the matrix rate | {' | '.join(cells)} |")
+    for task in units:
+        if task in record["seconds"]:
+            cells = []
+            for name in precision:
+                found = times_faster(record, task, name)
+                spread = f"{found[0]:.1f} to {found[-1]:.1f}"
+                cells.append(
+                    "1" if name == "sklearn_spt" else f"{statistics.median(found):.1f} ({spread})"
+                )
+            lines.append(f"| {task}: sklearn_spt is faster by | {' | '.join(cells)} |")
+    host = record["machine"]
+    sizes = " x ".join(str(size) for size in record["matrix_product"].values())
+    rates = ", ".join(
+        f"{statistics.median(found) / 1e9:.0f} GFLOP/s in {name}"
+        for name, found in record["matrix_rates"].items()
+    )
+    lines.append("")
+    if "setfit" in record["seconds"]:
+        fit, inference = (record["seconds"]["setfit"][k][0] for k in ("fit", "inference"))
+        lines.append(
+            f"SetFit on the same {record['n_labeled']} labels: {fit:.0f} s, inference "
+            f"{record['n_texts'] / inference:.0f} texts/s (fp32, one run)."
+        )
+    steps = {task: f"{n} steps on {texts} texts" for task, (n, texts) in record["work"].items()}
+    lines += [
+        f"Work of each program: {'; '.join(f'{t}: {what}' for t, what in steps.items())}; "
+        f"{record['batch_size']} texts in a step.",
+        f"{host['cpu']} ({', '.join(host['capabilities']) or 'no vector extensions named'})"
+        f"{host['accelerator']}, threads: {host['threads']}, torch {host['torch']}, transformers "
+        f"{host['transformers']}, skorch {host['skorch']}, Python {host['python']}, "
+        f"sklearn_spt {host['sklearn_spt']}.",
+        f"{record['pretrained']}: {record['encoder_weights'] / 1e6:.1f}M weights in products. "
+        f"{record['n_texts']} {record['data']} of {record['tokens_per_text']:.1f} tokens on "
+        f"average. Matrix product {sizes}: {rates}. Rounds: {record['rounds']} (medians; in "
+        "brackets the least and the greatest).",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure, print, and write the file that was asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--n-texts", type=int, default=256, help="texts in all (default: 256)")
+    add("--n-labeled", type=int, default=64, help="labelled ones, for whole fits (default: 64)")
+    add("--step-size", type=int, default=96, help="k of whole fits; 0: none (default: 96)")
+    add("--rounds", type=int, default=3, help="turns of each (default: 3)")
+    add("--epochs", type=int, default=1, help="epochs of a training run (default: 1)")
+    add("--batch-size", type=int, default=32, help="texts in a step (default: 32)")
+    add(
+        "--data",
+        choices=("illness", "generated"),
+        help="illness tweets or made-up posts (default: the tweets where they are found)",
+    )
+    add("--normalize", action="store_true", help="prepare tweets as the paper does")
+    add("--pretrained", default=DEFAULT_ENCODER, help="checkpoint of all programs")
+    for name, whose in (("--precision", "sklearn_spt"), ("--trainer-precision", "the Trainer")):
+        add(name, choices=("auto", "fp32", "bf16"), default="auto", help=f"of {whose}")
+    add("--device", choices=("cpu", "cuda"), default="cpu", help="where (default: cpu)")
+    add("--no-setfit", dest="setfit", action="store_false", help="leave SetFit out")
+    add("--threads", type=int, help="CPU threads (default: torch's own choice)")
+    add("--json", type=Path, help="file for everything that was measured")
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    torch.manual_seed(0)
+    record = measure(options)
+    print(table(record))
+    if options.json:
+        options.json.write_text(json.dumps(record, indent=1))
+
+
+if __name__ == "__main__":
+    main()

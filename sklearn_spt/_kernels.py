@@ -1,0 +1,199 @@
+"""Fast kernels of the encoder, each beside its plain twin; here is decided which of them runs.
+
+What a small encoder on a CPU spends its time on, beside matrix products, is mostly dropout: torch
+draws one Bernoulli number for each element. Eight mask bytes from one 64-bit draw serve as well.
+The plain twins are torch's own functions; they run on a GPU, in evaluation, and inside `plain`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+#: Name of `attention` among the attention functions of transformers.
+ATTENTION = "sklearn_spt"
+
+_LEVELS = 256
+#: What has a plain twin.
+FAST = ("attention", "dropout", "word_table")
+
+_PLAIN: ContextVar[tuple[str, ...]] = ContextVar("sklearn_spt_plain", default=())
+
+
+# -- which of the two ----------------------------------------------------------------------------
+@contextmanager
+def plain(*names: str) -> Iterator[None]:
+    """Inside the block fast ways give way to their plain twins: for tests and benchmarks.
+
+    Parameters
+    ----------
+    *names : {"attention", "dropout", "word_table"}
+        Which of them; without a name all.
+    """
+    if unknown := set(names) - set(FAST):
+        raise ValueError(f"no plain twins of {sorted(unknown)}; there are those of {FAST}.")
+    token = _PLAIN.set(names or FAST)
+    try:
+        yield
+    finally:
+        _PLAIN.reset(token)
+
+
+def is_plain(name: str) -> bool:
+    """Whether `plain` turned a fast way off."""
+    return name in _PLAIN.get()
+
+
+def _on_bytes(x: torch.Tensor, p: float) -> bool:
+    return x.device.type == "cpu" and 0 < p < 1
+
+
+# -- dropout -------------------------------------------------------------------------------------
+def byte_dropout(x: torch.Tensor, p: float) -> torch.Tensor:
+    """Zero each element with probability `p` and scale the rest so that the mean is kept.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any shape.
+    p : float in [0, 1)
+        Rounded to a multiple of 1/256 below one (0.1 becomes 26/256 = 0.1016); the scale uses
+        the rounded value, so that the expectation of the result is exactly `x`.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and type of `x`. The random numbers come from a generator that torch's
+        default CPU generator seeds.
+    """
+    threshold = min(round(p * _LEVELS), _LEVELS - 1)
+    if threshold == 0:
+        return x
+    return x * _mask(x.numel(), threshold, x.dtype).view(x.shape)
+
+
+def _mask(n: int, threshold: int, dtype: torch.dtype) -> torch.Tensor:
+    """Draw `n` factors, 0 or the scale; numpy does each step with vector instructions."""
+    seed = int(torch.empty((), dtype=torch.int64).random_())
+    # SFC64 draws 8 bytes in the time in which torch's generator draws 4
+    words = np.random.SFC64(seed).random_raw((n + 7) // 8)
+    kept = words.view(np.uint8)[:n] >= threshold
+    scale = _LEVELS / (_LEVELS - threshold)
+    if dtype is torch.float32:
+        return torch.from_numpy(np.multiply(kept, np.float32(scale), dtype=np.float32))
+    if dtype in (torch.bfloat16, torch.float16):  # numpy knows no bfloat16, but its bits
+        bits = int(torch.tensor(scale, dtype=dtype).view(torch.int16))
+        return torch.from_numpy(np.multiply(kept, np.int16(bits), dtype=np.int16)).view(dtype)
+    return torch.from_numpy(kept).to(dtype).mul_(scale)
+
+
+def dropout(x: torch.Tensor, p: float, training: bool) -> torch.Tensor:
+    """Dropout by the fastest way that the device of `x` has."""
+    if not training or p == 0.0:
+        return x
+    if _on_bytes(x, p) and not is_plain("dropout"):
+        return byte_dropout(x, p)
+    return nn.functional.dropout(x, p, training=True)
+
+
+class Dropout(nn.Dropout):
+    """``torch.nn.Dropout`` with the fast masks of `byte_dropout` on a CPU."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Apply dropout in training mode, return the input otherwise."""
+        return dropout(input, self.p, self.training)
+
+
+def replace_dropout(module: nn.Module, p: float | None = None) -> None:
+    """Put `Dropout` in the place of every ``torch.nn.Dropout`` inside `module`, in place.
+
+    Parameters
+    ----------
+    module : Module
+        Changed in place.
+    p : float or None
+        The new probability; None keeps each module's own.
+    """
+    for name, child in module.named_children():
+        if type(child) is nn.Dropout:
+            setattr(module, name, Dropout(child.p if p is None else p).train(child.training))
+        else:
+            replace_dropout(child, p)
+
+
+# -- attention -----------------------------------------------------------------------------------
+def attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, None]:
+    """Scaled dot-product attention for transformers' attention interface.
+
+    torch's fused attention has no dropout on a CPU: with it, its plain path runs, whose dropout
+    takes longer than both matrix products. Texts are short, so the scores are small, and written
+    out they cost little. Everywhere else torch's own function runs.
+
+    Parameters
+    ----------
+    module : Module
+        The layer.
+    query, key, value : Tensor of shape (n, heads, width, d)
+        As transformers gives them.
+    attention_mask : bool Tensor of shape (n, 1, width or 1, width) or None
+        True where a token may be looked at.
+    dropout : float in [0, 1]
+        Dropout of the attention weights; 0 in evaluation.
+    scaling : float or None
+        Factor of the scores; None is 1/sqrt(d).
+    **kwargs
+        Passed on to transformers' own function.
+
+    Returns
+    -------
+    output : Tensor of shape (n, width, heads, d)
+        Weighted values.
+    weights : None
+        Not returned.
+    """
+    usual = query.shape == key.shape == value.shape and not kwargs.get("is_causal")
+    if not (usual and _on_bytes(query, dropout)) or is_plain("attention"):
+        return sdpa_attention_forward(
+            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs
+        )
+    n, heads, width, d = query.shape
+    q, k, v = (x.reshape(n * heads, width, d) for x in (query, key, value))
+    scale = d**-0.5 if scaling is None else scaling
+    if attention_mask is None:
+        scores = torch.bmm(q * scale, k.transpose(1, 2))
+    else:
+        bias = torch.zeros(attention_mask.shape, dtype=q.dtype)
+        bias.masked_fill_(~attention_mask, torch.finfo(q.dtype).min)
+        bias = bias.expand(n, heads, -1, -1).reshape(n * heads, -1, width)
+        scores = torch.baddbmm(bias, q, k.transpose(1, 2), alpha=scale)
+    weights = byte_dropout(scores.softmax(dim=-1), dropout)
+    out = torch.bmm(weights, v).view(n, heads, width, d)
+    return out.transpose(1, 2).contiguous(), None
+
+
+AttentionInterface.register(ATTENTION, attention)
+AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+
+
+def use_attention(model: Any) -> None:
+    """Let a model of transformers use `attention`, where it would use torch's own."""
+    if getattr(model.config, "_attn_implementation", None) == "sdpa":
+        model.set_attn_implementation(ATTENTION)
