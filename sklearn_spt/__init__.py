@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sklearn_spt._callbacks import RightTrapezoidalLR
+    from sklearn_spt._comparison import SupervisedComparison, compare_with_supervised
     from sklearn_spt._embedding import SentenceEmbedder
     from sklearn_spt._encoding import TokenIdVectorizer
     from sklearn_spt._keywords import KeywordWindow
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from sklearn_spt._net import BertClassifier
     from sklearn_spt._normalization import TweetNormalizer
     from sklearn_spt._self_pretraining import SelfPretrainingClassifier
-    from sklearn_spt._student import Iteration
+    from sklearn_spt._state import Iteration
     from sklearn_spt.baselines import (
         CoDecompositionClassifier,
         MutualLearningClassifier,
@@ -36,10 +37,12 @@ __all__ = [
     "SelfPretrainingClassifier",
     "SentenceEmbedder",
     "SpacedRepetitionClassifier",
+    "SupervisedComparison",
     "ThrottledSelfTrainingClassifier",
     "TokenIdVectorizer",
     "TriTrainingClassifier",
     "TweetNormalizer",
+    "compare_with_supervised",
 ]
 
 # Names are imported when they are first used: `sklearn_spt.datasets` and the splitter need no
@@ -48,17 +51,19 @@ _HOMES = {
     "BertClassifier": "_net",
     "CoDecompositionClassifier": "baselines",
     "DistillationLoss": "_losses",
-    "Iteration": "_student",
+    "Iteration": "_state",
     "KeywordWindow": "_keywords",
     "MutualLearningClassifier": "baselines",
     "RightTrapezoidalLR": "_callbacks",
     "SelfPretrainingClassifier": "_self_pretraining",
     "SentenceEmbedder": "_embedding",
     "SpacedRepetitionClassifier": "baselines",
+    "SupervisedComparison": "_comparison",
     "ThrottledSelfTrainingClassifier": "baselines",
     "TokenIdVectorizer": "_encoding",
     "TriTrainingClassifier": "baselines",
     "TweetNormalizer": "_normalization",
+    "compare_with_supervised": "_comparison",
 }
 
 

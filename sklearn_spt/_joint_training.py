@@ -245,13 +245,13 @@ class JointTrainer:
                     for net in self.nets:
                         training.enter_context(trained_on(net, *known))
                     finished = all(self._epoch(next(batches), on_epoch) for _ in range(epochs))
+                    for net in self.nets:
+                        release_optimizer(net)
                 self._notify("on_train_end", X=self.X, y=self.targets)
         finally:
             for net, callbacks, schedule in zip(self.nets, own, schedules, strict=True):
                 net.callbacks_ = callbacks
                 schedule.restore(net)
-        for net in self.nets:
-            release_optimizer(net)
         return finished
 
     def _notify(self, event: str, **kwargs: Any) -> None:

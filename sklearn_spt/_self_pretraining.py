@@ -6,6 +6,7 @@ import numbers
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import joblib
@@ -16,8 +17,16 @@ from skorch.utils import multi_indexing
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData
 from sklearn_spt._functional import inertial_transform, predicted_classes
-from sklearn_spt._sampling import draw_sample, growing_sample_sizes, resolve_step_size
-from sklearn_spt._student import Iteration, Run
+from sklearn_spt._holdout import HoldOut, hold_out, positive_code, weights_of
+from sklearn_spt._sampling import (
+    derive_seed,
+    draw_sample,
+    growing_sample_sizes,
+    resolve_step_size,
+)
+from sklearn_spt._state import Iteration, State
+from sklearn_spt._student import Run
+from sklearn_spt._training import root_seed
 from sklearn_spt._validation import (
     check_flag,
     check_integer,
@@ -78,6 +87,19 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         exponential moving average), or the raw ones.
     reset_optimizer : bool, default=True
         Whether stage 2 starts with fresh optimiser moments, as in the paper's code.
+    validation_fraction : float in (0, 1) or None, default=None
+        Share of the labelled documents to hold out, by class: the score of teacher and student
+        together on them stands in ``history_`` after each iteration, and a fit that ends no better
+        than its supervised start says so. None learns from all of them. A fifth of a few hundred
+        is too few to judge a classifier by: see `compare_with_supervised` for that.
+    patience : int >= 1 or None, default=None
+        With held-out documents, end the fit when the score has not risen for so many iterations.
+    restore_best : bool, default=True
+        With held-out documents, keep the nets of the iteration with the best score, the supervised
+        start included; False keeps the last.
+    pos_label : label or None, default=None
+        Class whose F1 is the score of held-out documents if there are two classes; None is the
+        greatest. With more classes it is macro-F1.
     unlabeled_marker : number, str or None, default=-1
         Value of y that marks unlabelled rows. None, NaN and NA are one marker.
     on_iteration : callable or None, default=None
@@ -112,6 +134,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         ``[teacher_, student_]``.
     n_iter_ : int
         Number of iterations.
+    best_iter_ : int
+        Iteration whose nets are kept: `n_iter_`, unless held-out documents decided otherwise.
     sample_sizes_ : list of int
         Size of the sample of each iteration.
     transduction_ : ndarray of shape (n_rows,)
@@ -119,14 +143,17 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         drawn): the rows of X, then those of X_unlabeled.
     labeled_iter_ : ndarray of shape (n_rows,)
         Iteration of the last pseudo-label; 0 for labelled rows, -1 for rows never drawn.
-    termination_condition_ : {"all_labeled", "max_iter", "no_unlabeled"}
+    termination_condition_ : {"all_labeled", "max_iter", "no_unlabeled", "early_stopping"}
         Why the fit ended.
     n_threads_ : int
         Number of torch's CPU threads during the fit: results are identical for the same number.
     history_ : list of dict
         One entry for the start and for each iteration: ``iteration``, ``sample_size``,
         ``pseudo_label_counts``, ``loss`` (mean of each epoch by stage), ``groups_before`` and
-        ``groups_after`` inertia (count, mean and variance by class), ``seconds`` by phase.
+        ``groups_after`` inertia (count, mean and variance by class), ``changed`` (share of earlier
+        pseudo-labels in the sample that the teacher changed, None where there are none: students
+        that drift change more and more), ``validation_score`` with held-out documents, ``seconds``
+        by phase.
 
     See Also
     --------
@@ -166,6 +193,10 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         inertia_variance: str = "linear",
         inertia_state: str = "ema",
         reset_optimizer: bool = True,
+        validation_fraction: float | None = None,
+        patience: int | None = None,
+        restore_best: bool = True,
+        pos_label: Any = None,
         unlabeled_marker: Any = -1,
         on_iteration: Callable[[Iteration], None] | None = None,
         memory: str | joblib.Memory | None = None,
@@ -189,6 +220,10 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.inertia_variance = inertia_variance
         self.inertia_state = inertia_state
         self.reset_optimizer = reset_optimizer
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.restore_best = restore_best
+        self.pos_label = pos_label
         self.unlabeled_marker = unlabeled_marker
         self.on_iteration = on_iteration
         self.memory = memory
@@ -206,7 +241,14 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             resolve_step_size(self.initial_step_size, 1, "initial_step_size")
         check_integer(self.max_iter, "max_iter", low=0, allow_none=True)
         check_integer(self.pretrain_epochs, "pretrain_epochs", low=0)
-        for name in ("two_stage", "distillation", "reset_optimizer"):
+        check_integer(self.patience, "patience", low=1, allow_none=True)
+        if self.validation_fraction is not None:
+            check_real(
+                self.validation_fraction, "validation_fraction", low=0, high=1, closed="neither"
+            )
+        elif self.patience is not None:
+            raise ValueError("patience needs held-out documents: set validation_fraction too.")
+        for name in ("two_stage", "distillation", "reset_optimizer", "restore_best"):
             check_flag(getattr(self, name), name)
         check_option(self.lr_schedule, "lr_schedule", ("right_trapezoidal", "slanted"))
         check_option(self.inertia_variance, "inertia_variance", ("linear", "independent"))
@@ -236,10 +278,13 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         documents, S the remembered class distributions.
         """
         sizes = self._sample_sizes(data.n_unlabeled)
-        run = Run(self, net, data, sizes)
+        learned, held = self._split(data)
+        run = Run(self, net, learned, sizes, held)
         with run.progress:
             now = run.resumed() or run.supervised_start()
             for t in range(now.t + 1, len(sizes) + 1):
+                if run.out_of_patience(now):
+                    break
                 M2 = now.M1  # step 3: the last student teaches
                 rows = draw_sample(data.n_unlabeled, sizes[t - 1], run.rng(t))
                 C = multi_indexing(data.X_unlabeled, rows)  # step 4
@@ -255,20 +300,73 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                     )
                     P, S = inertia.P, inertia.state
                     run.note_groups(inertia.before, inertia.after)
+                codes = predicted_classes(P)
+                run.note_changes(now.pseudo[rows], codes)
                 M1 = run.student(t, C, P, q)  # steps 8 to 10
-                now = now.followed_by(M1, M2, S, rows, predicted_classes(P))
-                run.end_iteration(now)
+                now = run.end_iteration(now.followed_by(M1, M2, S, rows, codes))
         run.complete()
-        M1, M2 = now.M1, now.M2
-        self.teacher_, self.student_ = M2, M1
-        self.estimators_ = [M2, M1]
-        self.n_iter_ = len(sizes)
-        self.sample_sizes_ = sizes
+
+        self.n_iter_ = self.best_iter_ = now.t
+        self.teacher_, self.student_ = now.M2, now.M1
+        if now.best is not None:
+            self._warn_unless_better(now, run.history)
+            if self.restore_best:
+                self.best_iter_ = now.best.t
+                self.teacher_, self.student_ = now.best.M2, now.best.M1
+        self.estimators_ = [self.teacher_, self.student_]
+        self.sample_sizes_ = sizes[: now.t]
         self.history_ = run.history
         self._file_pseudo_labels(data, now.pseudo, now.labeled_iter)
-        complete = bool(sizes) and sizes[-1] == data.n_unlabeled
-        self.termination_condition_ = (
-            "no_unlabeled" if not data.n_unlabeled else "all_labeled" if complete else "max_iter"
+        if now.t < len(sizes):
+            self.termination_condition_ = "early_stopping"
+        elif data.n_unlabeled == 0:
+            self.termination_condition_ = "no_unlabeled"
+        else:
+            complete = bool(sizes) and sizes[-1] == data.n_unlabeled
+            self.termination_condition_ = "all_labeled" if complete else "max_iter"
+
+    def _split(self, data: SemiSupervisedData) -> tuple[SemiSupervisedData, HoldOut | None]:
+        """Hold out documents for validation, if asked to; the others are learned from."""
+        positive = positive_code(data.classes, self.pos_label)
+        if self.validation_fraction is None:
+            return data, None
+        held = hold_out(
+            data,
+            self.validation_fraction,
+            np.random.default_rng(derive_seed(root_seed(self.random_state), 0, 3)),
+            positive=positive,
+            otherwise="All of them are learned from, and the last nets are kept.",
+            remedy="Label more rows of the rare classes, or set validation_fraction=None.",
+            stacklevel=5,
+        )
+        if held is None:
+            return data, None
+        learned = replace(
+            data,
+            X_labeled=multi_indexing(data.X_labeled, held.train),
+            y=data.y[held.train],
+            weights=weights_of(data.weights, held.train, 0),
+        )
+        return learned, held
+
+    def _warn_unless_better(self, now: State, history: list[dict[str, Any]]) -> None:
+        """Say so if the unlabelled documents did not help."""
+        start, last = history[0]["validation_score"], history[-1]["validation_score"]
+        best = now.best.score if now.best is not None else start
+        score = best if self.restore_best else last
+        if now.t == 0 or score > start:
+            return
+        kept = (
+            "the supervised start is kept"
+            if self.restore_best
+            else "the last nets are kept all the same (restore_best=False)"
+        )
+        warnings.warn(
+            f"the unlabelled documents did not help: on the held-out rows no student scores above "
+            f"the supervised start ({start:.3f}), the last one {last:.3f}; {kept}. A few held-out "
+            "rows decide little: compare_with_supervised says whether to use them at all.",
+            UserWarning,
+            stacklevel=4,
         )
 
     def _sample_sizes(self, n_unlabeled: int) -> list[int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -25,10 +25,12 @@ from sklearn_spt._functional import (
     predicted_classes,
     tempered_softmax,
 )
+from sklearn_spt._holdout import HoldOut
 from sklearn_spt._losses import distillation_targets, one_hot
 from sklearn_spt._reuse import Checkpoint, fit_key, recall
 from sklearn_spt._sampling import derive_seed
 from sklearn_spt._schedules import slanted
+from sklearn_spt._state import Best, Iteration, State
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._training import (
     fresh_net,
@@ -36,12 +38,10 @@ from sklearn_spt._training import (
     n_steps,
     predict_logits,
     random_states,
-    release_optimizer,
     set_loss,
     set_random_states,
     train,
 )
-from sklearn_spt._validation import check_option
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -55,72 +55,6 @@ _NO_MATTER = (
 )
 
 
-@dataclass(frozen=True)
-class Iteration:
-    """What ``on_iteration`` is called with after each iteration.
-
-    Attributes
-    ----------
-    number : int
-        0 is the supervised start, then 1, 2, ...
-    student : skorch.NeuralNet
-        The net trained in this iteration.
-    teacher : skorch.NeuralNet
-        The net that labelled for it; the student itself at the start.
-    record : dict
-        The entry of ``history_``.
-    """
-
-    number: int
-    student: NeuralNet
-    teacher: NeuralNet
-    record: dict[str, Any]
-    _model: Any
-    _n_classes: int
-
-    def predict_proba(self, X: Any, which: str = "ensemble") -> FloatArray:
-        """Probabilities of the "student", the "teacher", or their "ensemble" (the mean).
-
-        This is what the fitted classifier would return if the fit ended here.
-        """
-        check_option(which, "which", ("ensemble", "student", "teacher"))
-        nets = {
-            "student": [self.student],
-            "teacher": [self.teacher],
-            "ensemble": [self.teacher, self.student],
-        }[which]
-        with isolated():
-            encoded = self._model._encode(self.student, X, reset=False)
-            return mean_probabilities(
-                *(tempered_softmax(predict_logits(n, encoded, self._n_classes)) for n in nets)
-            )
-
-
-@dataclass(frozen=True)
-class State:
-    """Where a fit stands after iteration `t`: all that the next one needs."""
-
-    t: int
-    M1: NeuralNet
-    M2: NeuralNet
-    S: dict[int, tuple[float, float]]
-    pseudo: IntArray
-    labeled_iter: IntArray
-
-    def followed_by(
-        self,
-        M1: NeuralNet,
-        M2: NeuralNet,
-        S: dict[int, tuple[float, float]],
-        rows: IntArray,
-        codes: IntArray,
-    ) -> State:
-        """State after the next iteration, which gave the classes `codes` to the `rows` of U."""
-        pseudo, labeled_iter = self.pseudo.copy(), self.labeled_iter.copy()
-        pseudo[rows], labeled_iter[rows] = codes, self.t + 1
-        return State(self.t + 1, M1, M2, S, pseudo, labeled_iter)
-
-
 class Run:
     """One fit in progress: trains nets by the parameters of the model and keeps the records."""
 
@@ -130,10 +64,12 @@ class Run:
         net: NeuralNet,
         data: SemiSupervisedData,
         sizes: list[int],
+        held: HoldOut | None = None,
     ) -> None:
         self.model = model
         self.net = net
         self.data = data
+        self.held = held
         self.history: list[dict[str, Any]] = []
         self.record: dict[str, Any] = {}
         self.seconds: dict[str, float] = {}
@@ -151,7 +87,7 @@ class Run:
     def _texts(self, t: int) -> int:
         """Texts that are trained on and labelled from the start to iteration `t`."""
         model, L = self.model, len(self.data.y)
-        per_student = model.finetune_epochs * L
+        per_student = model.finetune_epochs * L + (0 if self.held is None else 2 * len(self.held.y))
         on_sample = model.pretrain_epochs if model.two_stage else model.finetune_epochs
         return int(
             per_student + sum((1 + on_sample) * size + L + per_student for size in self.sizes[:t])
@@ -227,9 +163,7 @@ class Run:
             )
         self.record["loss"] = {"supervised": loss}
         nobody = np.full(data.n_unlabeled, -1, dtype=np.int64)
-        state = State(0, M, M, {}, nobody, nobody)
-        self.end_iteration(state)
-        return state
+        return self.end_iteration(State(0, M, M, {}, nobody, nobody))
 
     def soft_labels(self, t: int, M2: NeuralNet, C: Any) -> tuple[FloatArray, FloatArray]:
         """Label C and L by the teacher (steps 5 and 7): tempered probabilities, or one-hot.
@@ -270,6 +204,12 @@ class Run:
                 for c, g in groups.items()
             }
 
+    def note_changes(self, before: IntArray, after: IntArray) -> None:
+        """Keep the share of earlier pseudo-labels of the sample that became another."""
+        again = before >= 0
+        changed = float((before != after)[again].mean()) if again.any() else None
+        self.record["changed"] = changed
+
     def student(self, t: int, C: Any, P: FloatArray, q: FloatArray) -> NeuralNet:
         """Train a fresh net on the pseudo-labels and then on L (steps 8 to 10)."""
         data = self.data
@@ -305,7 +245,16 @@ class Run:
             epochs = model.pretrain_epochs
             rng = np.random.default_rng(derive_seed(self.root, t, 2))
             set_loss(M1, lam=1.0, temperature=self.T, max_epochs=epochs)
-            loss = self._train(M1, C, on_C, codes, epochs=epochs, schedule=schedule, rng=rng)
+            loss = self._train(
+                M1,
+                C,
+                on_C,
+                codes,
+                epochs=epochs,
+                schedule=schedule,
+                rng=rng,
+                keep_optimizer=not model.reset_optimizer,
+            )
             return M1, loss, rng, random_states()
 
         start = time.perf_counter()
@@ -382,6 +331,7 @@ class Run:
         epochs: int,
         schedule: ScheduledLR,
         rng: np.random.Generator,
+        keep_optimizer: bool = False,
     ) -> list[float]:
         return train(
             M,
@@ -393,10 +343,12 @@ class Run:
             balanced=self.model.balanced_batches,
             rng=rng,
             progress=self.progress,
+            keep_optimizer=keep_optimizer,
         )
 
-    def end_iteration(self, state: State) -> None:
-        """Step 11: file the record, free memory, save the state, tell the user's callback."""
+    def end_iteration(self, state: State) -> State:
+        """Step 11: score and file the iteration, save the state, tell the user's callback."""
+        state = self._scored(state)
         drawn = sum(self.record.get("pseudo_label_counts", {}).values())
         entry = {
             "iteration": state.t,
@@ -406,7 +358,6 @@ class Run:
         }
         self.history.append(entry)
         self.record, self.seconds = {}, {}
-        release_optimizer(state.M1)
         if self.checkpoint is not None:
             kept = {"state": vars(state), "history": self.history, "texts": self._texts(state.t)}
             self.checkpoint.save(kept)
@@ -415,3 +366,24 @@ class Run:
             self.model.on_iteration(
                 Iteration(state.t, state.M1, state.M2, entry, self.model, self.data.n_classes)
             )
+        return state
+
+    # -- rows that were held out ----------------------------------------------------------------
+    def _scored(self, state: State) -> State:
+        """Score what would be returned if the fit ended here."""
+        if self.held is None:
+            return state
+        with timed(self.seconds, "validation"):
+            nets = (state.M2, state.M1)
+            P = mean_probabilities(*(self.trainer.probabilities(M, self.held.X) for M in nets))
+        score = self.record["validation_score"] = self.held.score(P)
+        if state.best is None or score > state.best.score:
+            return replace(state, best=Best(state.t, score, state.M1, state.M2))
+        return state
+
+    def out_of_patience(self, state: State) -> bool:
+        """Whether the students have not become better for `patience` iterations."""
+        patience = self.model.patience
+        return (
+            patience is not None and state.best is not None and state.t - state.best.t >= patience
+        )

@@ -29,7 +29,6 @@ from sklearn_spt._training import (
     isolated,
     n_steps,
     predict_logits,
-    release_optimizer,
     root_seed,
     train,
 )
@@ -143,8 +142,8 @@ class SupervisedTrainer:
                 rng=rng,
                 progress=self.progress,
                 on_epoch=on_epoch,
+                keep_optimizer=False,
             )
-        release_optimizer(M)
         return M, losses
 
     def probabilities(self, net: NeuralNet, X: Any) -> FloatArray:

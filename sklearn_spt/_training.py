@@ -207,6 +207,7 @@ def train(
     rng: np.random.Generator,
     progress: Progress,
     on_epoch: Callable[[NeuralNet, int], bool] | None = None,
+    keep_optimizer: bool = True,
 ) -> list[float]:
     """Continue `net` for some epochs and return the mean training loss of each.
 
@@ -235,6 +236,8 @@ def train(
     on_epoch : callable or None
         Called as ``on_epoch(net, epoch)`` after each epoch, counted from 1; True ends the training.
         What it draws does not shift the random stream of the training.
+    keep_optimizer : bool, default=True
+        False frees the optimiser's moments at the end, see `release_optimizer`.
     """
     losses: list[float] = []
     own = net.callbacks_
@@ -263,6 +266,8 @@ def train(
                             stopped = on_epoch(net, len(losses)) or stopped
                     if stopped:
                         break
+                if not keep_optimizer:
+                    release_optimizer(net)
             net.notify("on_train_end", X=X, y=targets)
     finally:
         net.callbacks_ = own

@@ -42,7 +42,7 @@ class WordsInUse(nn.Module):
         super().__init__()
         self.words = words
         self._whole = [table]  # in a list, so that its weight is no parameter of this module
-        self.weight = nn.Parameter(table.weight.detach()[words])
+        self.weight = nn.Parameter(table.weight.detach().index_select(0, words))
         rows = torch.full((table.num_embeddings,), -1, dtype=torch.int64, device=words.device)
         rows[words] = torch.arange(len(words), device=words.device)
         self.register_buffer("rows", rows, persistent=False)
@@ -66,7 +66,7 @@ class WordsInUse(nn.Module):
     def settle(self) -> nn.Embedding:
         """Write the trained rows back and return the whole table."""
         with torch.no_grad():
-            self.table.weight[self.words] = self.weight
+            self.table.weight.index_copy_(0, self.words, self.weight)
         return self.table
 
     # A checkpoint written in the middle of training holds the whole table, as any other.
@@ -117,7 +117,7 @@ def only_words(
         words |= (moment != 0).any(dim=1)
     small = WordsInUse(table, words.nonzero().squeeze(1)).train(table.training)
     small.weight.requires_grad_(table.weight.requires_grad)
-    _hand_over(optimizer, table.weight, small.weight, lambda m: m[small.words])
+    _hand_over(optimizer, table.weight, small.weight, lambda m: m.index_select(0, small.words))
     model.set_input_embeddings(small)
     try:
         yield
@@ -131,8 +131,7 @@ def only_words(
             # numpy leaves zeros to the operating system: memory nobody looks at costs nothing
             out = torch.from_numpy(np.zeros(whole.weight.shape, dtype=np.float32))
             out = out.to(dtype=moment.dtype, device=moment.device)
-            out[small.words] = moment
-            return out
+            return out.index_copy_(0, small.words, moment)
 
         for other in optimizers:
             _hand_over(other, small.weight, whole.weight, widened)

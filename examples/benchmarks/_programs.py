@@ -12,8 +12,12 @@ head; targets are distributions, of shape (n, n_classes), under cross-entropy.
 from __future__ import annotations
 
 import argparse
+import io
+import logging
 import tempfile
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 import numpy as np
@@ -205,9 +209,11 @@ class HuggingFace:
             disable_tqdm=True,
             dataloader_pin_memory=self.options.device != "cpu",
         )
-        return transformers.Trainer(
+        trainer = transformers.Trainer(
             Wrapped(self.module), arguments, train_dataset=rows, data_collator=self.collated
         )
+        trainer.remove_callback(transformers.PrinterCallback)
+        return trainer
 
     def train(self, texts: Sequence[str], targets: np.ndarray, epochs: int) -> None:
         """Fine-tune a fresh net."""
@@ -244,13 +250,23 @@ class SetFit:
             self.folder, local_files_only=True, device=options.device
         )
 
+    @staticmethod
+    @contextmanager
+    def quiet() -> Iterator[None]:
+        """Keep what SetFit prints and logs from the table."""
+        logging.getLogger("setfit").setLevel(logging.ERROR)
+        with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+
     def fit(self, texts: Sequence[str], y: np.ndarray) -> None:
         """Fine-tune on pairs and fit the head."""
         from datasets import Dataset, disable_progress_bars
         from setfit import Trainer, TrainingArguments
 
         disable_progress_bars()
-        self.model = self.make()
+        with self.quiet():
+            self.model = self.make()
         arguments = TrainingArguments(
             output_dir=tempfile.mkdtemp(prefix="sklearn_spt_benchmark"),
             max_steps=len(texts),  # of 16 pairs: each text is in about 32 of them
@@ -259,7 +275,8 @@ class SetFit:
             save_strategy="no",
         )
         data = Dataset.from_dict({"text": list(texts), "label": y.tolist()})
-        Trainer(self.model, arguments, train_dataset=data).train()
+        with self.quiet():
+            Trainer(self.model, arguments, train_dataset=data).train()
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         """Label."""

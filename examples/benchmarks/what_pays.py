@@ -1,0 +1,93 @@
+"""What each fast way brings: `BertClassifier` with all of them, and without one at a time.
+
+Run ``python examples/benchmarks/what_pays.py`` on a machine that does nothing else. All variants
+take turns in one process, on the same texts and with the same number of steps; a number is the
+time without a fast way over the time with all of them, the median over the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from contextlib import AbstractContextManager, nullcontext
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from sklearn_spt import BertClassifier, TweetNormalizer
+from sklearn_spt._kernels import plain
+from sklearn_spt._locations import DEFAULT_ENCODER
+from sklearn_spt.datasets import fetch_illness, make_short_texts
+
+
+def texts_of(n: int) -> tuple[str, list[str], np.ndarray]:
+    """Illness tweets, prepared as in the paper, or made-up posts where there are none."""
+    try:
+        texts, y = fetch_illness(download_if_missing=False, return_X_y=True)
+    except OSError:
+        texts, y = make_short_texts(n, random_state=0, return_X_y=True)
+        return "made-up posts", list(texts), np.asarray(y)
+    rows = np.random.default_rng(0).permutation(len(texts))[:n]
+    return "illness tweets", list(TweetNormalizer().fit_transform(texts[rows])), y[rows]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--n-texts", type=int, default=256, help="texts in a fit (default: 256)")
+    add("--rounds", type=int, default=5, help="of which the median is taken (default: 5)")
+    add("--threads", type=int, help="CPU threads (default: torch's own choice)")
+    add("--pretrained", default=DEFAULT_ENCODER, help="checkpoint")
+    add("--precision", choices=("auto", "fp32", "bf16"), default="auto")
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    data, texts, y = texts_of(options.n_texts)
+
+    def fit(window: int, mode: AbstractContextManager[None]) -> float:
+        net = BertClassifier(
+            options.pretrained,
+            max_epochs=1,
+            balanced_batches=False,
+            precision=options.precision,
+            device="cpu",
+            iterator_train__window=window,
+            random_state=0,
+        )
+        start = time.perf_counter()
+        with mode:
+            net.fit(texts, y)
+        return time.perf_counter() - start
+
+    variants = {
+        "everything": (50, nullcontext),
+        "without masks from random bytes": (50, lambda: plain("dropout")),
+        "without the attention written out": (50, lambda: plain("attention")),
+        "without the table of words in use": (50, lambda: plain("word_table")),
+        "without batches of like length": (1, nullcontext),
+        "without any of them": (1, plain),
+    }
+    fit(50, nullcontext())  # not timed: files are read, threads start
+    times: dict[str, list[float]] = {name: [] for name in variants}
+    with tqdm(total=options.rounds * len(variants), desc="measuring") as bar:
+        for number in range(options.rounds):
+            for name in list(variants)[:: 1 if number % 2 == 0 else -1]:
+                window, mode = variants[name]
+                bar.set_postfix_str(name)
+                times[name].append(fit(window, mode()))
+                bar.update()
+    print("| | training, texts/s | everything is faster by |\n| --- | ---: | ---: |")
+    for name, found in times.items():
+        pairs = zip(found, times["everything"], strict=True)
+        ratio = statistics.median(slow / fast for slow, fast in pairs)
+        print(f"| {name} | {len(y) / statistics.median(found):.1f} | {ratio:.2f} |")
+    print(f"\n{len(y)} {data}, threads: {torch.get_num_threads()}, rounds: {options.rounds}.")
+
+
+if __name__ == "__main__":
+    main()
