@@ -320,8 +320,14 @@ class Ours:
         self, labeled: Sequence[str], y: np.ndarray, unlabeled: Sequence[str], step: int
     ) -> None:
         """Fit `SelfPretrainingClassifier` on labelled and unlabelled texts."""
+        one_iteration = 2 * step > len(unlabeled)
         self.fitted = SelfPretrainingClassifier(
-            self.net(), step_size=step, balanced_batches=False, random_state=0
+            self.net(),
+            step_size=step,
+            max_iter=len(unlabeled) // step,
+            alpha=0.0 if one_iteration else 0.1,  # it would have no effect, and would say so
+            balanced_batches=False,
+            random_state=0,
         )
         self.fitted.fit(labeled, y, X_unlabeled=unlabeled)
 
