@@ -24,6 +24,7 @@ from sklearn_spt._encoding import check_texts, is_text
 from sklearn_spt._functional import mean_probabilities, tempered_softmax
 from sklearn_spt._losses import DistillationLoss
 from sklearn_spt._net import BertClassifier
+from sklearn_spt._token_net import TokenNet
 from sklearn_spt._training import isolated, predict_logits
 from sklearn_spt._validation import (
     all_or_nothing,
@@ -309,6 +310,13 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             if "X_unlabeled" in str(error):
                 raise
             raise type(error)(f"X_unlabeled cannot be used: {error}") from error
+        if (
+            self._one_text_a_row
+            and isinstance(net, TokenNet)
+            and is_text(X) != is_text(X_unlabeled)
+        ):
+            width = max(encoded.shape[1], more.shape[1])
+            encoded, more = net.padded(encoded, width), net.padded(more, width)
         kinds = [
             sorted(part) if isinstance(part, Mapping) else np.shape(part)[1:]
             for part in (encoded, more)

@@ -26,6 +26,7 @@ from sklearn_spt._validation import (
     check_labels,
     check_real,
     check_verbose,
+    label_column,
     n_rows,
 )
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
@@ -127,8 +128,8 @@ def compare_with_supervised(
 ) -> SupervisedComparison:
     """Say whether the unlabelled rows help, and how common each class is among them.
 
-    Few labels make a held-out part too small to judge by: 20% of 300 rows hold ten rows of a class
-    that is found in one of thirty. So every labelled row is predicted once by classifiers that did
+    Few labels make a held-out part too small to judge by: 20% of 300 rows hold ten of a class that
+    has a sixth of them. So every labelled row is predicted once by classifiers that did
     not see its label, with and without the unlabelled rows, on the same folds; the scores are
     those of all rows together. The interval is that of a paired bootstrap over the rows: it tells
     how far another set of rows might change the verdict, not another seed (see `n_repeats`).
@@ -142,8 +143,9 @@ def compare_with_supervised(
     y : array-like of shape (n_samples,)
         Labels; unlabelled rows carry the marker of the classifier.
     supervised : classifier or None, default=None
-        What is compared with, fitted on the same rows. None is the first teacher: the same net,
-        fine-tuned on the labelled rows alone.
+        What is compared with, fitted on the same rows; one that is not of this package, or a
+        `BertClassifier`, gets the labelled ones alone. None is the first teacher: the same net,
+        fine-tuned on the labelled rows.
     cv : int, default=5
         Number of folds.
     n_repeats : int, default=1
@@ -152,7 +154,8 @@ def compare_with_supervised(
         Positive class of two; None is the greatest.
     shares : bool, default=True
         Whether to estimate the shares of the classes among the unlabelled rows, which takes their
-        labelling in each fold.
+        labelling in each fold. The error rates are those of labelled rows that a classifier has
+        not seen: the unlabelled rows have to be of the same kind, and it has seen their texts.
     confidence : float in (0, 1), default=0.95
         Coverage of the intervals.
     n_resamples : int, default=2000
@@ -174,8 +177,12 @@ def compare_with_supervised(
     TypeError
         If `estimator` is of another kind and `supervised` is None.
     ValueError
-        If there are no unlabelled rows, fewer labelled rows in a class than folds, or unusable
-        parameters.
+        If there are no unlabelled rows, or for unusable parameters.
+
+    Warns
+    -----
+    UserWarning
+        If a class has fewer labelled rows than there are folds.
 
     References
     ----------
@@ -201,6 +208,10 @@ def compare_with_supervised(
         texts = check_texts(X)
         X = np.empty(len(texts), dtype=object)
         X[:] = texts
+    elif isinstance(X, list):
+        X = np.asarray(X)
+    elif hasattr(X, "tocsr"):
+        X = X.tocsr()  # other sparse matrices have no rows to take
     n = n_rows(X, "X")
     labeled, classes, codes = check_labels(y, n, marker)
     positive = positive_code(classes, pos_label)
@@ -212,7 +223,7 @@ def compare_with_supervised(
             "to compare."
         )
     root = root_seed(random_state)
-    labels = np.asarray(y, dtype=object if marker is None else None)
+    labels = label_column(y)
 
     tasks = []
     for repeat in range(n_repeats):
@@ -222,6 +233,11 @@ def compare_with_supervised(
         for train, test in folds.split(np.zeros((n, 1)), labels):
             tasks += [(which, repeat, train, test) for which in (0, 1)]
     U = multi_indexing(X, others) if shares else None
+    alone = not isinstance(_last(rival), BaseSemiSupervisedClassifier)
+
+    def seen(which: int, train: IntArray) -> IntArray:
+        return train[labeled[train]] if alone and not which else train
+
     progress = Progress(len(tasks), verbose, "comparison")
     found = np.full((2, n_repeats, n), -1, dtype=np.int64)
     counts = np.zeros(len(classes), dtype=np.int64)
@@ -230,7 +246,7 @@ def compare_with_supervised(
         results = run(
             joblib.delayed(_predicted)(
                 (rival, estimator)[which],
-                *(multi_indexing(part, rows) for part in (X, labels) for rows in (train,)),
+                *(multi_indexing(part, seen(which, train)) for part in (X, labels)),
                 multi_indexing(X, test),
                 U if which else None,
             )
@@ -302,6 +318,11 @@ def _supervised_start(estimator: Any) -> Any:
             "estimator must be a semi-supervised classifier of this package, or a pipeline that "
             f"ends in one, got {type(model).__name__}; for any other pass supervised=."
         )
+    if not model._one_text_a_row:
+        raise TypeError(
+            f"the supervised start of {type(model).__name__} has no text of its own to learn from; "
+            "pass supervised=, for example a pipeline that takes the same documents."
+        )
     start = SelfPretrainingClassifier(
         model.estimator,
         max_iter=0,
@@ -325,4 +346,10 @@ def _predicted(
 
 def _codes(predicted: npt.NDArray[Any], classes: npt.NDArray[Any]) -> IntArray:
     place = {label: code for code, label in enumerate(classes.tolist())}
+    unknown = [label for label in predicted.tolist() if label not in place]
+    if unknown:
+        raise ValueError(
+            f"a compared classifier predicts {unknown[0]!r}, which is none of the classes "
+            f"{classes.tolist()}."
+        )
     return np.array([place[label] for label in predicted.tolist()], dtype=np.int64)

@@ -12,6 +12,9 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 
+_ROUNDING = 1e-12
+
+
 @dataclass(frozen=True)
 class PairedGain:
     """Scores of two classifiers on the same rows, and an interval of their difference.
@@ -111,8 +114,10 @@ def paired_gain(
 
     a, b = (float(s[0]) for s in scores(np.ones((1, len(y)))))
     one, other = scores(resample_counts(len(y), n_resamples, rng))
-    low, high = interval_of(other - one, confidence)
-    return PairedGain(a, b, b - a, low, high, float(np.mean(other > one)))
+    gains = other - one
+    gains[np.abs(gains) < _ROUNDING] = 0.0  # equal predictions in another order are no gain
+    low, high = interval_of(gains, confidence)
+    return PairedGain(a, b, b - a, low, high, float(np.mean(gains > 0)))
 
 
 def interval_of(values: FloatArray, confidence: float) -> tuple[float, float]:
@@ -175,7 +180,7 @@ def shares_with_intervals(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """Corrected shares with bootstrap intervals over both sets.
+    """Corrected shares with intervals that cover the uncertainty of both sets.
 
     Parameters
     ----------
@@ -188,7 +193,8 @@ def shares_with_intervals(
     n_classes : int
         K.
     confidence, n_resamples, rng
-        As in `paired_gain`. Held-out rows are drawn within their class.
+        As in `paired_gain`. The predictions are resampled; the error rates of each class are drawn
+        from their posterior.
 
     Returns
     -------
@@ -203,11 +209,13 @@ def shares_with_intervals(
     found = []
     total = int(predicted.sum())
     for _ in range(n_resamples):
-        again = np.array([rng.multinomial(round(row.sum()), row / row.sum()) for row in confusion])
+        # ten of ten rows found do not prove that all are: rates from their posterior under
+        # Jeffreys' prior, where resampling the rows would never give another
+        rates = np.array([rng.dirichlet(row + 0.5) for row in confusion])
         counts = rng.multinomial(total, predicted / total)
-        shares = corrected_shares(again.astype(np.float64), counts.astype(np.float64))
+        shares = corrected_shares(rates, counts.astype(np.float64))
         if shares is not None:
             found.append(shares)
     ends = [interval_of(column, confidence) for column in np.array(found).T]
     low, high = (np.array(side) for side in zip(*ends, strict=True))
-    return estimate, low, high
+    return estimate, np.minimum(low, estimate), np.maximum(high, estimate)

@@ -20,6 +20,7 @@ from skorch import NeuralNet
 
 import sklearn_spt
 from sklearn_spt._checkpoints import checkpoint_state
+from sklearn_spt._kernels import FAST, is_plain
 
 T = TypeVar("T")
 
@@ -52,17 +53,31 @@ def fit_key(net: NeuralNet, **parts: Any) -> str:
     pretrained = params.get("pretrained")
     machine = {
         "threads": torch.get_num_threads(),
-        "cuda": torch.cuda.is_available(),
+        "device": [torch.cuda.is_available(), torch.backends.cpu.get_cpu_capability()],
+        "dtype": str(torch.get_default_dtype()),
+        "plain": [is_plain(name) for name in FAST],
         "versions": [sklearn_spt.__version__, *map(version, ("torch", "skorch", "transformers"))],
         "checkpoint": checkpoint_state(pretrained) if isinstance(pretrained, str) else None,
     }
     try:
-        return str(joblib.hash((type(net), sorted(params.items()), machine, sorted(parts.items()))))
+        content = (type(net), sorted(params.items()), machine, sorted(parts.items()))
+        return str(joblib.hash(_without_tensors(content)))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ValueError(
             "memory and checkpoint_dir need data and an estimator that can be pickled: "
             f"{error}. Define the module and functions in a file of their own, at its top level."
         ) from error
+
+
+def _without_tensors(value: Any) -> Any:
+    """Put arrays in the place of tensors, whose pickles differ from process to process."""
+    if isinstance(value, torch.Tensor):
+        return "tensor", str(value.dtype), value.detach().cpu().double().numpy()
+    if isinstance(value, dict):
+        return {k: _without_tensors(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_tensors(v) for v in value]
+    return value
 
 
 # -- parts that fits have in common --------------------------------------------------------------
@@ -123,10 +138,12 @@ class Checkpoint:
         ValueError
             If the file is damaged.
         """
-        if not self.path.exists():
-            return None
         try:
             state: dict[str, Any] = joblib.load(self.path)
+            if not {"state", "history", "texts"} <= set(state):
+                raise ValueError("it holds something else")
+        except FileNotFoundError:
+            return None
         except Exception as error:
             raise ValueError(
                 f"{self.path} of checkpoint_dir cannot be read ({error}); remove it to begin anew."

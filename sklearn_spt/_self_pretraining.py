@@ -129,7 +129,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     n_features_in_ : int
         Number of columns of X; only for numeric X.
     teacher_, student_ : skorch.NeuralNet
-        The last teacher and the last student; the same net if there was no iteration.
+        Teacher and student of the iteration `best_iter_`; the same net if that is 0.
     estimators_ : list of skorch.NeuralNet
         ``[teacher_, student_]``.
     n_iter_ : int
@@ -140,7 +140,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Size of the sample of each iteration.
     transduction_ : ndarray of shape (n_rows,)
         Given labels, and the last pseudo-label of each unlabelled row (the marker if it was never
-        drawn): the rows of X, then those of X_unlabeled.
+        drawn), also where the nets of an earlier iteration are kept: the rows of X, then those of
+        X_unlabeled.
     labeled_iter_ : ndarray of shape (n_rows,)
         Iteration of the last pseudo-label; 0 for labelled rows, -1 for rows never drawn.
     termination_condition_ : {"all_labeled", "max_iter", "no_unlabeled", "early_stopping"}
@@ -255,13 +256,15 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         check_option(self.inertia_state, "inertia_state", ("ema", "raw"))
         if self.on_iteration is not None and not callable(self.on_iteration):
             raise TypeError(f"on_iteration must be callable or None, got {self.on_iteration!r}.")
-        check_memory(self.memory)
         if not isinstance(self.checkpoint_dir, str | os.PathLike | None):
             raise TypeError(
                 f"checkpoint_dir must be a path or None, got {self.checkpoint_dir!r} of type "
                 f"{type(self.checkpoint_dir).__name__}."
             )
         for name in ("memory", "checkpoint_dir"):
+            place = getattr(self, name)
+            if isinstance(place, str | os.PathLike) and os.path.isfile(place):
+                raise ValueError(f"{name} must be a folder, but {os.fspath(place)!r} is a file.")
             if getattr(self, name) is not None and not isinstance(
                 self.random_state, numbers.Integral
             ):
@@ -269,6 +272,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                     f"{name} needs an integer random_state, got {self.random_state!r}: with any "
                     "other no fit is like the one before."
                 )
+        check_memory(self.memory)
 
     # -- the algorithm --------------------------------------------------------------------------
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
@@ -352,19 +356,18 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     def _warn_unless_better(self, now: State, history: list[dict[str, Any]]) -> None:
         """Say so if the unlabelled documents did not help."""
         start, last = history[0]["validation_score"], history[-1]["validation_score"]
-        best = now.best.score if now.best is not None else start
-        score = best if self.restore_best else last
-        if now.t == 0 or score > start:
+        if now.t == 0 or now.best is None or (now.best.t if self.restore_best else last > start):
             return
-        kept = (
+        found = (
+            f"no student scores above the supervised start ({start:.3f}), the last one {last:.3f}; "
             "the supervised start is kept"
             if self.restore_best
-            else "the last nets are kept all the same (restore_best=False)"
+            else f"the last student scores {last:.3f}, the supervised start {start:.3f}; the last "
+            "nets are kept all the same (restore_best=False)"
         )
         warnings.warn(
-            f"the unlabelled documents did not help: on the held-out rows no student scores above "
-            f"the supervised start ({start:.3f}), the last one {last:.3f}; {kept}. A few held-out "
-            "rows decide little: compare_with_supervised says whether to use them at all.",
+            f"the unlabelled documents did not help: on the held-out rows {found}. A few rows "
+            "decide little: compare_with_supervised says whether to use unlabelled ones at all.",
             UserWarning,
             stacklevel=4,
         )

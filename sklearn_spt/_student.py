@@ -135,7 +135,7 @@ class Run:
         """State at which an equal fit was killed, if there is one."""
         if self.model.checkpoint_dir is None:
             return None
-        key = self._key("fit", U=self.data.X_unlabeled)
+        key = self._key("fit", U=self.data.X_unlabeled, held=self.held)
         self.checkpoint = Checkpoint(self.model.checkpoint_dir, key)
         kept = self.checkpoint.load()
         if kept is None:

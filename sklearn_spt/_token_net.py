@@ -143,6 +143,11 @@ class TokenNet(NeuralNetClassifier):
             return encode_texts(texts, self.pretrained, self.max_length, full_width=full_width)
         return check_token_ids(X, self.pretrained)
 
+    def padded(self, ids: npt.NDArray[np.int32], width: int) -> npt.NDArray[np.int32]:
+        """Token ids of at least the given width."""
+        more = max(width - ids.shape[1], 0)
+        return np.pad(ids, ((0, 0), (0, more)), constant_values=pad_token_id(self.pretrained))
+
     # -- skorch ---------------------------------------------------------------------------------
     @property
     def _default_callbacks(self) -> list[tuple[str, Callback]]:
@@ -232,10 +237,12 @@ class TokenNet(NeuralNetClassifier):
         if not isinstance(encoder, Encoder) or self.compile:
             yield
             return
-        optimizers = [getattr(self, name + "_") for name in self._optimizers]
         used = np.unique(np.concatenate([np.unique(ids) for ids in X]))
-        with only_words(encoder.model, optimizers, used):
+        with only_words(encoder.model, self._all_optimizers, used):
             yield
+
+    def _all_optimizers(self) -> list[Any]:
+        return [getattr(self, name + "_") for name in self._optimizers]
 
     def infer(self, x: Any, **fit_params: Any) -> torch.Tensor:
         """Logits of one batch of token ids."""

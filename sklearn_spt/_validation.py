@@ -111,7 +111,7 @@ def is_missing(value: Any) -> bool:
     return type(value).__name__ in ("NAType", "NaTType")
 
 
-def _column(y: Any) -> npt.NDArray[Any]:
+def label_column(y: Any) -> npt.NDArray[Any]:
     """`y` as a 1-D array that keeps what the user meant.
 
     A list that mixes -1 and strings must not become an array of strings, in which "-1" would be
@@ -176,7 +176,7 @@ def unlabeled_mask(y: Any, unlabeled_marker: Any = -1) -> tuple[BoolArray, npt.N
         If `y` is not one-dimensional, holds a missing value that is not the marker, or spells a
         numeric marker as a string.
     """
-    labels = _column(y)
+    labels = label_column(y)
     missing = (
         np.isnan(labels)
         if labels.dtype.kind in "fmM"

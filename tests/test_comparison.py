@@ -9,15 +9,18 @@ import pandas as pd
 import polars as pl
 import pytest
 from nets import mlp_net
+from scipy.sparse import coo_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_classification, make_moons
 from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from sklearn_spt import (
     BertClassifier,
+    CoDecompositionClassifier,
     SelfPretrainingClassifier,
     ThrottledSelfTrainingClassifier,
     compare_with_supervised,
@@ -124,14 +127,36 @@ def test_no_classifier_sees_the_label_of_a_row_that_it_is_judged_by(signs):
     X, y = signs
     compare(Told(), X, y, supervised=Told())
     assert len(Told.seen) == 6
-    for given, labels in Told.seen:
-        assert len(given) == 200 - 40
+    for (few, _), (many, labels) in zip(Told.seen[0::2], Told.seen[1::2], strict=True):
+        # a rival that is not of this package gets the same labelled rows alone
+        np.testing.assert_array_equal(few, many[labels != -1])
         assert (labels == -1).sum() == 80  # all unlabelled rows, every time
+        assert len(few) == 80
     left_out = [
-        {tuple(row) for row in X[:120]} - {tuple(row) for row in given} for given, _ in Told.seen
+        {tuple(row) for row in X[:120]} - {tuple(row) for row in few} for few, _ in Told.seen
     ]
-    assert left_out[0::2] == left_out[1::2]  # the same folds for both
     assert set.union(*left_out) == {tuple(row) for row in X[:120]}
+
+
+def test_a_rival_of_scikit_learn_learns_from_the_labelled_rows_alone(signs):
+    X, y = signs
+    found = compare(Told(), X, y, supervised=LogisticRegression())
+    expected = np.empty(120, dtype=int)
+    folds = SemiSupervisedStratifiedKFold(3, shuffle=True, random_state=fold_seed())
+    for train, test in folds.split(X, y):
+        rows = train[y[train] != -1]
+        expected[test] = LogisticRegression().fit(X[rows], y[rows]).predict(X[test])
+    np.testing.assert_array_equal(found.supervised_predictions[0], expected)
+    with pytest.raises(ValueError, match="predicts 7, which is none of the classes"):
+        compare(Told(), X, y, supervised=Seven())
+
+
+class Seven(Told):
+    """Predicts what was never a label."""
+
+    def predict(self, X):
+        """Sevens."""
+        return np.full(len(X), 7)
 
 
 def test_verdicts(signs):
@@ -227,6 +252,39 @@ def test_texts(tiny_checkpoint, tiny_texts, kind):
     found = compare(clf, kind(texts), y, cv=2)
     assert (found.n_labeled, found.n_unlabeled) == (16, 32)
     assert str(found) == str(compare(clf, np.array(texts), y, cv=2))
+
+
+@pytest.mark.parametrize(
+    ("names", "marker"), [(["a", "b"], -1), (["a", "b"], float("nan")), ([0, 1], "?")]
+)
+def test_lists_of_labels_of_more_than_one_kind(moons, names, marker):
+    X, partial, _ = moons
+    y = [marker if label == -1 else names[label] for label in partial]
+    found = compare(model(unlabeled_marker=marker), X, y)
+    expected = compare(model(), X, partial)
+    assert found.gain == pytest.approx(expected.gain)
+    assert found.semi_supervised_predictions.tolist() == [
+        [names[label] for label in row] for row in expected.semi_supervised_predictions
+    ]
+
+
+def test_lists_of_rows_and_sparse_matrices(moons):
+    X, partial, _ = moons
+    expected = str(compare(model(), X, partial))
+    assert str(compare(model(), X.tolist(), partial)) == expected
+    dense = FunctionTransformer(to_dense, accept_sparse=True)
+    piped = make_pipeline(dense, model())
+    assert str(compare(piped, coo_array(X), partial)) == expected
+
+
+def to_dense(X):
+    return X.toarray()
+
+
+def test_documents_with_keywords_need_a_rival_of_their_own(tiny_checkpoint, tiny_texts):
+    clf = CoDecompositionClassifier(BertClassifier(tiny_checkpoint, max_length=32), keywords="shot")
+    with pytest.raises(TypeError, match=r"of CoDecompositionClassifier has no text.*supervised="):
+        compare(clf, tiny_texts, [0, 1, -1] * 8)
 
 
 def test_the_positive_class_can_be_named(moons):

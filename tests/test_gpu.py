@@ -7,7 +7,6 @@ import os
 import pickle
 import subprocess
 import sys
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier, SentenceEmbedder
-from sklearn_spt._kernels import plain
 
 pytestmark = pytest.mark.gpu
 
@@ -42,17 +40,6 @@ def weights(net):
 
 
 # -- fast ways -----------------------------------------------------------------------------------
-def test_the_words_in_use_are_trained_as_the_whole_table_is(net, tiny_texts):
-    found = []
-    for mode in (plain(), nullcontext()):
-        with mode:
-            # not AdamW, which makes a whole step of what is rounding alone
-            net.set_params(optimizer=torch.optim.SGD, lr=0.01, max_epochs=2).fit(tiny_texts, Y)
-        found.append(weights(net))
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-4)
-
-
 def test_memory_and_checkpoints_give_the_same_fit(net, tiny_texts, tmp_path):
     y = np.array([1, 0] * 6 + [-1] * 12)
     params = {"step_size": 6, "random_state": 0, "alpha": 0.1}

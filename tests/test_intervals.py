@@ -107,6 +107,13 @@ def test_repeats_are_averaged():
     assert found.gain == pytest.approx(expected)
 
 
+def test_equal_predictions_in_another_order_are_no_gain():
+    y = rng_of().integers(2, size=100)
+    repeats = np.stack([noisy(y, 0.2, s) for s in (1, 2, 3)])
+    found = gain(y, repeats, repeats[::-1])
+    assert (found.low, found.high, found.probability) == (0, 0, 0)
+
+
 def test_the_interval_covers_as_often_as_it_says():
     """Two classifiers that are equally good: the interval of their gain should hold 0."""
     covered = 0
@@ -183,6 +190,28 @@ def test_intervals_of_shares_cover_as_often_as_they_say():
         )
         covered += low[1] <= 0.1 <= high[1]
     assert 0.8 <= covered / 120 <= 0.98
+
+
+def test_intervals_cover_where_every_one_of_a_few_positives_was_found():
+    """Ten positives, all or nearly all found: the rate is not known as well as it looks."""
+    covered = 0
+    for seed in range(120):
+        rng = rng_of(seed)
+        y = np.repeat([0, 1], [90, 10])
+        held_out = (rng.random(100) < np.where(y == 1, 0.9, 0.01)).astype(np.int64)[None]
+        truth = rng.random(3000) < 0.5
+        positive = int((rng.random(3000) < np.where(truth, 0.9, 0.01)).sum())
+        found = shares_with_intervals(
+            y,
+            held_out,
+            np.array([3000 - positive, positive]),
+            2,
+            confidence=0.95,
+            n_resamples=200,
+            rng=rng,
+        )
+        covered += found[1][1] <= 0.5 <= found[2][1]
+    assert covered / 120 >= 0.88
 
 
 def test_shares_are_corrected_and_repeats_do_not_narrow_the_interval():

@@ -229,6 +229,10 @@ def test_the_module_drops_in_training_only():
     assert "p=0.5" in repr(layer)
 
 
+LAYER = nn.Module()
+LAYER.is_causal = False
+
+
 # -- attention -----------------------------------------------------------------------------------
 def heads(dtype=torch.float32, n=3, h=2, width=5, d=4):
     """Queries, keys and values as transformers gives them: not contiguous."""
@@ -254,7 +258,7 @@ def test_attention_and_its_gradients_are_torchs_own(kind, scaling, dtype, tolera
     # a dropout that keeps everything: what is left is the mathematics
     monkeypatch.setattr("sklearn_spt._kernels.byte_dropout", lambda x, p: x)
     given, mask = heads(dtype), mask_of(kind)
-    out, weights = attention(None, *given, mask, dropout=0.1, scaling=scaling)
+    out, weights = attention(LAYER, *given, mask, dropout=0.1, scaling=scaling)
     expected = nn.functional.scaled_dot_product_attention(*given, mask, scale=scaling)
     expected = expected.transpose(1, 2)
     assert weights is None
@@ -273,12 +277,31 @@ def test_attention_and_its_gradients_are_torchs_own(kind, scaling, dtype, tolera
 def test_attention_drops_weights_and_keeps_the_mean():
     # equal scores and values of one: each output is the mean of kept weights
     q = torch.zeros(500, 2, 16, 4)
-    out, _ = attention(nn.Module(), q, q, torch.ones_like(q), None, dropout=0.25)
+    out, _ = attention(LAYER, q, q, torch.ones_like(q), None, dropout=0.25)
     assert out[..., 0].unique().numel() > 5
     rounds = 500 * 2 * 16
     deviation = np.sqrt(0.25 / 0.75 / 16 / rounds)
     assert abs(float(out[..., 0].mean()) - 1) < 4.5 * deviation
     assert abs(float(out[..., 0].var()) / (0.25 / 0.75 / 16) - 1) < 0.1
+
+
+def test_attention_is_causal_where_transformers_makes_it_so(monkeypatch):
+    monkeypatch.setattr("sklearn_spt._kernels.byte_dropout", lambda x, p: x)
+    given = heads()
+    decoder = nn.Module()
+    decoder.is_causal = True
+    calls = []
+    monkeypatch.setattr(
+        "sklearn_spt._kernels.sdpa_attention_forward",
+        lambda *a, **k: calls.append(a) or (None,) * 2,
+    )
+    attention(decoder, *given, None, dropout=0.1)
+    attention(nn.Module(), *given, None, dropout=0.1)  # it says nothing: causal, too
+    attention(LAYER, *given, None, dropout=0.1, is_causal=True)
+    assert len(calls) == 3
+    attention(decoder, *given, mask_of("row"), dropout=0.1)  # the mask says it all
+    attention(decoder, *given, None, dropout=0.1, is_causal=False)
+    assert len(calls) == 3
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
@@ -287,7 +310,7 @@ def test_attention_without_dropout_or_in_plain_is_torchs_own(dropout):
     torch.manual_seed(3)
     with plain():
         assert is_plain("attention")
-        out, _ = attention(nn.Module(), *given, None, dropout=dropout, is_causal=False)
+        out, _ = attention(LAYER, *given, None, dropout=dropout, is_causal=False)
     torch.manual_seed(3)
     expected = nn.functional.scaled_dot_product_attention(*given, dropout_p=dropout)
     torch.testing.assert_close(out, expected.transpose(1, 2))
@@ -299,7 +322,7 @@ def test_padded_tokens_are_never_looked_at():
     with torch.no_grad():
         k[1, :, 2:] = 1e4
         v[1, :, 2:] = 1e30
-        out, _ = attention(nn.Module(), q, k, v, mask_of("row"), dropout=0.1)
+        out, _ = attention(LAYER, q, k, v, mask_of("row"), dropout=0.1)
     assert float(out[1].abs().max()) < 1e3
 
 

@@ -289,6 +289,15 @@ def test_unlabelled_texts_may_be_longer_or_shorter_than_the_labelled(make, texts
         np.testing.assert_array_equal(parted, joined.predict_proba(labeled))
 
 
+def test_texts_beside_token_ids(make, texts, y, tiny_checkpoint):
+    ids = TokenIdVectorizer(tiny_checkpoint, max_length=16).fit_transform(texts)
+    clf = SelfPretrainingClassifier(make(), step_size=1.0, alpha=0.0, random_state=0)
+    expected = clf.fit(texts, y, X_unlabeled=list(texts[:9])).predict_proba(texts)
+    for X, more in ((texts, ids[:9]), (ids, list(texts[:9]))):
+        found = clf.fit(X, y, X_unlabeled=more).predict_proba(X)
+        np.testing.assert_array_equal(found, expected)
+
+
 # -- partial_fit -------------------------------------------------------------------------------
 def test_partial_fit_goes_on(make, texts, y):
     clf = make(max_epochs=1).partial_fit(texts, y)

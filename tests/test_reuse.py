@@ -6,17 +6,20 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import joblib
 import numpy as np
 import pytest
+import torch
 from nets import mlp_net
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
 from skorch.callbacks import Callback
 
-from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier, _self_pretraining
+from sklearn_spt._kernels import plain
 from sklearn_spt._reuse import Checkpoint, fit_key, recall
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
 
@@ -136,6 +139,27 @@ def test_other_data_nets_and_seeds_are_told_apart(data):
         fit_key(net, X=X, y=y, seed=1),
     ]
     assert len({base, *keys}) == 6
+
+
+def test_tensors_among_the_parameters_are_hashed_by_value():
+    code = (
+        "import torch; from nets import mlp_net; from sklearn_spt._reuse import fit_key;"
+        "print(fit_key(mlp_net(optimizer__betas=(torch.arange(3.0), 1))))"
+    )
+    there = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parent
+    ).stdout.strip()
+    one, same, other = (
+        fit_key(mlp_net(optimizer__betas=(torch.arange(n), 1))) for n in (3.0, 3.0, 4.0)
+    )
+    assert one == same == there
+    assert one != other
+
+
+def test_plain_twins_have_a_key_of_their_own():
+    fast = fit_key(mlp_net())
+    with plain("dropout"):
+        assert fit_key(mlp_net()) != fast
 
 
 def test_a_checkpoint_saved_anew_is_told_apart(tiny_checkpoint, tmp_path):
@@ -263,6 +287,35 @@ model(checkpoint_dir={str(tmp_path)!r}, on_iteration=kill).fit(*data.__wrapped__
     assert 0 < rest < batches / 2
 
 
+def test_a_file_with_something_else_is_named(tmp_path):
+    checkpoint = Checkpoint(tmp_path, "key")
+    joblib.dump([1, 2], checkpoint.path)
+    with pytest.raises(ValueError, match=r"cannot be read \(it holds something else\); remove it"):
+        checkpoint.load()
+
+
+def test_held_out_documents_are_part_of_the_fit(data, tmp_path):
+    """Killed, then other documents where rows are held out: the old scores must not count."""
+    X, y = data
+    options = {"validation_fraction": 0.3, "restore_best": False}
+    rows = []
+    clf = model(checkpoint_dir=tmp_path, on_iteration=KillAfter(2), **options)
+    with pytest.MonkeyPatch.context() as patch:
+        original = _self_pretraining.hold_out
+        patch.setattr(
+            _self_pretraining, "hold_out", lambda *a, **k: rows.append(original(*a, **k)) or rows[0]
+        )
+        with pytest.raises(Killed):
+            clf.fit(X, y)
+    other = X.copy()
+    other[rows[0].valid] += 1.0
+    with warnings.catch_warnings(action="ignore"):
+        expected, batches = fitted((other, y), **options)
+        resumed, as_many = fitted((other, y), checkpoint_dir=tmp_path, **options)
+    assert as_many == batches
+    assert timeless(resumed.history_) == timeless(expected.history_)
+
+
 def test_another_fit_does_not_take_the_state(data, tmp_path):
     with pytest.raises(Killed):
         model(checkpoint_dir=tmp_path, on_iteration=KillAfter(1)).fit(*data)
@@ -286,10 +339,11 @@ def test_a_damaged_state_is_named_and_left(data, tmp_path):
 
 def test_a_state_that_cannot_be_written_leaves_the_one_before(tmp_path):
     checkpoint = Checkpoint(tmp_path, "key")
-    checkpoint.save({"t": 1})
+    state = {"state": {"t": 1}, "history": [], "texts": 3}
+    checkpoint.save(state)
     with pytest.raises(Exception, match=r"pickle|local"):
-        checkpoint.save({"t": lambda: None})
-    assert checkpoint.load() == {"t": 1}
+        checkpoint.save({**state, "history": lambda: None})
+    assert checkpoint.load() == state
     assert list(tmp_path.iterdir()) == [checkpoint.path]
     checkpoint.remove()
     checkpoint.remove()
@@ -304,7 +358,12 @@ def test_a_seed_is_needed(data, tmp_path, name, seed):
         model(**{name: str(tmp_path), "random_state": seed}).fit(*data)
 
 
-def test_bad_places(data):
+def test_bad_places(data, tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+    for name in ("memory", "checkpoint_dir"):
+        with pytest.raises(ValueError, match=f"{name} must be a folder, but .*file' is a file"):
+            model(**{name: str(file)}).fit(*data)
     with pytest.raises(TypeError, match="checkpoint_dir must be a path or None, got 3"):
         model(checkpoint_dir=3).fit(*data)
     with pytest.raises(ValueError, match="memory"):

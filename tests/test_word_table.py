@@ -9,11 +9,12 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
-from skorch.callbacks import Callback
+from skorch.callbacks import Callback, Checkpoint
 from torch import nn
 
 from sklearn_spt import BertClassifier
 from sklearn_spt._kernels import plain
+from sklearn_spt._token_net import BertModule
 from sklearn_spt._word_table import WordsInUse, only_words
 
 N_WORDS, D = 50, 6
@@ -86,13 +87,18 @@ class Still(Callback):
                 module.p = 0.0
 
 
+def of(*optimizers):
+    """What `only_words` asks for."""
+    return lambda: list(optimizers)
+
+
 # -- the same result -----------------------------------------------------------------------------
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_optimizer_ends_at_the_same_weights_and_moments(name, ids):
     whole, small = model_of(), model_of()
     on_whole, on_small = (OPTIMIZERS[name](m.parameters()) for m in (whole, small))
     steps(whole, on_whole, ids)
-    with only_words(small, [on_small], ids):
+    with only_words(small, lambda: [on_small], ids):
         assert isinstance(small.words, WordsInUse)
         assert small.words.weight.shape == (6, D)
         steps(small, on_small, ids)
@@ -112,7 +118,7 @@ def test_rows_with_moments_from_before_go_on_moving(ids):
     on_whole, on_small = (OPTIMIZERS["adamw"](m.parameters()) for m in (whole, small))
     for batches in (ids, other):
         steps(whole, on_whole, batches)
-        with only_words(small, [on_small], batches):
+        with only_words(small, lambda: [on_small], batches):
             steps(small, on_small, batches)
     same(whole, small)
 
@@ -121,7 +127,7 @@ def test_a_word_that_is_not_used_does_not_move(ids):
     model = model_of()
     before = model.words.weight.detach().clone()
     optimizer = OPTIMIZERS["adamw"](model.parameters())
-    with only_words(model, [optimizer], ids):
+    with only_words(model, lambda: [optimizer], ids):
         steps(model, optimizer, ids)
     moved = (model.words.weight != before).any(dim=1).nonzero().squeeze(1).tolist()
     assert moved == [3, 4, 9, 20, 49]  # 0 is the padding
@@ -167,16 +173,16 @@ class Own(torch.optim.AdamW):
 )
 def test_elsewhere_the_whole_table_is_trained(table, optimizer, ids):
     model = model_of(**table)
-    with only_words(model, [optimizer(model.parameters())], ids):
+    with only_words(model, of(optimizer(model.parameters())), ids):
         assert type(model.words) is nn.Embedding
 
 
 def test_a_frozen_table_and_the_plain_twin_keep_the_table(ids):
     model = model_of()
-    with plain(), only_words(model, [OPTIMIZERS["sgd"](model.parameters())], ids):
+    with plain(), only_words(model, of(OPTIMIZERS["sgd"](model.parameters())), ids):
         assert type(model.words) is nn.Embedding
     model.words.weight.requires_grad_(False)
-    with only_words(model, [OPTIMIZERS["sgd"](model.parameters())], ids):
+    with only_words(model, of(OPTIMIZERS["sgd"](model.parameters())), ids):
         assert type(model.words) is nn.Embedding
 
 
@@ -186,7 +192,7 @@ def test_other_documents_can_be_looked_at_in_between(ids):
     optimizer = OPTIMIZERS["sgd"](model.parameters())
     steps(twin, OPTIMIZERS["sgd"](twin.parameters()), ids)
     everything = torch.arange(N_WORDS).reshape(10, 5)
-    with only_words(model, [optimizer], ids):
+    with only_words(model, lambda: [optimizer], ids):
         steps(model, optimizer, ids)
         model.eval()
         torch.testing.assert_close(model(everything), twin.eval()(everything))
@@ -199,7 +205,7 @@ def test_other_documents_can_be_looked_at_in_between(ids):
 def test_a_checkpoint_in_between_holds_the_whole_table(ids):
     model, later = model_of(), model_of()
     optimizer = OPTIMIZERS["adamw"](model.parameters())
-    with only_words(model, [optimizer], ids):
+    with only_words(model, lambda: [optimizer], ids):
         steps(model, optimizer, ids)
         kept = copy.deepcopy(model.state_dict())
         steps(model, optimizer, ids)
@@ -214,10 +220,140 @@ def test_an_error_in_between_leaves_the_weights_reached_so_far(ids):
     steps(twin, OPTIMIZERS["adamw"](twin.parameters()), ids)
 
     def interrupted():
-        with only_words(model, [optimizer], ids):
+        with only_words(model, lambda: [optimizer], ids):
             steps(model, optimizer, ids)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     same(model, twin)
+
+
+# -- what callbacks and modules may do in the middle ---------------------------------------------
+def twice(make, first, second, **params):
+    """Train twice, as in `partial_fit`, with the words in use and with the whole table."""
+    out = []
+    for mode in (plain(), nullcontext()):
+        with mode:
+            net = make(**params)
+            net.fit(*first)
+            net.partial_fit(*second)
+        out.append(net.module_.encoder.model.get_input_embeddings())
+    assert [type(table) for table in out] == [nn.Embedding] * 2
+    return [table.weight.detach() for table in out]
+
+
+@pytest.fixture
+def make(tiny_checkpoint):
+    def build(callbacks=(), **params):
+        return BertClassifier(
+            tiny_checkpoint,
+            callbacks=[("still", Still()), *callbacks],
+            **{
+                "random_state": 0,
+                "device": "cpu",
+                "precision": "fp32",
+                "dropout": 0.0,
+                "max_length": 32,
+                "max_epochs": 2,
+                "lr": 1e-3,
+                **params,
+            },
+        )
+
+    return build
+
+
+@pytest.fixture
+def parts(tiny_texts):
+    y = np.arange(len(tiny_texts)) % 2
+    return (tiny_texts[:2], y[:2]), (tiny_texts, y)
+
+
+def assert_same_weights(weights):
+    torch.testing.assert_close(*weights, rtol=0, atol=1e-5)
+
+
+def test_a_checkpoint_of_skorch_is_loaded_at_the_end(make, parts, tmp_path):
+    def build(**params):
+        best = Checkpoint(monitor="train_loss_best", dirname=str(tmp_path), load_best=True)
+        return make(callbacks=[("best", best)], **params)
+
+    assert_same_weights(twice(build, *parts))
+
+
+class Rebuild(Callback):
+    """Lets skorch build a new optimiser in the middle."""
+
+    def on_epoch_end(self, net, **kwargs):
+        """Change the loss."""
+        net.set_params(criterion__temperature=2.0)
+
+
+class Freeze(Callback):
+    """Freezes the word table after an epoch."""
+
+    def on_epoch_end(self, net, **kwargs):
+        """Whichever table there is."""
+        net.module_.encoder.model.get_input_embeddings().weight.requires_grad_(False)
+
+
+class Peek(Callback):
+    """Looks at other documents in training mode."""
+
+    def on_epoch_end(self, net, **kwargs):
+        """All words of the vocabulary."""
+        ids = np.arange(5, 35, dtype=np.int32)[None]
+        with torch.no_grad():
+            net.forward(ids, training=True)
+
+
+@pytest.mark.parametrize("callback", [Rebuild, Freeze, Peek])
+def test_callbacks_in_the_middle(make, parts, callback):
+    def build(**params):
+        return make(callbacks=[("callback", callback())], **params)
+
+    assert_same_weights(twice(build, *parts))
+
+
+class WordDropout(BertModule):
+    """Puts another word in the place of some in training."""
+
+    def forward(self, ids):
+        """Every third token becomes a word that no document has."""
+        if self.training:
+            ids = ids.clone()
+            ids[:, 2::3] = 40
+        return super().forward(ids)
+
+
+def test_a_module_that_replaces_words_trains_the_new_ones_too(make, parts):
+    weights = twice(make, *parts, module=WordDropout)
+    assert_same_weights(weights)
+
+
+class Copy(Callback):
+    """Keeps copies of the net as it is in the middle."""
+
+    def on_epoch_end(self, net, **kwargs):
+        """By deepcopy and by pickle."""
+        self.copies_ = [copy.deepcopy(net), pickle.loads(pickle.dumps(net))]
+
+
+def test_copies_from_the_middle_can_be_trained_on(make, parts):
+    (texts, y), (others, labels) = parts
+    keeper = Copy()
+    weights = []
+    for mode in (plain(), nullcontext()):
+        with mode:
+            net = make(callbacks=[("copy", keeper)], max_epochs=1).fit(texts, y)
+            copies = dict(net.callbacks_)["copy"].copies_
+            for one in copies:
+                one.callbacks_ = [c for c in one.callbacks_ if c[0] != "copy"]
+                np.testing.assert_allclose(one.predict_proba(others), net.predict_proba(others))
+                one.partial_fit(others, labels)
+                table = one.module_.encoder.model.get_input_embeddings()
+                assert type(table) is nn.Embedding
+                weights.append(table.weight.detach())
+    assert_same_weights((weights[0], weights[2]))
+    assert_same_weights((weights[1], weights[3]))
