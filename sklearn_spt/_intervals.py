@@ -133,7 +133,8 @@ def corrected_shares(confusion: FloatArray, predicted: FloatArray) -> FloatArray
     A classifier that misses half the positives reports half of them; how often it errs is known
     from rows that were held out. The shares p solve ``M.T @ p = q`` as nearly as shares can, where
     ``M[c, j]`` is the rate of predicting j for rows of the class c. For two classes this is the
-    adjusted count, (q - FPR) / (TPR - FPR), cut to [0, 1]. Error rates must be the same on both
+    adjusted count, (q - FPR) / (TPR - FPR) with the rates of false and true positives, cut to
+    [0, 1]. Error rates must be the same on both
     sets: the texts of a class have to be of the same kind, whatever their number.
 
     Parameters
