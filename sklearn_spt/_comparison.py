@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from skorch.utils import multi_indexing
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier, plain_label
-from sklearn_spt._encoding import check_texts, is_text
+from sklearn_spt._encoding import is_text, text_array
 from sklearn_spt._holdout import positive_code
 from sklearn_spt._intervals import paired_gain, shares_with_intervals
 from sklearn_spt._progress import Progress
@@ -205,9 +205,7 @@ def compare_with_supervised(
     marker = getattr(_last(estimator), "unlabeled_marker", -1)
     rival = _supervised_start(estimator) if supervised is None else supervised
     if is_text(X) and len(np.shape(X)) < 2:  # any container of texts; a frame may hold keywords too
-        texts = check_texts(X)
-        X = np.empty(len(texts), dtype=object)
-        X[:] = texts
+        X = text_array(X)
     elif isinstance(X, list):
         X = np.asarray(X)
     elif hasattr(X, "tocsr"):

@@ -213,6 +213,14 @@ def _first_column(X: Any) -> tuple[Iterable[Any] | None, int]:
     return None, 0
 
 
+def text_array(X: Any, name: str = "X") -> NDArray[np.object_]:
+    """Texts as an array that can be indexed by rows, see `check_texts`."""
+    texts = check_texts(X, name)
+    out = np.empty(len(texts), dtype=object)
+    out[:] = texts
+    return out
+
+
 # -- encoding ------------------------------------------------------------------------------------
 
 

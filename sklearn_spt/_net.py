@@ -15,7 +15,7 @@ from skorch.utils import multi_indexing
 
 from sklearn_spt._batching import TokenBatches
 from sklearn_spt._callbacks import ScheduledLR
-from sklearn_spt._encoding import check_texts, is_text
+from sklearn_spt._encoding import is_text, text_array
 from sklearn_spt._functional import tempered_softmax
 from sklearn_spt._locations import DEFAULT_ENCODER
 from sklearn_spt._losses import DistillationLoss, distillation_targets, one_hot
@@ -346,9 +346,7 @@ class BertClassifier(TokenNet):
         if is_text(X):
             if reset:
                 forget_features(self)
-            out = np.empty(len(texts := check_texts(X)), dtype=object)
-            out[:] = texts
-            return out
+            return text_array(X)
         return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
 
     def _train(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -98,29 +98,30 @@ class Run:
         return np.random.default_rng(derive_seed(self.root, t, 1))
 
     # -- work done before -----------------------------------------------------------------------
-    def _key(self, name: str, *ignored: str, **parts: Any) -> str:
+    def _key(self, *ignored: str, **parts: Any) -> str:
         """Hash what a part of the fit depends on: data, parameters but those `ignored`, seed."""
         params = self.model.get_params(deep=False)
         for parameter in (*_NO_MATTER, *ignored):
             del params[parameter]
         data = self.data
         L = (data.X_labeled, data.y, data.weights, data.classes)
-        return fit_key(self.net, name=name, params=params, L=L, root=self.root, **parts)
+        return fit_key(self.net, params=params, L=L, root=self.root, **parts)
 
     def _start_key(self) -> str:
         """Hash what the supervised start depends on."""
         kept = ("finetune_epochs", "balanced_batches")
         names = set(self.model.get_params(deep=False)) - {*kept, *_NO_MATTER}
-        return self._key("start", *names)
+        return self._key(*names)
 
-    def _first_key(self, name: str) -> str:
+    @cached_property
+    def _first_key(self) -> str:
         """Hash what the labels and stage 1 of the first student depend on.
 
         λ weighs stage 2, and inertia begins with the second student.
         """
         ignored = ("lam", "alpha", "inertia_variance", "inertia_state")
         later = ("step_size", "initial_step_size", "max_iter")
-        return self._key(name, *ignored, *later, U=self.data.X_unlabeled, size=self.sizes[0])
+        return self._key(*ignored, *later, U=self.data.X_unlabeled, size=self.sizes[0])
 
     def _recall(self, key: Callable[[], str], name: str, compute: Callable[[], T], texts: int) -> T:
         """Do a part of the fit, or take it from the memory."""
@@ -135,7 +136,7 @@ class Run:
         """State at which an equal fit was killed, if there is one."""
         if self.model.checkpoint_dir is None:
             return None
-        key = self._key("fit", U=self.data.X_unlabeled, held=self.held)
+        key = self._key(U=self.data.X_unlabeled, held=self.held)
         self.checkpoint = Checkpoint(self.model.checkpoint_dir, key)
         kept = self.checkpoint.load()
         if kept is None:
@@ -182,7 +183,7 @@ class Run:
         with timed(self.seconds, "labeling"):
             if t == 1:
                 texts = get_len(C) + get_len(X_labeled)
-                found = self._recall(lambda: self._first_key("labels"), "labels", logits, texts)
+                found = self._recall(lambda: self._first_key, "labels", logits, texts)
             else:
                 found = logits()
             P, q = (tempered_softmax(z, self.T) for z in found)
@@ -261,7 +262,7 @@ class Run:
         if t == 1:
             texts = model.pretrain_epochs * len(codes)
             M1, stage1, rng, states = self._recall(
-                lambda: self._first_key("stage1"), "stage1", first_stage, texts
+                lambda: self._first_key, "stage1", first_stage, texts
             )
             set_random_states(states)
         else:

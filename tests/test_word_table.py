@@ -72,7 +72,7 @@ def steps(model, optimizer, batches):
         optimizer.step()
 
 
-def same(one, other):
+def assert_same(one, other):
     for (name, a), (_, b) in zip(one.state_dict().items(), other.state_dict().items(), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-6, msg=name)
 
@@ -103,7 +103,7 @@ def test_every_optimizer_ends_at_the_same_weights_and_moments(name, ids):
         assert small.words.weight.shape == (6, D)
         steps(small, on_small, ids)
     assert type(small.words) is nn.Embedding
-    same(whole, small)
+    assert_same(whole, small)
     expected = on_whole.state.get(whole.words.weight, {})
     found = on_small.state.get(small.words.weight, {})
     assert expected.keys() == found.keys()
@@ -120,7 +120,7 @@ def test_rows_with_moments_from_before_go_on_moving(ids):
         steps(whole, on_whole, batches)
         with only_words(small, lambda: [on_small], batches):
             steps(small, on_small, batches)
-    same(whole, small)
+    assert_same(whole, small)
 
 
 def test_a_word_that_is_not_used_does_not_move(ids):
@@ -211,7 +211,7 @@ def test_a_checkpoint_in_between_holds_the_whole_table(ids):
         steps(model, optimizer, ids)
         model.load_state_dict(kept)
     later.load_state_dict(kept)
-    same(model, later)
+    assert_same(model, later)
 
 
 def test_an_error_in_between_leaves_the_weights_reached_so_far(ids):
@@ -226,7 +226,7 @@ def test_an_error_in_between_leaves_the_weights_reached_so_far(ids):
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    same(model, twin)
+    assert_same(model, twin)
 
 
 # -- what callbacks and modules may do in the middle ---------------------------------------------

@@ -53,13 +53,12 @@ from _programs import (
     self_pretraining,
     start_counting,
 )
+from _texts import texts_of
 from torch import nn
 from tqdm import tqdm
 
 import sklearn_spt
-from sklearn_spt import TweetNormalizer
 from sklearn_spt._locations import DEFAULT_ENCODER
-from sklearn_spt.datasets import fetch_illness, make_short_texts
 
 # Weights that take part in a matrix product for each token; a lookup is no product.
 NO_PRODUCT = ("embeddings.", "LayerNorm", "bias")
@@ -114,28 +113,6 @@ def check_same_start(options: argparse.Namespace, text: str) -> None:
         torch.testing.assert_close(
             encoder(batch["input_ids"])[0], states.mean(0), rtol=0, atol=1e-4
         )
-
-
-def texts_of(options: argparse.Namespace) -> tuple[str, list[str], np.ndarray]:
-    """Name of the data, texts and classes."""
-    n = options.n_texts
-    if options.data != "generated":
-        try:
-            texts, y = fetch_illness(download_if_missing=False, return_X_y=True)
-        except OSError:
-            if options.data == "illness":
-                raise SystemExit(
-                    "The illness tweets are not on this machine: call "
-                    "sklearn_spt.datasets.fetch_illness() once, or use --data generated."
-                ) from None
-        else:
-            rows = np.random.default_rng(0).permutation(len(texts))[:n]
-            texts, y = texts[rows], y[rows]
-            if options.normalize:
-                texts = np.asarray(TweetNormalizer().fit_transform(texts), dtype=object)
-            return "illness tweets", *both_classes_first(texts, y)
-    texts, y = make_short_texts(n, random_state=0, return_X_y=True)
-    return "made-up posts", *both_classes_first(np.asarray(texts, dtype=object), np.asarray(y))
 
 
 def both_classes_first(texts: np.ndarray, y: np.ndarray) -> tuple[list[str], np.ndarray]:
@@ -198,7 +175,8 @@ class Turns:
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """All measurements of all rounds, and what belongs to them."""
-    data, texts, y = texts_of(options)
+    data, *drawn = texts_of(options.n_texts, options.data, normalize=options.normalize)
+    texts, y = both_classes_first(*drawn)
     check_same_start(options, texts[0])
     ours = Ours(options)
     programs: dict[str, Any] = {p.name: p for p in (Textbook(options), HuggingFace(options), ours)}

@@ -12,25 +12,13 @@ import statistics
 import time
 from contextlib import AbstractContextManager, nullcontext
 
-import numpy as np
 import torch
+from _texts import texts_of
 from tqdm import tqdm
 
-from sklearn_spt import BertClassifier, TweetNormalizer
+from sklearn_spt import BertClassifier
 from sklearn_spt._kernels import plain
 from sklearn_spt._locations import DEFAULT_ENCODER
-from sklearn_spt.datasets import fetch_illness, make_short_texts
-
-
-def texts_of(n: int) -> tuple[str, list[str], np.ndarray]:
-    """Illness tweets, prepared as in the paper, or made-up posts where there are none."""
-    try:
-        texts, y = fetch_illness(download_if_missing=False, return_X_y=True)
-    except OSError:
-        texts, y = make_short_texts(n, random_state=0, return_X_y=True)
-        return "made-up posts", list(texts), np.asarray(y)
-    rows = np.random.default_rng(0).permutation(len(texts))[:n]
-    return "illness tweets", list(TweetNormalizer().fit_transform(texts[rows])), y[rows]
 
 
 def main() -> None:
@@ -47,7 +35,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
-    data, texts, y = texts_of(options.n_texts)
+    data, texts, y = texts_of(options.n_texts, normalize=True)
 
     def fit(window: int, mode: AbstractContextManager[None]) -> float:
         net = BertClassifier(

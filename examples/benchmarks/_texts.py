@@ -1,0 +1,35 @@
+"""The texts that the benchmarks measure on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sklearn_spt import TweetNormalizer
+from sklearn_spt.datasets import fetch_illness, make_short_texts
+
+
+def texts_of(
+    n: int, data: str | None = None, *, normalize: bool = False
+) -> tuple[str, np.ndarray, np.ndarray]:
+    """Name of the data, texts and classes.
+
+    Illness tweets, with `normalize` prepared as in the paper, or made-up posts where there are
+    none, unless `data` ("illness" or "generated") says which.
+    """
+    if data != "generated":
+        try:
+            texts, y = fetch_illness(download_if_missing=False, return_X_y=True)
+        except OSError:
+            if data == "illness":
+                raise SystemExit(
+                    "The illness tweets are not on this machine: call "
+                    "sklearn_spt.datasets.fetch_illness() once, or use --data generated."
+                ) from None
+        else:
+            rows = np.random.default_rng(0).permutation(len(texts))[:n]
+            texts, y = texts[rows], y[rows]
+            if normalize:
+                texts = np.asarray(TweetNormalizer().fit_transform(texts), dtype=object)
+            return "illness tweets", texts, y
+    texts, y = make_short_texts(n, random_state=0, return_X_y=True)
+    return "made-up posts", np.asarray(texts, dtype=object), np.asarray(y)
