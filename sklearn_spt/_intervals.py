@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
+from scipy.special import stdtrit
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -125,6 +126,30 @@ def interval_of(values: FloatArray, confidence: float) -> tuple[float, float]:
     tail = (1 - confidence) / 2
     low, high = np.quantile(values, [tail, 1 - tail])
     return float(low), float(high)
+
+
+def mean_with_interval(
+    values: FloatArray, confidence: float
+) -> tuple[float, float | None, float | None]:
+    """Mean of independent values and the interval of Student's t; no interval for a single value.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        At least one value.
+    confidence : float in (0, 1)
+        Coverage of the interval, if the values are normally distributed.
+
+    Returns
+    -------
+    mean, low, high : float
+        `low` and `high` are None for n = 1.
+    """
+    mean = float(values.mean())
+    if len(values) < 2:
+        return mean, None, None
+    half = stdtrit(len(values) - 1, (1 + confidence) / 2) * values.std(ddof=1) / len(values) ** 0.5
+    return mean, float(mean - half), float(mean + half)
 
 
 def corrected_shares(confusion: FloatArray, predicted: FloatArray) -> FloatArray | None:

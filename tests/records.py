@@ -40,6 +40,7 @@ def record(
         return {**found, "error": error}
     scores = {"f1": f1, "precision": f1 - 0.1, "recall": f1 + 0.1}
     found["scores"] = {**scores, "accuracy": f1 + 0.2, "macro_f1": f1 + 0.05}
+    found["scores"] |= {"brier": 0.2 - f1 / 10, "ece": 0.1 - f1 / 10}
     found["all_positive_f1"] = 0.294
     found["history"] = history(classes, n_iter, shift=seed)
     found["iterations"] = [

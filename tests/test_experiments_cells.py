@@ -47,10 +47,17 @@ def test_a_file_name_is_a_function_of_the_cell():
         {"normalize": False},
         {"score_iterations": True},
         {"protocol": 2},
+        {"n_validation": 100},
     ],
 )
 def test_whatever_counts_changes_the_file_name(changes):
     assert cell(**changes).file_name != cell().file_name
+
+
+def test_what_came_later_does_not_change_the_names_of_older_records():
+    assert "n_validation" not in cell().as_json()
+    assert cell(n_validation=None).file_name == cell().file_name
+    assert cell(n_unlabeled=None).as_json()["n_unlabeled"] is None
 
 
 def test_the_order_of_parameters_does_not_count():
@@ -179,6 +186,25 @@ def test_what_repeats_a_test_row_is_dropped_and_counted():
     np.testing.assert_array_equal(corpus.test, test)
     assert corpus.dropped == {"exact": 1, "retweet": 1}
     assert not set(rest[:2]) & set(corpus.rest)
+
+
+def test_a_validation_part_takes_the_place_of_the_test_part():
+    data = bunch()
+    outer, corpus = cut(data, n_test=40), cut(data, n_test=40, n_validation=30)
+    scored, learned = corpus.texts[corpus.test], corpus.texts[corpus.rest]
+    assert len(scored) == 30
+    assert corpus.target[corpus.test].sum() == pytest.approx(30 / 4, abs=1)
+    # together they are what may be learned from; no test row is among them
+    assert sorted([*scored, *learned]) == sorted(outer.texts[outer.rest])
+
+
+def test_what_repeats_a_validation_row_is_dropped_too():
+    data = bunch()
+    corpus = cut(data, n_test=40, n_validation=30)
+    data.data[data.data == corpus.texts[corpus.rest[0]]] = corpus.texts[corpus.test[0]]
+    again = cut(data, n_test=40, n_validation=30)
+    assert again.dropped == {"exact": 1}
+    assert len(again.rest) == len(corpus.rest) - 1
 
 
 def test_a_released_test_part_is_kept():

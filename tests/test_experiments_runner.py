@@ -22,9 +22,11 @@ from sklearn_spt.experiments._memory import PeakMemory
 from sklearn_spt.experiments._methods import ABLATIONS, PAPER_METHODS, methods
 from sklearn_spt.experiments._protocol import cut
 from sklearn_spt.experiments._records import read_records
-from sklearn_spt.experiments._runner import run_cells, scores
+from sklearn_spt.experiments._runner import run_cells
+from sklearn_spt.experiments._setfit import SetFitClassifier
 
 ROOT = Path(__file__).resolve().parents[1]
+SCORES = {"f1", "precision", "recall", "accuracy", "macro_f1", "brier", "ece"}
 
 
 @pytest.fixture(scope="session")
@@ -78,7 +80,7 @@ def test_every_method_gives_a_record(arguments, tmp_path):
     assert set(records) == {*PAPER_METHODS, *ABLATIONS}
     for name, record in records.items():
         assert record["status"] == "done"
-        assert set(record["scores"]) == {"f1", "precision", "recall", "accuracy", "macro_f1"}
+        assert set(record["scores"]) == SCORES
         assert record["seconds"]["fit"] > 0
         assert record["peak_memory_bytes"] > 50e6
         assert record["versions"]["torch"]
@@ -90,9 +92,50 @@ def test_every_method_gives_a_record(arguments, tmp_path):
 
 
 def test_rivals_give_records(arguments, tmp_path):
-    rivals = "tfidf_lr,embeddings_lr,sklearn_self_training"
+    rivals = "tfidf_lr,embeddings_lr,sklearn_self_training,baseline_shuffled"
     assert main([*arguments, f"--method={rivals}", "--seeds=0"]) == 0
-    assert len(read_records([tmp_path / "records"])) == 3
+    records = read_records([tmp_path / "records"])
+    assert len(records) == 4
+    assert all(set(record["scores"]) == SCORES for record in records)
+
+
+def test_setfit_is_a_rival_where_it_is_installed(arguments, tmp_path, monkeypatch):
+    """Without it, the error says what to install, and the other rivals have their records."""
+    monkeypatch.setitem(sys.modules, "setfit", None)
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    assert main([*arguments, "--method=setfit,tfidf_lr", "--seeds=0"]) == 1
+    records = {r["cell"]["method"]: r for r in read_records([tmp_path / "records"])}
+    assert records["tfidf_lr"]["status"] == "done"
+    assert "sklearn-spt[benchmarks]" in records["setfit"]["error"]["message"]
+
+
+def test_setfit_is_reproducible_and_silent(tiny_long_checkpoint, capfd):
+    pytest.importorskip("setfit", reason="the extra [benchmarks] is not installed")
+    bunch = made_up()
+    X, y = bunch.data[:24], bunch.target[:24]
+    fits = [
+        SetFitClassifier(tiny_long_checkpoint, max_steps=2, batch_size=4).fit(X, y)
+        for _ in range(2)
+    ]
+    P, again = (model.predict_proba(bunch.data[:10]) for model in fits)
+    np.testing.assert_array_equal(P, again)
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    np.testing.assert_array_equal(fits[0].predict(bunch.data[:10]), P.argmax(axis=1))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_validation_rows_take_the_place_of_the_test_rows(arguments, tmp_path):
+    grid = [*arguments, "--method=tfidf_lr", "--seeds=0"]
+    assert main([*grid, "--validate=50"]) == 0
+    assert main(grid) == 0
+    scored = {
+        r["cell"].get("n_validation"): r["split"] for r in read_records([tmp_path / "records"])
+    }
+    assert {n: sum(split["test_counts"].values()) for n, split in scored.items()} == {
+        50: 50,
+        None: 80,
+    }
+    assert scored[50]["n_rest"] < scored[None]["n_rest"]
 
 
 def test_iterations_are_scored_on_request(arguments, tmp_path):
@@ -377,18 +420,6 @@ def test_a_search_over_lam_and_alpha(arguments, tmp_path, capsys):
 
 
 # -- parts ------------------------------------------------------------------------------------
-def test_scores_of_two_and_of_more_classes():
-    y = np.array([0, 0, 1, 1])
-    found = scores(y, np.array([0, 1, 1, 1]), 2)
-    assert found["f1"] == pytest.approx(0.8)
-    assert found["macro_f1"] == pytest.approx((0.8 + 2 / 3) / 2)
-    three = scores(np.array([0, 1, 2, 2]), np.array([0, 1, 2, 1]), 3)
-    assert three["f1"] == three["macro_f1"]
-    assert scores(y, np.zeros(4, dtype=int), 2)["precision"] == 0
-    # of three classes also where the rows hold two
-    assert scores(y, y, 3)["f1"] == scores(y, y, 3)["macro_f1"]
-
-
 def test_peak_memory_is_that_of_the_block():
     with PeakMemory() as large:
         block = np.ones(25_000_000)  # 200 MB

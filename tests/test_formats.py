@@ -7,7 +7,7 @@ import re
 import pytest
 
 from sklearn_spt.experiments._formats import FORMATS, render
-from sklearn_spt.experiments._tables import Column, Measure, Table
+from sklearn_spt.experiments._table import Column, Interval, Measure, Table
 
 TABLE = Table(
     title="Share λ of 100% & more",
@@ -102,6 +102,19 @@ class TestLatex:
 def test_sign_of_a_difference(value, shown):
     table = Table("t", (Column("d", "d", "difference"),), ((value,),), (), n_keys=0)
     assert render(table).splitlines()[-2] == shown
+
+
+def test_an_interval_has_signs_and_three_columns_in_csv():
+    columns = (Column("m", "method", "text"), Column("gain", "gain", "interval"))
+    values = (Interval(0.061, 0.02, 0.1), Interval(-0.0001, -0.25, 0.25), Interval(0.1, None, None))
+    table = Table("t", columns, (*(("x", value) for value in values), ("x", None)), (), n_keys=0)
+    shown = ["+0.061 [+0.020, +0.100]", "0.000 [−0.250, +0.250]", "+0.100 [–, –]"]
+    lines = render(table).splitlines()[4 : 4 + len(shown)]
+    assert all(line.endswith(end) for line, end in zip(lines, shown, strict=True))
+    rows = list(csv.reader(io.StringIO(render(table, "csv"))))
+    assert rows[0] == ["m", "gain", "gain_low", "gain_high"]
+    assert rows[1] == ["x", "0.061", "0.02", "0.1"]
+    assert rows[3:] == [["x", "0.1", "", ""], ["x", "", "", ""]]
 
 
 @pytest.mark.parametrize("fmt", FORMATS)

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import ttest_1samp
 from sklearn.metrics import f1_score
 
 from sklearn_spt._intervals import (
     corrected_shares,
     interval_of,
+    mean_with_interval,
     paired_gain,
     resample_counts,
     shares_with_intervals,
@@ -128,6 +130,17 @@ def test_the_interval_covers_as_often_as_it_says():
         )
         covered += found.low <= 0 <= found.high
     assert 0.83 <= covered / 200 <= 0.97
+
+
+def test_the_interval_of_a_mean_is_students():
+    values = np.random.default_rng(0).normal(1.0, 2.0, size=7)
+    expected = ttest_1samp(values, 0.0).confidence_interval(0.9)
+    found = mean_with_interval(values, 0.9)
+    assert found == pytest.approx((values.mean(), expected.low, expected.high))
+
+
+def test_a_single_value_has_no_interval():
+    assert mean_with_interval(np.array([0.5]), 0.95) == (0.5, None, None)
 
 
 def test_interval_of_known_values():

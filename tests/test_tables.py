@@ -11,7 +11,8 @@ from records import record
 from sklearn_spt import SelfPretrainingClassifier
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._methods import ABLATIONS, PAPER_METHODS, methods
-from sklearn_spt.experiments._tables import KINDS, Measure, make_table
+from sklearn_spt.experiments._table import Measure
+from sklearn_spt.experiments._tables import PAPER_KINDS, make_table
 
 
 def as_frame(table):
@@ -40,7 +41,7 @@ def grid(methods=("baseline", "self_pretraining"), seeds=(0, 1, 2), **cell):
 
 class TestPaper:
     def test_the_json_holds_what_the_paper_prints(self):
-        found = Counter({kind: len(_paper.paper_tables()[kind]) for kind in KINDS})
+        found = Counter({kind: len(_paper.paper_tables()[kind]) for kind in PAPER_KINDS})
         expected = {"main": 42, "step_size": 4, "temperature": 5, "lambda": 5, "alpha": 5}
         assert found == {**expected, "ablation": 4}
         assert len(_paper.main_scores()) == 7 * 3 * 2
@@ -208,7 +209,7 @@ class TestOtherTables:
         assert frame["change"].tolist() == pytest.approx([0, 0.1, 0.2, 0.3, 0.4])
         assert frame["paper_f1"].tolist() == [0.42, 0.339, 0.36, 0.389, 0.42]
 
-    @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "main"])
+    @pytest.mark.parametrize("kind", [kind for kind in PAPER_KINDS if kind != "main"])
     def test_without_records_the_papers_numbers_stand_alone(self, kind):
         frame = as_frame(make_table(kind, []))
         assert frame["paper_f1"].notna().all()
@@ -224,6 +225,7 @@ class TestWhatMustNotBeMixed:
             ("encoder", ("small", "large")),
             ("normalize", (True, False)),
             ("protocol", (1, 2)),
+            ("n_validation", (500, 1000)),
         ],
     )
     @pytest.mark.parametrize("kind", ["main", "ablation", "alpha"])

@@ -12,12 +12,8 @@ head; targets are distributions, of shape (n, n_classes), under cross-entropy.
 from __future__ import annotations
 
 import argparse
-import io
-import logging
 import tempfile
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +26,7 @@ from torch import nn
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
 from sklearn_spt._device import resolve_precision
 from sklearn_spt._locations import checkpoint_folder
+from sklearn_spt.experiments._setfit import SetFitClassifier
 
 MAX_LENGTH = 128
 LEARNING_RATE = 1e-4
@@ -233,7 +230,7 @@ class HuggingFace:
 
 # -- (c) SetFit ------------------------------------------------------------------------------------
 class SetFit:
-    """SetFit with its own defaults: pairs of labelled texts, then a head on frozen embeddings.
+    """SetFit with its own head: pairs of labelled texts, then a head on frozen embeddings.
 
     It learns in another way, so steps and texts cannot be made equal: what is compared is what a
     user waits for, the time from the same labels to a classifier.
@@ -243,44 +240,15 @@ class SetFit:
     precision = "fp32"
 
     def __init__(self, options: argparse.Namespace) -> None:
-        from setfit import SetFitModel
-
-        self.folder = checkpoint_folder(options.pretrained)
-        self.make = lambda: SetFitModel.from_pretrained(
-            self.folder, local_files_only=True, device=options.device
-        )
-
-    @staticmethod
-    @contextmanager
-    def quiet() -> Iterator[None]:
-        """Keep what SetFit prints and logs from the table."""
-        logging.getLogger("setfit").setLevel(logging.ERROR)
-        with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore")
-            yield
+        self.model = SetFitClassifier(options.pretrained, class_weight=None, device=options.device)
 
     def fit(self, texts: Sequence[str], y: np.ndarray) -> None:
         """Fine-tune on pairs and fit the head."""
-        from datasets import Dataset, disable_progress_bars
-        from setfit import Trainer, TrainingArguments
-
-        disable_progress_bars()
-        with self.quiet():
-            self.model = self.make()
-        arguments = TrainingArguments(
-            output_dir=tempfile.mkdtemp(prefix="sklearn_spt_benchmark"),
-            max_steps=len(texts),  # of 16 pairs: each text is in about 32 of them
-            show_progress_bar=False,
-            report_to="none",
-            save_strategy="no",
-        )
-        data = Dataset.from_dict({"text": list(texts), "label": y.tolist()})
-        with self.quiet():
-            Trainer(self.model, arguments, train_dataset=data).train()
+        self.model.fit(texts, y)
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         """Label."""
-        return np.asarray(self.model.predict_proba(list(texts), show_progress_bar=False))
+        return self.model.predict_proba(texts)
 
 
 # -- (d) this library ------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 from sklearn_spt._locations import DEFAULT_ENCODER
 
 DEFAULT_FOLDER = Path("experiments")
-TABLES = ("main", "step_size", "temperature", "lambda", "alpha", "ablation")
+TABLES = ("main", "step_size", "temperature", "lambda", "alpha", "ablation", "rivals", "ranks")
 FORMATS = ("markdown", "csv", "latex", "text")
 METRICS = ("f1", "precision", "recall", "accuracy", "macro_f1")
 PLOTS = ("iterations", "schedule", "pseudo_labels", "learning_curve")
@@ -77,20 +77,33 @@ def make_parser(
         "--method",
         type=_words,
         default=["paper"],
-        help="names with commas between, 'paper' (the default) or 'ablations'",
+        help="names with commas between, 'paper' (the default), 'ablations' or 'rivals'",
     )
     _add_grid(run)
     run.add_argument("--score-iterations", action="store_true", help="score each iteration too")
+    run.add_argument(
+        "--validate",
+        type=_positive_number,
+        metavar="N",
+        help="score N rows to learn from instead of the test rows: to choose parameters by",
+    )
     run.add_argument("--retry-failed", action="store_true", help="run broken cells again")
     run.add_argument("--dry-run", action="store_true", help="list the cells and their state")
     run.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
-    table = add.add_parser("table", help="print a table of the paper, with ours beside it")
+    table = add.add_parser(
+        "table", help="print a table of the paper with ours beside it, or one of rivals"
+    )
     table.set_defaults(command=commands["table"])
     table.add_argument("kind", choices=TABLES)
     _add_records(table)
     table.add_argument("--format", choices=FORMATS, default="markdown")
     table.add_argument("--layout", choices=("long", "wide"), default="long")
+    table.add_argument(
+        "--against",
+        metavar="METHOD",
+        help="of 'rivals' and 'ranks': what the others are compared with; default baseline",
+    )
     table.add_argument("--out", type=Path, help="file to write; default: print")
 
     plot = add.add_parser("plot", help="draw a figure from the records")
@@ -112,7 +125,10 @@ def make_parser(
         ),
     )
     search.set_defaults(
-        command=commands["search"], score_iterations=False, method=["self_pretraining"]
+        command=commands["search"],
+        score_iterations=False,
+        method=["self_pretraining"],
+        validate=None,
     )
     _add_grid(search)
     grid = [0.1, 0.2, 0.3, 0.4, 0.5]

@@ -9,6 +9,8 @@ import numpy as np
 
 from sklearn_spt.experiments import _paper
 from sklearn_spt.inspection._grouping import (
+    DEFAULT,
+    LATER_SETTING,
     SETTING,
     Record,
     describe,
@@ -71,9 +73,9 @@ class Blocks:
         return list(self._all)
 
     def of(self, block: Block) -> dict[str, list[Record]]:
-        """Finished records of a block, by row; each seed once."""
+        """Finished records of a block, by row; each seed once, in their order."""
         return {
-            row: once_a_seed(done)
+            row: sorted(once_a_seed(done), key=lambda record: record["cell"]["seed"])
             for row, group in self._all.get(block, {}).items()
             if (done := [record for record in group if record["status"] == "done"])
         }
@@ -139,8 +141,8 @@ def _set_of(cell: Mapping[str, Any], free: str | None) -> str:
 
 def _check_setting(block: Block, records: Sequence[Record]) -> None:
     """Refuse a block whose cells were run in different settings."""
-    for key in SETTING:
-        values = distinct(record["cell"][key] for record in records)
+    for key in (*SETTING, *LATER_SETTING):
+        values = distinct(record["cell"].get(key, DEFAULT) for record in records)
         if len(values) > 1:
             raise ValueError(
                 f"the cells of {_name(block)} differ in {key} ({', '.join(map(str, values))}) and "
@@ -195,7 +197,8 @@ def _setting_in_words(record: Record) -> str:
         return "all" if used is None else f"{used:,}"
 
     prepared = "prepared as in the paper" if cell["normalize"] else "as they are"
+    scored = "validation" if cell.get("n_validation") else "test"
     return (
-        f"{count('n_unlabeled')} unlabelled and {count('n_test')} test texts, {prepared}; encoder "
-        f"{cell['encoder']}; protocol {cell['protocol']}"
+        f"{count('n_unlabeled')} unlabelled and {count('n_test')} {scored} texts, {prepared}; "
+        f"encoder {cell['encoder']}; protocol {cell['protocol']}"
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 #: Rises when a change of the protocol makes new records incomparable with older ones.
 PROTOCOL = 1
+_LATER = ("file", "n_validation")
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,9 @@ class Cell:
         Version of the protocol.
     file : dict or None
         For a file of the user's: checksums of what was read, and the names of its columns.
+    n_validation : int or None
+        Rows to learn from that are set aside and scored in place of the test rows; None scores
+        the test rows.
     """
 
     dataset: str
@@ -59,13 +63,13 @@ class Cell:
     score_iterations: bool = False
     protocol: int = PROTOCOL
     file: Mapping[str, Any] | None = None
+    n_validation: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the cell as a dict that can become JSON."""
         content = {**asdict(self), "params": dict(self.params)}
-        if self.file is None:
-            del content["file"]
-        return content
+        # what came later is absent unless it is used, so that older records keep their names
+        return {k: v for k, v in content.items() if v is not None or k not in _LATER}
 
     @property
     def file_name(self) -> str:

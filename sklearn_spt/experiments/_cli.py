@@ -15,7 +15,7 @@ import joblib
 from sklearn_spt.experiments._arguments import DEFAULT_FOLDER, make_parser
 from sklearn_spt.experiments._cells import Cell, expand, parse_params
 
-_GROUPS = {"paper": "PAPER_METHODS", "ablations": "ABLATIONS"}
+_GROUPS = {"paper": "PAPER_METHODS", "ablations": "ABLATIONS", "rivals": "RIVALS"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,6 +80,7 @@ def _table(options: argparse.Namespace) -> int:
         _records(options),
         where=parse_params(options.select),
         layout=options.layout,
+        against=options.against,
     )
     text = render(table, options.format)
     if options.out is None:
@@ -187,6 +188,7 @@ def _cells(options: argparse.Namespace) -> list[Cell]:
         encoder=options.encoder,
         normalize=not options.raw_texts,
         score_iterations=options.score_iterations,
+        n_validation=options.validate,
     )
 
 
@@ -198,16 +200,16 @@ def _corpus_reader(options: argparse.Namespace) -> Any:
     paths = {_name(data): data for data in options.data}
 
     @functools.cache
-    def corpus(dataset: str, n_test: int | None) -> Any:
+    def corpus(dataset: str, n_test: int | None, n_validation: int | None) -> Any:
         bunch = read(
             paths[dataset],
             options.data_home,
             unlabeled_file=options.unlabeled_file,
             **_columns(options),
         )
-        return cut(bunch, n_test)
+        return cut(bunch, n_test, n_validation)
 
-    return lambda cell: corpus(cell.dataset, cell.n_test)
+    return lambda cell: corpus(cell.dataset, cell.n_test, cell.n_validation)
 
 
 def _columns(options: argparse.Namespace) -> dict[str, Any]:

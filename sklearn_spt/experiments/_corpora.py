@@ -17,6 +17,9 @@ from sklearn_spt import datasets
 #: Disasters of CrisisLexT6, each a data set of its own too.
 DISASTERS = ("alberta", "boston", "oklahoma", "queensland", "sandy", "west_texas")
 
+#: Draws the positive rows that a thinned data set keeps: the same for all.
+THINNING_SEED = 0
+
 #: The domain of their tweets is the word by which they were found.
 SEARCHED_BY_DOMAIN = ("illness", "illness_4class", "phm_tuning")
 
@@ -109,7 +112,8 @@ def read(
     Parameters
     ----------
     name : str
-        One of `sources`, or the path of a TSV, CSV or JSONL file.
+        One of `sources`, or the path of a TSV, CSV or JSONL file. A data set of two classes with
+        ``@5%`` behind its name keeps so many positive rows that 5% of the labelled ones are.
     data_home : str or None
         Folder of the data sets.
     download : bool, default=True
@@ -127,10 +131,14 @@ def read(
     Raises
     ------
     ValueError
-        If there is neither a data set nor a file of this name, or a file does not say which of
-        two classes is the positive one.
+        If there is neither a data set nor a file of this name, a file does not say which of two
+        classes is the positive one, or a data set cannot be thinned to the given share.
     """
     known = sources()
+    whole, at, share = name.partition("@")
+    if at and whole in known:
+        bunch = read(whole, data_home, download=download, unlabeled_file=unlabeled_file, **columns)
+        return thinned(bunch, share, name)
     if name in known:
         bunch = known[name].load(data_home, download)
         if name in SEARCHED_BY_DOMAIN:
@@ -162,6 +170,50 @@ def read(
     if len(names) != len(bunch.target_names):  # a released class without rows, or labels as codes
         bunch.target_names = [str(label) for label in names]
     return bunch
+
+
+def thinned(bunch: Bunch, share: str, name: str) -> Bunch:
+    """Drop positive rows at random until they are a given share of the labelled ones.
+
+    Parameters
+    ----------
+    bunch : Bunch
+        As `read` returns it, of two classes.
+    share : str
+        A percentage, as ``"5%"``.
+    name : str
+        What the data set is called in messages.
+
+    Raises
+    ------
+    ValueError
+        If there are more than two classes, or the share is no percentage below the present one.
+    """
+    positive, negative = (np.flatnonzero(bunch.target == code) for code in (1, 0))
+    if len(bunch.target_names) != 2:
+        raise ValueError(
+            f"{name}: only data sets of two classes can be thinned, and this one has "
+            f"{len(bunch.target_names)}."
+        )
+    now = len(positive) / (len(positive) + len(negative))
+    try:
+        wanted = float(share.removesuffix("%")) / 100 if share.endswith("%") else 0.0
+    except ValueError:
+        wanted = 0.0
+    if not 0 < wanted < now:
+        raise ValueError(
+            f"{name}: what stands behind the @ must be a percentage above 0% and below the "
+            f"{now:.1%} that are positive, as in illness@5%."
+        )
+    n_kept = round(wanted / (1 - wanted) * len(negative))
+    drawn = np.random.default_rng(THINNING_SEED).permutation(positive)
+    kept = np.setdiff1d(np.arange(len(bunch.target)), drawn[n_kept:])
+    columns = {
+        key: value[kept]
+        for key, value in bunch.items()
+        if isinstance(value, np.ndarray) and len(value) == len(bunch.target)
+    }
+    return Bunch(**columns, target_names=bunch.target_names)
 
 
 def _joined(bunch: Bunch, texts: Any) -> Bunch:

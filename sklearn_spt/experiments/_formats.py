@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable
 
 from sklearn_spt._validation import check_option
-from sklearn_spt.experiments._tables import Column, Measure, Table, Value
+from sklearn_spt.experiments._table import Column, Interval, Measure, Table, Value
 
 #: Stands for a number that there is none of beside one that there is: an sd over one seed.
 MISSING = "–"
@@ -95,20 +95,23 @@ def to_csv(table: Table) -> str:
     writer = csv.writer(out, lineterminator="\n")
     header: list[str] = []
     for column in table.columns:
-        measure = column.kind == "measure"
-        header += [f"{column.key}_mean", f"{column.key}_sd"] if measure else [column.key]
+        header += [column.key + part for part in _PARTS.get(column.kind, ("",))]
     writer.writerow(header)
     for row in table.rows:
         cells: list[Value] = []
         for column, value in zip(table.columns, row, strict=True):
-            if column.kind != "measure":
-                cells.append(value)
-            elif isinstance(value, Measure):
+            if isinstance(value, Measure):
                 cells += [value.mean, value.sd]
+            elif isinstance(value, Interval):
+                cells += [value.mean, value.low, value.high]
             else:
-                cells += [None, None]
+                cells += [value] * len(_PARTS.get(column.kind, ("",)))
         writer.writerow(cells)
     return out.getvalue()
+
+
+#: Kind of a column -> what stands behind its key in the headings of CSV, a column each.
+_PARTS = {"measure": ("_mean", "_sd"), "interval": ("", "_low", "_high")}
 
 
 def to_latex(table: Table) -> str:
@@ -158,13 +161,20 @@ def _cell(value: Value, column: Column) -> str:
     if isinstance(value, Measure):
         sd = MISSING if value.sd is None else f"{value.sd:.{DIGITS}f}"
         return f"{value.mean:.{DIGITS}f} ± {sd}"
+    if isinstance(value, Interval):
+        ends = [MISSING if end is None else _signed(end) for end in (value.low, value.high)]
+        return f"{_signed(value.mean)} [{', '.join(ends)}]"
     if column.kind == "difference":
-        # a rounded zero has no sign; a minus is no hyphen
-        text = f"{round(float(value), DIGITS) + 0.0:+.{DIGITS}f}"
-        return "0." + "0" * DIGITS if float(text) == 0 else text.replace("-", "−")
+        return _signed(float(value))
     if column.kind == "number":
         return f"{float(value):.{DIGITS}f}"
     return str(value)
+
+
+def _signed(value: float) -> str:
+    """Write a number with its sign; a rounded zero has none, and a minus is no hyphen."""
+    text = f"{round(value, DIGITS) + 0.0:+.{DIGITS}f}"
+    return "0." + "0" * DIGITS if float(text) == 0 else text.replace("-", "−")
 
 
 def _new_block(table: Table, i: int) -> bool:

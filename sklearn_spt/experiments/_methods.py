@@ -16,6 +16,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 import sklearn_spt
 from sklearn_spt import BertClassifier, SentenceEmbedder, TokenIdVectorizer
 from sklearn_spt.experiments import _paper
+from sklearn_spt.experiments._setfit import SetFitClassifier
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Method:
         Whether it takes the keywords of the texts.
     own : bool
         Whether it is a classifier of this package.
+    votes : bool
+        Whether its predictions need not be its most probable classes.
     label : str
         Name in tables; the paper's where the paper has the system.
     """
@@ -46,6 +49,7 @@ class Method:
     semi_supervised: bool = True
     keywords: bool = False
     own: bool = True
+    votes: bool = False
     label: str = ""
 
 
@@ -63,7 +67,7 @@ NET_PARAMETERS = (
 )
 
 
-def _own(name: str, *, keywords: bool = False, **fixed: Any) -> Method:
+def _own(name: str, *, keywords: bool = False, votes: bool = False, **fixed: Any) -> Method:
     """Describe a semi-supervised classifier of this package."""
     kind = getattr(sklearn_spt, name)
     of_the_net = {f"estimator__{parameter}" for parameter in NET_PARAMETERS}
@@ -80,11 +84,19 @@ def _own(name: str, *, keywords: bool = False, **fixed: Any) -> Method:
     def build(net: BertClassifier, seed: int) -> BaseEstimator:
         return kind(net, random_state=seed, **fixed)
 
-    return Method(build, tuple(sorted(parameters)), fixed, keywords=keywords)
+    return Method(build, tuple(sorted(parameters)), fixed, keywords=keywords, votes=votes)
 
 
 def _baseline(net: BertClassifier, seed: int) -> BaseEstimator:
     return net.set_params(random_state=seed)
+
+
+def _shuffled(net: BertClassifier, seed: int) -> BaseEstimator:
+    return net.set_params(random_state=seed, balanced_batches=False)
+
+
+def _setfit(net: BertClassifier, seed: int) -> BaseEstimator:
+    return SetFitClassifier(net.pretrained, n_threads=net.n_threads, random_state=seed)
 
 
 def _tfidf(net: BertClassifier, seed: int) -> BaseEstimator:
@@ -112,7 +124,7 @@ def methods() -> dict[str, Method]:
     found = {
         "baseline": Method(_baseline, NET_PARAMETERS, semi_supervised=False),
         "self_training": _own("ThrottledSelfTrainingClassifier"),
-        "tri_training": _own("TriTrainingClassifier"),
+        "tri_training": _own("TriTrainingClassifier", votes=True),
         "mutual_learning": _own("MutualLearningClassifier"),
         "spaced_rep": _own("SpacedRepetitionClassifier"),
         "co_decomp": _own("CoDecompositionClassifier", keywords=True),
@@ -123,6 +135,15 @@ def methods() -> dict[str, Method]:
         "no_inertia": _own(spt, alpha=0),
         "tfidf_lr": Method(_tfidf, (), semi_supervised=False, own=False),
         "embeddings_lr": Method(_embeddings, (), semi_supervised=False, own=False),
+        "baseline_shuffled": Method(
+            _shuffled,
+            tuple(name for name in NET_PARAMETERS if name != "balanced_batches"),
+            {"balanced_batches": False},
+            semi_supervised=False,
+        ),
+        "setfit": Method(
+            _setfit, ("batch_size", "class_weight", "max_steps"), semi_supervised=False, own=False
+        ),
         "sklearn_self_training": Method(_sklearn_self_training, (), own=False),
     }
     return {name: replace(method, label=_paper.LABELS[name]) for name, method in found.items()}
@@ -131,3 +152,13 @@ def methods() -> dict[str, Method]:
 #: The seven systems of the paper's main table, and its four ablations.
 PAPER_METHODS = tuple(_paper.SYSTEMS)
 ABLATIONS = tuple(_paper.ABLATIONS)
+#: What a user with a few hundred labels would pick instead, and Self-Pretraining.
+RIVALS = (
+    "tfidf_lr",
+    "embeddings_lr",
+    "baseline",
+    "baseline_shuffled",
+    "setfit",
+    "sklearn_self_training",
+    "self_pretraining",
+)

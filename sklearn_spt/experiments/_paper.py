@@ -32,6 +32,8 @@ ABLATIONS = {
 LABELS = {
     "tfidf_lr": "TF-IDF + logistic regression",
     "embeddings_lr": "frozen embeddings + logistic regression",
+    "setfit": "SetFit, class-weighted head",
+    "baseline_shuffled": "Baseline, batches not balanced",
     "sklearn_self_training": "scikit-learn's SelfTrainingClassifier",
     **SYSTEMS,
     **{name: f"without {part}" for name, part in ABLATIONS.items()},

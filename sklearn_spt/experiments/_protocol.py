@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,8 +77,8 @@ class Split:
     facts: dict[str, Any]
 
 
-def cut(bunch: Bunch, n_test: int | None) -> Corpus:
-    """Set the test part aside and drop what repeats it.
+def cut(bunch: Bunch, n_test: int | None, n_validation: int | None = None) -> Corpus:
+    """Set the test part aside, drop what repeats it, and perhaps look at a validation part instead.
 
     Parameters
     ----------
@@ -87,12 +87,30 @@ def cut(bunch: Bunch, n_test: int | None) -> Corpus:
         of the released test rows) may be there.
     n_test : int or None
         Rows of the test part, drawn by class; None is the whole released test part.
+    n_validation : int or None, default=None
+        So many rows of the rest, drawn by class, take the place of the test part, which is then
+        no part of the result at all: whatever is chosen by their scores was not chosen on it.
 
     Raises
     ------
     ValueError
         If there are not enough rows, or no test part was released and `n_test` is None.
     """
+    corpus = _cut(bunch, n_test)
+    if n_validation is None:
+        return corpus
+    rest = corpus.rest
+    inner = Bunch(
+        data=corpus.texts[rest],
+        target=corpus.target[rest],
+        target_names=corpus.target_names,
+        keyword=corpus.keywords[rest],
+    )
+    inside = _cut(inner, n_validation)
+    return replace(inside, dropped=dict(Counter(corpus.dropped) + Counter(inside.dropped)))
+
+
+def _cut(bunch: Bunch, n_test: int | None) -> Corpus:
     texts, target = bunch.data, np.asarray(bunch.target)
     released = bunch.get("test")
     labeled = np.flatnonzero(target >= 0)

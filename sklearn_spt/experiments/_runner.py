@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from joblib.externals.loky.process_executor import TerminatedWorkerError
-from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 from tqdm.auto import tqdm
 
 import sklearn_spt
@@ -28,6 +27,7 @@ from sklearn_spt.experiments._memory import PeakMemory
 from sklearn_spt.experiments._methods import Method, methods
 from sklearn_spt.experiments._protocol import Corpus, Split, draw
 from sklearn_spt.experiments._records import SCHEMA, record_path, state_of, write_record
+from sklearn_spt.experiments._scores import class_scores, probability_scores
 
 LIBRARIES = ("scikit-learn", "skorch", "torch", "transformers", "tokenizers", "numpy", "joblib")
 
@@ -186,10 +186,14 @@ def _fit_and_score(cell: Cell, split: Split, n_threads: int) -> dict[str, Any]:
         start = time.perf_counter()
         model.fit(X, y)
         fitted = time.perf_counter()
-        predicted = model.predict(X_test)
+        P = model.predict_proba(X_test)
+        predicted = model.predict(X_test) if method.votes else model.classes_[P.argmax(axis=1)]
         done = time.perf_counter()
     out: dict[str, Any] = {
-        "scores": scores(split.y_test, predicted, n_classes),
+        "scores": {
+            **class_scores(split.y_test, predicted, n_classes),
+            **probability_scores(split.y_test, P),
+        },
         "all_positive_f1": _all_positive_f1(split.y_test),
         "seconds": {"fit": fitted - start - scorer.seconds, "predict": done - fitted},
         "peak_memory_bytes": memory.peak,
@@ -222,24 +226,6 @@ def documents(
     return np.stack([texts, keywords], axis=1)
 
 
-def scores(
-    y: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64], n_classes: int
-) -> dict[str, float]:
-    """F1, precision and recall of the positive class (of more than two: macro), and accuracy."""
-    average = "binary" if n_classes == 2 else "macro"
-    precision, recall, f1, _ = precision_recall_fscore_support(
-        y, predicted, average=average, zero_division=0.0
-    )
-    macro = f1_score(y, predicted, average="macro", zero_division=0.0)
-    return {
-        "f1": float(f1),
-        "precision": float(precision),
-        "recall": float(recall),
-        "accuracy": float(accuracy_score(y, predicted)),
-        "macro_f1": float(macro),
-    }
-
-
 class _ScoreIterations:
     """Scores the ensemble of each iteration on the test rows, beside the fit's own time."""
 
@@ -251,9 +237,8 @@ class _ScoreIterations:
     def __call__(self, iteration: Iteration) -> None:
         start = time.perf_counter()
         predicted = iteration.predict_proba(self.X).argmax(axis=1)
-        self.scores.append(
-            {"iteration": iteration.number, **scores(self.y, predicted, self.n_classes)}
-        )
+        found = class_scores(self.y, predicted, self.n_classes)
+        self.scores.append({"iteration": iteration.number, **found})
         self.seconds += time.perf_counter() - start
 
 

@@ -6,25 +6,31 @@ Pure: no file is read but the paper's numbers, and nothing is printed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from sklearn_spt._validation import check_option
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._blocks import Block, Blocks, method_of
-from sklearn_spt.inspection._grouping import Record, distinct, finite, select
+from sklearn_spt.experiments._rivals import ranks_table, rivals_table
+from sklearn_spt.experiments._table import (
+    KEYS,
+    METRICS,
+    Column,
+    Measure,
+    Table,
+    Value,
+    in_order,
+    measure,
+    score,
+)
+from sklearn_spt.inspection._grouping import Record, distinct, select
 
-KINDS = ("main", "step_size", "temperature", "lambda", "alpha", "ablation")
+#: The paper's tables, and those that compare a method with what a user would pick instead.
+PAPER_KINDS = ("main", "step_size", "temperature", "lambda", "alpha", "ablation")
+KINDS = (*PAPER_KINDS, "rivals", "ranks")
 LAYOUTS = ("long", "wide")
-METRICS = {
-    "f1": "F1",
-    "precision": "precision",
-    "recall": "recall",
-    "accuracy": "accuracy",
-    "macro_f1": "macro-F1",
-}
 TITLES = {
     "main": "All systems",
     "step_size": "Step size k, as a share of the unlabelled texts",
@@ -34,57 +40,6 @@ TITLES = {
     "ablation": "Parts of the method left out",
 }
 
-#: What a number is, and with it how it is written: a difference has a sign.
-ColumnKind = Literal["text", "integer", "measure", "number", "difference"]
-
-
-@dataclass(frozen=True)
-class Measure:
-    """Mean over seeds; `sd` (n - 1) is None for fewer than two."""
-
-    mean: float
-    sd: float | None
-    n: int
-
-
-@dataclass(frozen=True)
-class Column:
-    """Key in CSV, heading elsewhere, and what stands in it."""
-
-    key: str
-    heading: str
-    kind: ColumnKind
-
-
-Value = str | int | float | Measure | None
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of values, and what has to be said below them.
-
-    Attributes
-    ----------
-    title : str
-        Caption.
-    columns : tuple of Column
-        As many as each row has values.
-    rows : tuple of tuple
-        A value is None where there is no number.
-    notes : tuple of str
-        Settings, and cells that failed, are missing or were left out.
-    n_keys : int
-        The first columns, in which the rows of a block agree.
-    """
-
-    title: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Value, ...], ...]
-    notes: tuple[str, ...]
-    n_keys: int = 2
-
-
-_KEYS = (Column("dataset", "data set", "text"), Column("n_labeled", "labelled", "integer"))
 _OURS = (
     *(Column(key, heading, "measure") for key, heading in METRICS.items()),
     Column("n_seeds", "seeds", "integer"),
@@ -103,12 +58,13 @@ def make_table(
     *,
     where: Mapping[str, Any] | None = None,
     layout: str = "long",
+    against: str | None = None,
 ) -> Table:
-    """Make one of the paper's tables from records.
+    """Make one of the paper's tables from records, or one of `rivals_table` and `ranks_table`.
 
     Parameters
     ----------
-    kind : {"main", "step_size", "temperature", "lambda", "alpha", "ablation"}
+    kind : {"main", "step_size", "temperature", "lambda", "alpha", "ablation", "rivals", "ranks"}
         Which table.
     records : iterable of dict
         Records of cells. None at all gives the paper's numbers alone.
@@ -116,6 +72,8 @@ def make_table(
         Which records are used, see `select`.
     layout : {"long", "wide"}, default="long"
         "wide" is for "main" alone: the F1 of all data sets side by side, the paper's to the right.
+    against : str or None, default=None
+        For "rivals" and "ranks": the method that the others are compared with; None is "baseline".
 
     Returns
     -------
@@ -134,6 +92,10 @@ def make_table(
     check_option(layout, "layout", LAYOUTS if kind == "main" else LAYOUTS[:1])
     found = list(records)
     found = select(found, where) if found or where else found
+    if kind in ("rivals", "ranks"):
+        return (rivals_table if kind == "rivals" else ranks_table)(found, against or "baseline")
+    if against is not None:
+        raise ValueError(f"against={against!r} is for the tables 'rivals' and 'ranks' alone.")
     if kind == "main":
         return _wide_main(found) if layout == "wide" else _main(found)
     return _ablation(found) if kind == "ablation" else _varied(kind, found)
@@ -149,14 +111,14 @@ def _main(records: Sequence[Record]) -> Table:
     for block in [*cells.names, *(b for b in _paper_blocks() if b not in cells.names)]:
         of_paper = [method for (*b, method) in paper if tuple(b) == block]
         groups = cells.of(block)
-        for method in _in_order(distinct([*of_paper, *groups])):
+        for method in in_order(distinct([*of_paper, *groups])):
             group = groups.get(method)
             theirs = paper.get((*block, method))
             label = _paper.LABELS.get(method, method)
             rows.append(
                 (*block, label, *_ours(group), *_theirs(theirs), _difference(group, theirs))
             )
-    columns = (*_KEYS, Column("method", "method", "text"), *_OURS, *_PAPER, _DIFFERENCE)
+    columns = (*KEYS, Column("method", "method", "text"), *_OURS, *_PAPER, _DIFFERENCE)
     return Table(_title("main"), columns, tuple(rows), _notes(rows, cells))
 
 
@@ -169,12 +131,12 @@ def _wide_main(records: Sequence[Record]) -> Table:
     for n in sizes:
         here = [cells.of((dataset, n)) for dataset in datasets]
         of_paper = [method for (_, size, method) in paper if size == n]
-        for method in _in_order(distinct([*of_paper, *(m for groups in here for m in groups)])):
-            ours = [_measure(groups.get(method), "f1") for groups in here]
+        for method in in_order(distinct([*of_paper, *(m for groups in here for m in groups)])):
+            ours = [measure(groups.get(method), "f1") for groups in here]
             theirs = [_theirs(paper.get((dataset, n, method)))[0] for dataset in _paper.DATASETS]
             rows.append((n, _paper.LABELS.get(method, method), *ours, *theirs))
     columns = (
-        _KEYS[1],
+        KEYS[1],
         Column("method", "method", "text"),
         *(Column(f"{dataset}_f1", dataset, "measure") for dataset in datasets),
         *(Column(f"paper_{d}_f1", f"paper: {d}", "number") for d in _paper.DATASETS),
@@ -211,7 +173,7 @@ def _analysis(
     for block in cells.names or [_paper.ANALYSIS]:
         groups = cells.of(block)
         keys = distinct([*paper, *groups])
-        keys = _in_order(keys) if kind == "ablation" else sorted(keys, key=_as_number)
+        keys = in_order(keys) if kind == "ablation" else sorted(keys, key=_as_number)
         for key in keys:
             group, theirs = groups.get(key), paper.get(key)
             rows.append(
@@ -227,7 +189,7 @@ def _analysis(
             )
     reference = "the full method" if kind == "ablation" else f"{column.heading} = {standard}"
     columns = (
-        *_KEYS,
+        *KEYS,
         column,
         *_OURS,
         Column("change", "change of F1", "difference"),
@@ -261,25 +223,11 @@ def _paper_blocks() -> list[Block]:
     return sorted(blocks, key=lambda block: (_paper.DATASETS.index(block[0]), block[1]))
 
 
-def _in_order(methods: Iterable[str]) -> list[str]:
-    """Sort methods as their labels stand, unknown ones last."""
-    order = list(_paper.LABELS)
-    return sorted(methods, key=lambda m: (order.index(m) if m in order else len(order), m))
-
-
 # ---------------------------------------------------------------------------------------------
 # Values
 # ---------------------------------------------------------------------------------------------
-def _measure(group: Sequence[Record] | None, metric: str) -> Measure | None:
-    if not group:
-        return None
-    values = [finite(record, record.get("scores") or {}, metric, "scores") for record in group]
-    sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return Measure(float(np.mean(values)), sd, len(values))
-
-
 def _ours(group: Sequence[Record] | None) -> tuple[Value, ...]:
-    return (*(_measure(group, metric) for metric in METRICS), len(group) if group else None)
+    return (*(measure(group, metric) for metric in METRICS), len(group) if group else None)
 
 
 def _theirs(scores: _paper.Scores | None) -> tuple[float | None, ...]:
@@ -287,17 +235,14 @@ def _theirs(scores: _paper.Scores | None) -> tuple[float | None, ...]:
 
 
 def _difference(group: Sequence[Record] | None, theirs: _paper.Scores | None) -> float | None:
-    ours = _measure(group, "f1")
+    ours = measure(group, "f1")
     return None if ours is None or theirs is None else ours.mean - theirs["f1"]
 
 
 def _change(group: Sequence[Record] | None, standard: Sequence[Record] | None) -> float | None:
     """Mean of the paired differences of F1, over the seeds that both have."""
     ours, theirs = (
-        {
-            record["cell"]["seed"]: finite(record, record.get("scores") or {}, "f1", "scores")
-            for record in records or []
-        }
+        {record["cell"]["seed"]: score(record) for record in records or []}
         for records in (group, standard)
     )
     common = sorted(set(ours) & set(theirs))

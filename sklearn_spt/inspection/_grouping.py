@@ -14,6 +14,8 @@ Record = Mapping[str, Any]
 
 #: What two cells must share to stand in one comparison, besides what the comparison is about.
 SETTING = ("n_unlabeled", "n_test", "encoder", "normalize", "protocol")
+#: Part of the setting too, but absent from cells that leave it alone.
+LATER_SETTING = ("n_validation",)
 #: Every cell has these.
 CELL_KEYS = ("dataset", "method", "n_labeled", "seed", *SETTING)
 #: These change no result of a method, or are what a mean is taken over.
@@ -258,7 +260,7 @@ def _clashes(conditions: list[dict[str, Any]], varying: list[str], by: str) -> l
             values_of([one for one in conditions if one.get(by, DEFAULT) == value], key)
             for value in values_of(conditions, by)
         ]
-        fixed = key in CELL_KEYS
+        fixed = key in (*CELL_KEYS, *LATER_SETTING)
         if fixed or any(len(values) > 1 for values in per_group):
             clashes.append(key)
     return clashes

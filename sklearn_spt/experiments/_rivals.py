@@ -1,0 +1,186 @@
+"""Tables that compare methods with what a user would pick instead.
+
+Pure: records in, a table out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.stats import rankdata
+
+from sklearn_spt._intervals import mean_with_interval
+from sklearn_spt.experiments import _paper
+from sklearn_spt.experiments._blocks import Block, Blocks, method_of
+from sklearn_spt.experiments._table import (
+    KEYS,
+    METRICS,
+    Column,
+    Interval,
+    Measure,
+    Table,
+    Value,
+    in_order,
+    measure,
+    score,
+)
+from sklearn_spt.inspection._grouping import Record, distinct
+
+#: Coverage of the intervals.
+CONFIDENCE = 0.95
+#: Scores of probabilities: smaller is better.
+CALIBRATION = {"brier": "Brier score", "ece": "calibration error"}
+#: A test set's F1 by block and seed.
+Scores = dict[tuple[Block, int], float]
+
+
+def rivals_table(records: Sequence[Record], against: str = "baseline") -> Table:
+    """Compare the methods on each data set.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        Records of cells.
+    against : str, default="baseline"
+        Method that the others are compared with, seed by seed.
+
+    Returns
+    -------
+    Table
+        Scores, and the gain of F1 over `against` with its interval over the seeds.
+
+    Raises
+    ------
+    ValueError
+        If `against` was not run, or a block would mix settings.
+    """
+    cells = _cells(records, against)
+    rows: list[tuple[Value, ...]] = []
+    for block in cells.names:
+        groups = cells.of(block)
+        theirs = _by_seed({block: groups.get(against, [])})
+        for method in in_order(groups):
+            group = groups[method]
+            gains = _gains(_by_seed({block: group}), theirs)
+            rows.append(
+                (
+                    *block,
+                    _paper.LABELS.get(method, method),
+                    measure(group, "f1"),
+                    _gain(gains) if method != against else None,
+                    measure(group, "macro_f1"),
+                    *(_where_known(group, name) for name in CALIBRATION),
+                    len(group),
+                )
+            )
+    columns = (
+        *KEYS,
+        Column("method", "method", "text"),
+        Column("f1", METRICS["f1"], "measure"),
+        Column("gain", f"gain of F1 over {_paper.LABELS.get(against, against)}", "interval"),
+        Column("macro_f1", METRICS["macro_f1"], "measure"),
+        *(Column(key, heading, "measure") for key, heading in CALIBRATION.items()),
+        Column("n_seeds", "seeds", "integer"),
+    )
+    about = (
+        f"Gains are paired by seed; the {CONFIDENCE:.0%} intervals are Student's, over seeds. "
+        "Brier score and calibration error: smaller is better."
+    )
+    return Table("Rivals: mean ± sd over seeds", columns, tuple(rows), (about, *cells.notes()))
+
+
+def ranks_table(records: Sequence[Record], against: str = "baseline") -> Table:
+    """Compare the methods over all data sets at once.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        Records of cells.
+    against : str, default="baseline"
+        Method that the others are compared with.
+
+    Returns
+    -------
+    Table
+        Of each method: the mean rank by F1, the mean F1 of the data sets, and the gain over
+        `against` with its interval, over all data sets and seeds. Ranks and F1 are taken where
+        every method has a result.
+
+    Raises
+    ------
+    ValueError
+        If `against` was not run, no data set and seed has all methods, or a block would mix
+        settings.
+    """
+    cells = _cells(records, against)
+    methods = in_order(distinct(m for block in cells.names for m in cells.of(block)))
+    f1 = {m: _by_seed({b: cells.of(b).get(m, []) for b in cells.names}) for m in methods}
+    common = sorted(set.intersection(*(set(scores) for scores in f1.values())))
+    if not common:
+        raise ValueError(
+            f"no data set and seed has a result of all of {', '.join(methods)}; select the methods "
+            "that have, as with where={'method': [...]} (--select method=a,b)."
+        )
+    values = np.array([[f1[method][key] for key in common] for method in methods])
+    ranks = rankdata(-values, axis=0).mean(axis=1)
+    blocks = [block for block, _ in common]
+    rows: list[tuple[Value, ...]] = []
+    for method, rank, scores in zip(methods, ranks, values, strict=True):
+        of_blocks = [scores[[b == block for b in blocks]].mean() for block in distinct(blocks)]
+        gains = _gains(f1[method], f1[against])
+        rows.append(
+            (
+                _paper.LABELS.get(method, method),
+                float(rank),
+                float(np.mean(of_blocks)),
+                _gain(gains) if method != against else None,
+                len(gains),
+            )
+        )
+    columns = (
+        Column("method", "method", "text"),
+        Column("rank", f"mean rank of {len(methods)}", "number"),
+        Column("f1", "mean F1", "number"),
+        Column("gain", f"gain of F1 over {_paper.LABELS.get(against, against)}", "interval"),
+        Column("n_pairs", "pairs", "integer"),
+    )
+    about = (
+        f"Ranks (1 is best) and mean F1 are over the {len(common)} pairs of data set and seed that "
+        f"all methods have; gains over those that both methods have, each pair one value of the "
+        f"{CONFIDENCE:.0%} interval of Student: it speaks of other draws of labelled texts from "
+        "these data sets, not of other data sets."
+    )
+    return Table("Rivals over all data sets", columns, tuple(rows), (about, *cells.notes()), 0)
+
+
+def _cells(records: Sequence[Record], against: str) -> Blocks:
+    cells = Blocks(records, lambda record: True, method_of)
+    there = in_order(distinct(m for block in cells.names for m in cells.of(block)))
+    if against not in there:
+        raise ValueError(
+            f"against={against!r} has no finished record; there are {', '.join(there) or 'none'}."
+        )
+    return cells
+
+
+def _by_seed(groups: Mapping[Block, Sequence[Record]]) -> Scores:
+    return {
+        (block, record["cell"]["seed"]): score(record)
+        for block, group in groups.items()
+        for record in group
+    }
+
+
+def _gains(ours: Scores, theirs: Scores) -> list[float]:
+    """Differences over the keys that both have."""
+    return [ours[key] - theirs[key] for key in sorted(set(ours) & set(theirs))]
+
+
+def _gain(gains: Sequence[float]) -> Interval | None:
+    return Interval(*mean_with_interval(np.array(gains), CONFIDENCE)) if gains else None
+
+
+def _where_known(group: Sequence[Record], metric: str) -> Measure | None:
+    """Measure a score that older records lack."""
+    return measure([r for r in group if metric in (r.get("scores") or {})], metric)

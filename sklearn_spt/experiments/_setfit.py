@@ -1,0 +1,166 @@
+"""SetFit behind scikit-learn's interface, as a rival; the extra [benchmarks] installs it."""
+
+from __future__ import annotations
+
+import io
+import logging
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from sklearn_spt._device import resolve_device
+from sklearn_spt._locations import checkpoint_folder
+from sklearn_spt._training import isolated
+
+
+class SetFitClassifier(ClassifierMixin, BaseEstimator):
+    """Fine-tune a sentence encoder on pairs of texts, then fit a logistic regression on vectors.
+
+    Parameters
+    ----------
+    pretrained : str
+        Checkpoint name or folder.
+    max_steps : int or None, default=None
+        Optimiser steps on pairs. None is one for each labelled text, so that each is in about 32
+        pairs: SetFit's own default, every pair there is, takes hours on a CPU for 300 texts.
+    batch_size : int, default=16
+        Pairs in a step; SetFit's default.
+    class_weight : "balanced" or None, default="balanced"
+        Weights of the classes in the logistic regression. SetFit's default is None, and then it
+        hardly ever predicts a rare class.
+    n_threads : int or None, default=None
+        CPU threads; None leaves torch's setting.
+    device : str, default="auto"
+        As of `BertClassifier`.
+    random_state : int, default=0
+        Seeds pairs and dropout.
+
+    References
+    ----------
+    .. [1] L. Tunstall et al., "Efficient Few-Shot Learning Without Prompts", 2022.
+    """
+
+    def __init__(
+        self,
+        pretrained: str,
+        *,
+        max_steps: int | None = None,
+        batch_size: int = 16,
+        class_weight: str | None = "balanced",
+        n_threads: int | None = None,
+        device: str = "auto",
+        random_state: int = 0,
+    ) -> None:
+        self.pretrained = pretrained
+        self.max_steps = max_steps
+        self.batch_size = batch_size
+        self.class_weight = class_weight
+        self.n_threads = n_threads
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> SetFitClassifier:
+        """Fine-tune the encoder, then fit the head.
+
+        Parameters
+        ----------
+        X : array-like of str of shape (n_samples,)
+            Texts.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self
+        """
+        try:
+            from datasets import Dataset, disable_progress_bars
+            from setfit import SetFitModel, Trainer, TrainingArguments
+        except ImportError as error:
+            raise ImportError(
+                "SetFit is not installed; install it with: pip install 'sklearn-spt[benchmarks]'"
+            ) from error
+        self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
+        texts = list(X)
+        with (
+            tempfile.TemporaryDirectory(prefix="sklearn_spt_setfit") as output,
+            isolated(self.random_state, self.n_threads),
+            _quiet(),
+        ):
+            disable_progress_bars()
+            model = SetFitModel.from_pretrained(
+                checkpoint_folder(self.pretrained),
+                local_files_only=True,
+                device=resolve_device(self.device),
+                head_params={"class_weight": self.class_weight, "max_iter": 1000},
+            )
+            arguments = TrainingArguments(
+                output_dir=output,
+                batch_size=self.batch_size,
+                max_steps=len(texts) if self.max_steps is None else self.max_steps,
+                seed=self.random_state,
+                show_progress_bar=False,
+                report_to="none",
+                save_strategy="no",
+            )
+            rows = Dataset.from_dict({"text": texts, "label": codes.tolist()})
+            Trainer(model, arguments, train_dataset=rows).train()
+        self.model_ = model
+        return self
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of str of shape (n_samples,)
+            Texts.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        with isolated(self.random_state, self.n_threads), _quiet():
+            P = self.model_.predict_proba(list(X), as_numpy=True, show_progress_bar=False)
+        return np.asarray(torch.as_tensor(P), dtype=np.float64)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Most probable classes.
+
+        Parameters
+        ----------
+        X : array-like of str of shape (n_samples,)
+            Texts.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what SetFit prints, logs and warns of from the terminal."""
+    logger = logging.getLogger("setfit")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with (
+            warnings.catch_warnings(),
+            redirect_stdout(io.StringIO()),
+            redirect_stderr(io.StringIO()),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,144 @@
+"""The tables that compare methods with what a user would pick instead."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from records import record
+from scipy.stats import ttest_rel
+
+from sklearn_spt.experiments import _paper
+from sklearn_spt.experiments._table import Interval
+from sklearn_spt.experiments._tables import make_table
+
+METHODS = ("tfidf_lr", "baseline", "self_pretraining")
+
+
+def records_of(methods=METHODS, datasets=("illness", "psytar"), seeds=range(4)):
+    rng = np.random.default_rng(0)
+    return [
+        record(method, seed, 0.4 + 0.05 * i + rng.uniform(0, 0.1), dataset=dataset)
+        for i, method in enumerate(methods)
+        for dataset in datasets
+        for seed in seeds
+    ]
+
+
+def scores_of(records):
+    flat = pd.DataFrame([{**r["cell"], **r["scores"]} for r in records])
+    return flat.pivot_table("f1", index=["dataset", "seed"], columns="method")
+
+
+def rows(table):
+    keys = [column.key for column in table.columns]
+    return [dict(zip(keys, row, strict=True)) for row in table.rows]
+
+
+def row_of(table, method, **wanted):
+    (row,) = [
+        row
+        for row in rows(table)
+        if row["method"] == _paper.LABELS[method] and all(row[k] == v for k, v in wanted.items())
+    ]
+    return row
+
+
+def test_gains_are_paired_and_their_intervals_students():
+    records = records_of()
+    scores = scores_of(records)
+    for against in METHODS:
+        for kind, wanted, part in (
+            ("rivals", {"dataset": "psytar"}, scores.loc["psytar"]),
+            ("ranks", {}, scores),
+        ):
+            table = make_table(kind, records, against=against)
+            for method in METHODS:
+                gain = row_of(table, method, **wanted)["gain"]
+                if method == against:
+                    assert gain is None
+                    continue
+                expected = ttest_rel(part[method], part[against]).confidence_interval(0.95)
+                assert gain.low == pytest.approx(expected.low)
+                assert gain.high == pytest.approx(expected.high)
+                assert gain.mean == pytest.approx((part[method] - part[against]).mean())
+
+
+def test_ranks_are_those_of_pandas():
+    records = records_of()
+    expected = scores_of(records).rank(axis=1, ascending=False).mean()
+    table = make_table("ranks", records)
+    for method in METHODS:
+        assert row_of(table, method)["rank"] == pytest.approx(expected[method])
+    assert sum(row["rank"] for row in rows(table)) == pytest.approx(1 + 2 + 3)
+
+
+def test_equal_scores_share_a_rank():
+    table = make_table("ranks", [record(method, f1=0.5) for method in METHODS])
+    assert [row["rank"] for row in rows(table)] == [2, 2, 2]
+
+
+def test_data_sets_count_alike_in_the_mean_whatever_their_seeds():
+    records = records_of(datasets=("illness",)) + records_of(datasets=("psytar",), seeds=[0])
+    scores = scores_of(records)["baseline"]
+    expected = (scores.loc["illness"].mean() + scores.loc["psytar"].mean()) / 2
+    assert row_of(make_table("ranks", records), "baseline")["f1"] == pytest.approx(expected)
+
+
+def test_a_seed_that_one_method_lacks_is_ranked_nowhere():
+    records = records_of()
+    dropped = records.pop(0)  # of tfidf_lr
+    key = (dropped["cell"]["dataset"], dropped["cell"]["seed"])
+    scores = scores_of(records)
+    table = make_table("ranks", records)
+    expected = scores.dropna().rank(axis=1, ascending=False).mean()
+    assert row_of(table, "baseline")["rank"] == pytest.approx(expected["baseline"])
+    assert "the 7 pairs" in table.notes[0]
+    # the gain of the others still has all pairs
+    assert row_of(table, "self_pretraining")["n_pairs"] == 8
+    assert row_of(table, "tfidf_lr")["n_pairs"] == 7
+    assert key not in scores.dropna().index
+
+
+def test_one_seed_has_no_interval():
+    gain = row_of(make_table("rivals", [record(m, f1=0.5) for m in METHODS]), "tfidf_lr")["gain"]
+    assert gain == Interval(0.0, None, None)
+
+
+def test_older_records_have_no_scores_of_probabilities():
+    records = records_of(datasets=("illness",))
+    for one in records:
+        if one["cell"]["method"] == "baseline":
+            del one["scores"]["brier"], one["scores"]["ece"]
+    table = make_table("rivals", records)
+    assert row_of(table, "baseline")["brier"] is None
+    found = row_of(table, "tfidf_lr")["ece"]
+    expected = [r["scores"]["ece"] for r in records if r["cell"]["method"] == "tfidf_lr"]
+    assert found.mean == pytest.approx(np.mean(expected))
+
+
+def test_the_order_of_the_records_does_not_matter():
+    records = records_of()
+    for kind in ("rivals", "ranks"):
+        assert make_table(kind, records) == make_table(kind, records[::-1])
+
+
+@pytest.mark.parametrize("kind", ["rivals", "ranks"])
+def test_what_cannot_be_compared_is_said(kind):
+    with pytest.raises(
+        ValueError, match="against='setfit' has no finished record; there are tfidf_lr"
+    ):
+        make_table(kind, records_of(), against="setfit")
+    with pytest.raises(ValueError, match=r"against='baseline' has no finished record.*none"):
+        make_table(kind, [])
+
+
+def test_no_data_set_with_all_methods_is_an_error():
+    records = [record("baseline", 0), record("tfidf_lr", 1)]
+    with pytest.raises(ValueError, match="no data set and seed has a result of all of"):
+        make_table("ranks", records)
+
+
+def test_against_is_for_these_tables_alone():
+    with pytest.raises(ValueError, match="against='baseline' is for the tables 'rivals'"):
+        make_table("main", records_of(), against="baseline")
