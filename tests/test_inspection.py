@@ -17,6 +17,7 @@ from figures import overlaps, texts_of
 from nets import mlp_net
 from numpy.testing import assert_allclose, assert_array_equal
 from records import history, record
+from scipy.stats import ttest_1samp
 from sklearn.base import BaseEstimator
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
@@ -26,6 +27,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn_spt import SelfPretrainingClassifier, inspection
 from sklearn_spt._schedules import right_trapezoidal, slanted
 from sklearn_spt.inspection import (
+    GainDisplay,
     IterationCurveDisplay,
     LearningCurveDisplay,
     LearningRateDisplay,
@@ -501,6 +503,50 @@ class TestLearningCurve:
             LearningCurveDisplay.from_estimator(LogisticRegression(), *numbers, n_labeled=[])
 
 
+class TestGains:
+    def test_points_and_intervals_are_those_of_the_paired_differences(self):
+        f1 = {"baseline": [0.5, 0.5, 0.6], "setfit": [0.6, 0.4, 0.6], "tfidf_lr": [0.4, 0.4, 0.4]}
+        records = [
+            record(method, seed, scores[seed], dataset=dataset)
+            for dataset in ("illness", "psytar")
+            for method, scores in f1.items()
+            for seed in (0, 1, 2)
+        ]
+        records += [record("setfit", 3, 0.9, dataset="psytar")]  # a seed that baseline lacks
+        display = GainDisplay.from_records(records, labels={"tfidf_lr": "TF-IDF"})
+        assert list(display.gains) == ["illness", "psytar"]
+        assert list(display.gains["psytar"]) == ["TF-IDF", "setfit"]
+        assert display.gains["psytar"]["setfit"] == pytest.approx([0.1, -0.1, 0.0])
+        of_tfidf = display.points_[0]
+        assert of_tfidf.lines[0].get_xdata() == pytest.approx([-4 / 30, -4 / 30])
+        (low, _), (high, _) = of_tfidf.lines[2][0].get_segments()[0]
+        expected = ttest_1samp([-0.1, -0.1, -0.2], 0).confidence_interval(0.95)
+        assert (low, high) == pytest.approx(expected)
+        assert "3 seeds" in display.ax_.get_xlabel()
+
+    def test_numbers_of_labels_are_rows_of_their_own(self):
+        records = [
+            record(method, n_labeled=n) for method in ("baseline", "setfit") for n in (300, 1000)
+        ]
+        display = GainDisplay.from_records(records)
+        rows = [label.get_text() for label in display.ax_.get_yticklabels()]
+        assert rows == ["illness, 300 labelled", "illness, 1,000 labelled"]
+
+    def test_a_method_may_lack_a_data_set(self):
+        records = [record(m, dataset="illness") for m in ("baseline", "setfit")]
+        records += [record(m, dataset="psytar") for m in ("baseline", "tfidf_lr")]
+        display = GainDisplay.from_records(records)
+        assert [len(points.lines[0].get_xdata()) for points in display.points_] == [1, 1]
+
+    def test_nothing_to_compare_with_is_an_error(self):
+        with pytest.raises(
+            ValueError, match=r"records of against='baseline' and of another.*setfit"
+        ):
+            GainDisplay.from_records([record("setfit"), record("tfidf_lr")])
+        with pytest.raises(ValueError, match=r"n_test .*must not be mixed"):
+            GainDisplay.from_records([record("baseline"), record("setfit", n_test=7)])
+
+
 MANY = ["TF-IDF + logistic regression", "frozen embeddings + logistic regression", *"abcdefgh"]
 DRAWN = {
     "iterations": lambda: IterationCurveDisplay(
@@ -520,6 +566,10 @@ DRAWN = {
     ).plot(),
     "two sizes": lambda: LearningCurveDisplay(
         n_labeled={"a": [300, 301]}, scores={"a": [0.5, 0.6]}
+    ).plot(),
+    "gains": lambda: GainDisplay(
+        gains={f"data set {i}": {name: [0.1, 0.0] for name in MANY} for i in range(6)},
+        against="Baseline",
     ).plot(),
     "one size": lambda: LearningCurveDisplay(n_labeled={"a": [300]}, scores={"a": [0.5]}).plot(),
 }
@@ -566,6 +616,7 @@ def test_without_matplotlib_the_error_names_the_extra(name, monkeypatch):
         "IterationCurveDisplay": lambda: IterationCurveDisplay(scores={"a": [0.1]}),
         "LearningCurveDisplay": lambda: LearningCurveDisplay(n_labeled={}, scores={}),
         "LearningRateDisplay": lambda: LearningRateDisplay(rates={"a": [0.1]}),
+        "GainDisplay": lambda: GainDisplay(gains={"a": {"b": [0.1]}}, against="c"),
         "PseudoLabelDisplay": lambda: PseudoLabelDisplay(iterations=[1], counts={"a": [1]}),
     }
     with pytest.raises(ImportError, match=rf"{name} needs matplotlib.*sklearn-spt\[plot\]"):

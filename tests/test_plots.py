@@ -36,6 +36,11 @@ RECORDS = {
         for seed in range(2)
         for n in (100, 300, 500)
     ],
+    "gains": [
+        record(method, seed, 0.5 + 0.01 * seed * i)
+        for i, method in enumerate(("embeddings_lr", "baseline", "setfit", "self_pretraining"))
+        for seed in range(3)
+    ],
 }
 
 
@@ -98,6 +103,16 @@ def test_learning_curve_takes_the_default_parameters():
     assert max(figure.axes[0].lines[-1].get_ydata()) == pytest.approx(0.6)
 
 
+def test_gains_are_over_the_method_that_was_asked_for():
+    figure = draw("gains", RECORDS["gains"], against="setfit")
+    assert "over SetFit" in figure.axes[0].get_xlabel()
+    assert legend_of(figure) == [
+        "frozen embeddings + logistic regression",
+        "Baseline",
+        "Self-Pretraining",
+    ]
+
+
 def test_metric():
     figure = draw("learning_curve", RECORDS["learning_curve"], metric="macro_f1")
     assert figure.axes[0].get_ylabel().startswith("macro-F1")
@@ -129,7 +144,7 @@ def test_panels_share_their_axis():
     assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()
 
 
-@pytest.mark.parametrize("kind", ["iterations", "pseudo_labels", "learning_curve"])
+@pytest.mark.parametrize("kind", ["iterations", "pseudo_labels", "learning_curve", "gains"])
 def test_nothing_finished(kind):
     with pytest.raises(ValueError, match=f"no finished record for the figure '{kind}'"):
         draw(kind, [])

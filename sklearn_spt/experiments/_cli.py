@@ -99,7 +99,8 @@ def _plot(options: argparse.Namespace) -> int:
     records = _records(options)
     if not records and options.kind != "schedule":
         raise FileNotFoundError(f"there are no records in {DEFAULT_FOLDER}; name --records.")
-    chosen = {"by": options.by, "metric": options.metric, "lr": options.lr}
+    names = ("by", "metric", "lr", "against")
+    chosen = {name: getattr(options, name) for name in names}
     path = make_plot(
         options.kind,
         records,

@@ -12,6 +12,7 @@ from sklearn_spt._validation import check_integer, check_option
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._blocks import Blocks, method_of
 from sklearn_spt.inspection import (
+    GainDisplay,
     IterationCurveDisplay,
     LearningCurveDisplay,
     LearningRateDisplay,
@@ -29,7 +30,7 @@ from sklearn_spt.inspection._style import figure_size, require_matplotlib
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-KINDS = ("iterations", "schedule", "pseudo_labels", "learning_curve")
+KINDS = ("iterations", "schedule", "pseudo_labels", "learning_curve", "gains")
 #: Suffix of a file -> what would make two files of the same figure differ.
 _DATED = {".png": (), ".svg": ("Date",), ".pdf": ("CreationDate",)}
 
@@ -46,7 +47,7 @@ def make_plot(
 
     Parameters
     ----------
-    kind : {"iterations", "schedule", "pseudo_labels", "learning_curve"}
+    kind : {"iterations", "schedule", "pseudo_labels", "learning_curve", "gains"}
         Which figure.
     records : iterable of dict
         Records of cells.
@@ -86,12 +87,13 @@ def draw(
     share: bool = False,
     batch_size: int = 32,
     lr: float | None = None,
+    against: str | None = None,
 ) -> Figure:
     """Draw one of the figures; no window is opened.
 
     Parameters
     ----------
-    kind : {"iterations", "schedule", "pseudo_labels", "learning_curve"}
+    kind : {"iterations", "schedule", "pseudo_labels", "learning_curve", "gains"}
         Which figure.
     records : iterable of dict
         Records of cells. In a learning curve, cells with other than the default parameters are left
@@ -102,7 +104,7 @@ def draw(
     by : str or None, default=None
         "iterations": what tells the lines apart; None finds the one thing that differs.
     metric : str, default="f1"
-        "iterations" and "learning_curve": which score.
+        "iterations", "learning_curve" and "gains": which score.
     class_names : dict or None, default=None
         "pseudo_labels": class (a string) -> its name in the legend; None takes the records' own.
     share : bool, default=False
@@ -111,6 +113,8 @@ def draw(
         "schedule": texts per optimiser step.
     lr : float or None, default=None
         "schedule": initial rate; None draws multiples of it.
+    against : str or None, default=None
+        "gains": the method that the others are compared with; None is "baseline".
 
     Returns
     -------
@@ -143,6 +147,12 @@ def draw(
         found = _with_default_parameters(found)
         ax = figure.add_subplot()
         LearningCurveDisplay.from_records(found, metric=metric, labels=_paper.LABELS, ax=ax)
+    elif kind == "gains":
+        found = _with_default_parameters(found)
+        ax = figure.add_subplot()
+        GainDisplay.from_records(
+            found, against=against or "baseline", metric=metric, labels=_paper.LABELS, ax=ax
+        )
     else:
         display = PseudoLabelDisplay.from_records(
             found,

@@ -25,6 +25,7 @@ from sklearn_spt.experiments._table import (
     measure,
     score,
 )
+from sklearn_spt.inspection._gains import paired
 from sklearn_spt.inspection._grouping import Record, distinct
 
 #: Coverage of the intervals.
@@ -59,16 +60,15 @@ def rivals_table(records: Sequence[Record], against: str = "baseline") -> Table:
     rows: list[tuple[Value, ...]] = []
     for block in cells.names:
         groups = cells.of(block)
-        theirs = _by_seed({block: groups.get(against, [])})
+        theirs = groups.get(against, [])
         for method in in_order(groups):
             group = groups[method]
-            gains = _gains(_by_seed({block: group}), theirs)
             rows.append(
                 (
                     *block,
                     _paper.LABELS.get(method, method),
                     measure(group, "f1"),
-                    _gain(gains) if method != against else None,
+                    _gain(paired(group, theirs)) if method != against else None,
                     measure(group, "macro_f1"),
                     *(_where_known(group, name) for name in CALIBRATION),
                     len(group),
@@ -128,7 +128,7 @@ def ranks_table(records: Sequence[Record], against: str = "baseline") -> Table:
     rows: list[tuple[Value, ...]] = []
     for method, rank, scores in zip(methods, ranks, values, strict=True):
         of_blocks = [scores[[b == block for b in blocks]].mean() for block in distinct(blocks)]
-        gains = _gains(f1[method], f1[against])
+        gains = [gain for b in cells.names for gain in _paired(cells.of(b), method, against)]
         rows.append(
             (
                 _paper.LABELS.get(method, method),
@@ -172,9 +172,8 @@ def _by_seed(groups: Mapping[Block, Sequence[Record]]) -> Scores:
     }
 
 
-def _gains(ours: Scores, theirs: Scores) -> list[float]:
-    """Differences over the keys that both have."""
-    return [ours[key] - theirs[key] for key in sorted(set(ours) & set(theirs))]
+def _paired(groups: Mapping[str, Sequence[Record]], method: str, against: str) -> list[float]:
+    return paired(groups.get(method, []), groups.get(against, []))
 
 
 def _gain(gains: Sequence[float]) -> Interval | None:

@@ -7,12 +7,14 @@ extra ``plot`` installs.
 
 from __future__ import annotations
 
+from sklearn_spt.inspection._gains import GainDisplay
 from sklearn_spt.inspection._iteration_curve import IterationCurveDisplay
 from sklearn_spt.inspection._learning_curve import LearningCurveDisplay
 from sklearn_spt.inspection._learning_rate import LearningRateDisplay
 from sklearn_spt.inspection._pseudo_labels import PseudoLabelDisplay
 
 __all__ = [
+    "GainDisplay",
     "IterationCurveDisplay",
     "LearningCurveDisplay",
     "LearningRateDisplay",
