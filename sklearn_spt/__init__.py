@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sklearn_spt._losses import DistillationLoss
     from sklearn_spt._net import BertClassifier
     from sklearn_spt._normalization import TweetNormalizer
+    from sklearn_spt._paper_settings import PAPER_SETTINGS
     from sklearn_spt._self_pretraining import SelfPretrainingClassifier
     from sklearn_spt._state import Iteration
     from sklearn_spt.baselines import (
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "PAPER_SETTINGS",
     "BertClassifier",
     "CoDecompositionClassifier",
     "DistillationLoss",
@@ -48,6 +50,7 @@ __all__ = [
 # Names are imported when they are first used: `sklearn_spt.datasets` and the splitter need no
 # torch, which takes seconds to import.
 _HOMES = {
+    "PAPER_SETTINGS": "_paper_settings",
     "BertClassifier": "_net",
     "CoDecompositionClassifier": "baselines",
     "DistillationLoss": "_losses",

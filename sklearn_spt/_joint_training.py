@@ -77,20 +77,31 @@ class Learner:
     ----------
     trainer : SupervisedTrainer
         Makes the net.
-    X : indexable
-        Encoded documents, a look at the first of which shows whether the net is usable.
+    X : indexable of length n
+        Encoded labelled documents.
+    codes : ndarray of int of shape (n,)
+        Their classes.
+    weights : ndarray of shape (n,) or None
+        Their weights.
     number : int
         Counted from 0; the net numbered 0 starts as that of ``trainer.train(X, codes, 0)``.
     """
 
-    def __init__(self, trainer: SupervisedTrainer, X: Any, number: int) -> None:
+    def __init__(
+        self,
+        trainer: SupervisedTrainer,
+        X: Any,
+        codes: IntArray,
+        weights: FloatArray | None,
+        number: int,
+    ) -> None:
         self.number = number
         seed = derive_seed(trainer.root, number)
         self.random = RandomStream(seed)
         # dropout on anything but labelled batches must not shift that on labelled ones
         self.random_more = RandomStream(derive_seed(trainer.root, number, 1))
         with isolated(seed), self.random:
-            self.net = trainer.fresh(X)
+            self.net = trainer.fresh(X, codes, weights)
 
     def forward(self, labeled: Any, unlabeled: Any) -> tuple[Any, torch.Tensor]:
         """Return outputs on a labelled batch, and logits of the joint batch; dropout is active."""
@@ -200,7 +211,9 @@ class JointTrainer:
         self.X, self.codes, self.X_unlabeled = X, codes, X_unlabeled
         K = len(trainer.classes)
         self.targets = distillation_targets(one_hot(codes, K), None, weights)
-        self.learners = [Learner(trainer, X, number) for number in range(model.n_nets)]
+        self.learners = [
+            Learner(trainer, X, codes, weights, number) for number in range(model.n_nets)
+        ]
         self._draws = trainer.rng(0)
         self._draws_unlabeled = trainer.rng(0, 2)
         self._leader = self.learners[0]  # its iterator cuts the batches of all

@@ -23,7 +23,7 @@ from sklearn_spt._progress import Progress
 from sklearn_spt._sampling import derive_seed
 from sklearn_spt._schedules import slanted
 from sklearn_spt._token_net import BertModule, TokenNet
-from sklearn_spt._training import isolated, n_steps, predict_logits, root_seed, train
+from sklearn_spt._training import isolated, n_steps, predict_logits, root_seed, start_head, train
 from sklearn_spt._validation import (
     all_or_nothing,
     check_labels,
@@ -54,6 +54,11 @@ class BertClassifier(TokenNet):
     max_length : int, default=160
         Texts are cut to so many tokens, special ones included (the paper's value). Shorter texts
         cost no more: batches are trimmed.
+    head_init : {"random", "linear_probe"}, default="random"
+        How the linear layer starts: small random weights (the paper), or a logistic regression on
+        the vectors of the pretrained encoder [2]_. A few hundred labels mean a few dozen steps,
+        part of which a random layer spends on finding a direction. The probe costs one pass over
+        at most 2,000 rows; with a module of one's own it has no effect.
     dropout : float in [0, 1), default=0.1
         Dropout before the linear layer; the encoder keeps the checkpoint's own.
     lr : float > 0 or "auto", default="auto"
@@ -111,6 +116,8 @@ class BertClassifier(TokenNet):
     ----------
     .. [1] Karisani & Karisani, "Semi-Supervised Text Classification via Self-Pretraining",
        WSDM 2021.
+    .. [2] A. Kumar, A. Raghunathan, R. Jones, T. Ma and P. Liang, "Fine-Tuning can Distort
+       Pretrained Features and Underperform Out-of-Distribution", ICLR 2022.
 
     Examples
     --------
@@ -127,6 +134,7 @@ class BertClassifier(TokenNet):
         *,
         pooling: str = "auto",
         max_length: int = 160,
+        head_init: str = "random",
         dropout: float = 0.1,
         lr: float | str = "auto",
         batch_size: int = 32,
@@ -175,6 +183,7 @@ class BertClassifier(TokenNet):
         self.pretrained = pretrained
         self.pooling = pooling
         self.max_length = max_length
+        self.head_init = head_init
         self.dropout = dropout
         self.balanced_batches = balanced_batches
         self.warmup_fraction = warmup_fraction
@@ -221,6 +230,7 @@ class BertClassifier(TokenNet):
             with isolated(seed, self.n_threads):
                 self.n_threads_ = torch.get_num_threads()
                 self.initialize()
+                self._start(X, codes, weights)
                 self._train(X, codes, weights, seed)
         return self
 
@@ -266,6 +276,7 @@ class BertClassifier(TokenNet):
                 if not self.initialized_:
                     self.classes_inferred_ = known
                     self.initialize()
+                    self._start(X, codes, weights)
                 self._train(X, codes, weights, seed)
         return self
 
@@ -348,6 +359,14 @@ class BertClassifier(TokenNet):
                 forget_features(self)
             return text_array(X)
         return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+
+    def _start(
+        self,
+        ids: npt.NDArray[np.int32],
+        codes: npt.NDArray[np.int64],
+        weights: npt.NDArray[np.float64] | None,
+    ) -> None:
+        start_head(self, ids, codes, weights, balanced=self.balanced_batches)
 
     def _train(
         self,

@@ -40,6 +40,7 @@ from sklearn_spt._training import (
     random_states,
     set_loss,
     set_random_states,
+    start_head,
     train,
 )
 
@@ -82,6 +83,7 @@ class Run:
         # at T = 1 the soft terms are plain cross-entropies against one-hot pseudo-labels
         self.T = model.temperature if model.distillation else 1.0
         self.memory = check_memory(model.memory)
+        self.head: Any = None
         self.checkpoint: Checkpoint | None = None
 
     def _texts(self, t: int) -> int:
@@ -223,6 +225,15 @@ class Run:
                 return self._two_stages(t, C, on_C, codes, on_L)
             return self._one_stage(t, C, on_C, codes, on_L)
 
+    def _fresh(self, epochs: int) -> NeuralNet:
+        """Fresh net; where it can start its last layer from labels, from the true ones."""
+        data = self.data
+        M1 = fresh_net(self.net, data.classes, epochs)
+        L = (data.X_labeled, data.y, data.weights)
+        balanced = self.model.balanced_batches
+        self.head = start_head(M1, *L, balanced=balanced, known=self.head)
+        return M1
+
     def _two_stages(
         self,
         t: int,
@@ -232,7 +243,7 @@ class Run:
         on_L: npt.NDArray[np.float32],
     ) -> NeuralNet:
         model, data = self.model, self.data
-        M1 = fresh_net(self.net, data.classes, model.pretrain_epochs)
+        M1 = self._fresh(model.pretrain_epochs)
         n_C = n_steps(M1, C, on_C, model.pretrain_epochs)
         n_L = n_steps(M1, data.X_labeled, on_L, model.finetune_epochs)
         schedule = (
@@ -300,7 +311,7 @@ class Run:
     ) -> NeuralNet:
         """Ablation: one run over C and L together, with a slanted rate."""
         model, data = self.model, self.data
-        M1 = fresh_net(self.net, data.classes, model.finetune_epochs)
+        M1 = self._fresh(model.finetune_epochs)
         X = concatenated(C, data.X_labeled)
         # λ differs from row to row here, so it is multiplied into the targets
         K = data.n_classes

@@ -30,6 +30,7 @@ from sklearn_spt._training import (
     n_steps,
     predict_logits,
     root_seed,
+    start_head,
     train,
 )
 
@@ -75,13 +76,20 @@ class SupervisedTrainer:
         """Return a generator that is a function of `random_state` and `path` alone."""
         return np.random.default_rng(derive_seed(self.root, *path))
 
-    def fresh(self, X: Any, net: NeuralNet | None = None) -> NeuralNet:
-        """Initialise a clone; to be called in a seeded block, see `isolated`."""
+    def fresh(
+        self,
+        X: Any,
+        codes: IntArray,
+        weights: FloatArray | None = None,
+        net: NeuralNet | None = None,
+    ) -> NeuralNet:
+        """Initialise a clone for rows to train on; in a seeded block, see `isolated`."""
         M = fresh_net(net or self.net, self.classes, self.model.finetune_epochs)
         if id(net) not in self._checked:
             with isolated():  # a look at the outputs must not shift the random stream
                 check_outputs(M, multi_indexing(X, np.arange(1)), len(self.classes))
             self._checked.add(id(net))
+        start_head(M, X, codes, weights, balanced=self.model.balanced_batches)
         return M
 
     def train(
@@ -128,7 +136,7 @@ class SupervisedTrainer:
         rng = np.random.default_rng(seed)
         targets = distillation_targets(one_hot(codes, len(self.classes)), None, weights)
         with isolated(seed):
-            M = self.fresh(X, net)
+            M = self.fresh(X, codes, weights, net)
             steps = n_steps(M, X, targets, epochs)
             schedule = ScheduledLR(partial(slanted, n_steps=steps)).initialize()
             losses = train(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -34,6 +34,7 @@ from sklearn_spt._encoding import (
     sequence_lengths,
 )
 from sklearn_spt._kernels import Dropout
+from sklearn_spt._linear_probe import LinearHead, linear_probe
 from sklearn_spt._losses import DistillationLoss
 from sklearn_spt._validation import (
     check_flag,
@@ -46,6 +47,9 @@ from sklearn_spt._word_table import only_words
 
 #: Standard deviation of the head's initial weights, as in BERT.
 _HEAD_STD = 0.02
+HEAD_INITS = ("random", "linear_probe")
+#: Rows that a linear probe is fitted on, at most: for a start more are not needed.
+_PROBE_ROWS = 2000
 
 
 class BertModule(nn.Module):
@@ -83,6 +87,7 @@ class TokenNet(NeuralNetClassifier):
     pretrained: str
     pooling: str
     max_length: int
+    head_init: str
     dropout: float
     gradient_clip: float | None
     precision: str
@@ -97,6 +102,7 @@ class TokenNet(NeuralNetClassifier):
 
     def _check_params(self) -> None:
         check_option(self.pooling, "pooling", POOLINGS)
+        check_option(self.head_init, "head_init", HEAD_INITS)
         check_integer(self.max_length, "max_length", low=2)
         check_real(self.dropout, "dropout", low=0, high=1, closed="left")
         check_real(self.warmup_fraction, "warmup_fraction", low=0, high=1, closed="left")
@@ -147,6 +153,64 @@ class TokenNet(NeuralNetClassifier):
         """Token ids of at least the given width."""
         more = max(width - ids.shape[1], 0)
         return np.pad(ids, ((0, 0), (0, more)), constant_values=pad_token_id(self.pretrained))
+
+    def start_head(
+        self,
+        X: npt.NDArray[np.int32],
+        codes: npt.NDArray[np.int64],
+        weights: npt.NDArray[np.float64] | None = None,
+        *,
+        balanced: bool = True,
+        known: LinearHead | None = None,
+    ) -> LinearHead | None:
+        """Start the linear layer from a linear probe of the encoder, if `head_init` says so.
+
+        Parameters
+        ----------
+        X : ndarray of int32 of shape (n_samples, width)
+            Token ids of the documents that the net will be trained on.
+        codes : ndarray of int of shape (n_samples,)
+            Their classes.
+        weights : ndarray of shape (n_samples,) or None, default=None
+            Weights of the rows.
+        balanced : bool, default=True
+            Whether all classes weigh the same.
+        known : LinearHead or None, default=None
+            What an earlier call with the same rows returned, to be used again.
+
+        Returns
+        -------
+        LinearHead or None
+            What the layer was set to; None leaves it as it is.
+        """
+        module = self.module_
+        if self.head_init == "random" or not isinstance(module, BertModule):
+            return None
+        found = self._probed(module, X, codes, weights, balanced) if known is None else known
+        if found is not None:
+            with torch.no_grad():
+                for parameter, values in zip(module.head.parameters(), found, strict=True):
+                    parameter.copy_(torch.from_numpy(values))
+        return found
+
+    def _probed(
+        self,
+        module: BertModule,
+        X: npt.NDArray[np.int32],
+        codes: npt.NDArray[np.int64],
+        weights: npt.NDArray[np.float64] | None,
+        balanced: bool,
+    ) -> LinearHead | None:
+        if len(X) > _PROBE_ROWS:
+            rows = np.random.default_rng(0).permutation(len(X))[:_PROBE_ROWS]
+            X, codes = X[rows], codes[rows]
+            weights = None if weights is None else weights[rows]
+        self._set_training(False)
+        with torch.no_grad():
+            F = self._in_batches(X, lambda batch: module.encoder(to_tensor(batch, self.device_)))
+        vectors = F.numpy().astype(np.float64)
+        n_classes = len(self.classes_)
+        return linear_probe(vectors, codes, n_classes, weights=weights, balanced=balanced)
 
     # -- skorch ---------------------------------------------------------------------------------
     @property
@@ -333,13 +397,25 @@ class TokenNet(NeuralNetClassifier):
             Logits in fp32.
         """
         self.check_is_fitted()
-        ids = self.encode(X)
+        return self._in_batches(
+            self.encode(X), lambda batch: self.evaluation_step((batch, None), training), device
+        )
+
+    def _in_batches(
+        self,
+        ids: npt.NDArray[np.int32],
+        compute: Callable[[torch.Tensor], torch.Tensor],
+        device: str = "cpu",
+    ) -> torch.Tensor:
+        """Apply a function to batches of like length and put its results in the order of `ids`."""
         lengths = sequence_lengths(ids, pad_token_id(self.pretrained))
-        out = torch.empty((len(ids), len(self.classes_)), device=device)
+        out: torch.Tensor | None = None
         for rows in inference_batches(lengths, self.batch_size):
-            batch = trimmed(ids, rows, lengths), None
-            out[torch.from_numpy(rows)] = self.evaluation_step(batch, training).to(device)
-        return out
+            found = compute(trimmed(ids, rows, lengths)).to(device)
+            if out is None:
+                out = torch.empty((len(ids), found.shape[1]), device=device)
+            out[torch.from_numpy(rows)] = found
+        return torch.empty((0, len(self.classes_)), device=device) if out is None else out
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         given = state["device"]

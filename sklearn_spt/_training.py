@@ -146,6 +146,27 @@ def fresh_net(template: NeuralNet, classes: npt.NDArray[Any], max_epochs: int) -
     return net
 
 
+def start_head(
+    net: NeuralNet,
+    X: Any,
+    codes: npt.NDArray[np.int64],
+    weights: FloatArray | None = None,
+    *,
+    balanced: bool,
+    known: Any = None,
+) -> Any:
+    """Let a fresh net start its last layer from the rows to train on, if it can.
+
+    What it returns may be given to another net as `known`, so as to save the work. Whatever is
+    drawn at random does not shift the random stream.
+    """
+    start = getattr(net, "start_head", None)
+    if start is None:
+        return None
+    with isolated():
+        return start(X, codes, weights, balanced=balanced, known=known)
+
+
 def set_loss(
     net: NeuralNet,
     *,

@@ -1,4 +1,4 @@
-"""The systems that are compared, by name, each with its parameters at their defaults."""
+"""The systems that are compared, by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 import sklearn_spt
-from sklearn_spt import BertClassifier, SentenceEmbedder, TokenIdVectorizer
+from sklearn_spt import (
+    PAPER_SETTINGS,
+    BertClassifier,
+    SelfPretrainingClassifier,
+    SentenceEmbedder,
+    TokenIdVectorizer,
+)
+from sklearn_spt._paper_settings import PAPER_NET
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._setfit import SetFitClassifier
 
@@ -58,6 +65,7 @@ NET_PARAMETERS = (
     "balanced_batches",
     "batch_size",
     "dropout",
+    "head_init",
     "lr",
     "max_epochs",
     "max_length",
@@ -68,7 +76,7 @@ NET_PARAMETERS = (
 
 
 def _own(name: str, *, keywords: bool = False, votes: bool = False, **fixed: Any) -> Method:
-    """Describe a semi-supervised classifier of this package."""
+    """Describe a semi-supervised classifier of this package, with the paper's settings."""
     kind = getattr(sklearn_spt, name)
     of_the_net = {f"estimator__{parameter}" for parameter in NET_PARAMETERS}
     parameters = of_the_net | set(inspect.signature(kind.__init__).parameters) - {
@@ -82,17 +90,19 @@ def _own(name: str, *, keywords: bool = False, votes: bool = False, **fixed: Any
     }
 
     def build(net: BertClassifier, seed: int) -> BaseEstimator:
-        return kind(net, random_state=seed, **fixed)
+        given = PAPER_SETTINGS if kind is SelfPretrainingClassifier else {}
+        own = {k: v for k, v in given.items() if k != "estimator"}
+        return kind(net.set_params(**PAPER_NET), random_state=seed, **{**own, **fixed})
 
     return Method(build, tuple(sorted(parameters)), fixed, keywords=keywords, votes=votes)
 
 
 def _baseline(net: BertClassifier, seed: int) -> BaseEstimator:
-    return net.set_params(random_state=seed)
+    return net.set_params(**PAPER_NET, random_state=seed)
 
 
 def _shuffled(net: BertClassifier, seed: int) -> BaseEstimator:
-    return net.set_params(random_state=seed, balanced_batches=False)
+    return net.set_params(**{**PAPER_NET, "balanced_batches": False}, random_state=seed)
 
 
 def _setfit(net: BertClassifier, seed: int) -> BaseEstimator:
@@ -119,7 +129,7 @@ def _sklearn_self_training(net: BertClassifier, seed: int) -> BaseEstimator:
 
 
 def methods() -> dict[str, Method]:
-    """All systems by name: the paper's, the ablations, and what users would pick instead."""
+    """All systems by name: the paper's and the ablations, with its settings, and others."""
     spt = "SelfPretrainingClassifier"
     found = {
         "baseline": Method(_baseline, NET_PARAMETERS, semi_supervised=False),
@@ -156,9 +166,9 @@ ABLATIONS = tuple(_paper.ABLATIONS)
 RIVALS = (
     "tfidf_lr",
     "embeddings_lr",
+    "setfit",
     "baseline",
     "baseline_shuffled",
-    "setfit",
     "sklearn_self_training",
     "self_pretraining",
 )

@@ -45,7 +45,7 @@ DATASETS = ("adr", "earthquake", "product")
 ANALYSIS = ("adr", 500)
 #: Unlabelled texts of the paper: a step size of 2,000 is a share of 0.2.
 N_UNLABELED = 10_000
-#: The paper's values of the parameters that it varies; they are the defaults here.
+#: The paper's values of the parameters that it varies.
 DEFAULTS = {"step_size": 0.2, "temperature": 3.0, "lam": 0.3, "alpha": 0.1}
 #: Table -> the parameter that it varies.
 VARIED = {

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import GridSearchCV
 
-from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+from sklearn_spt import BertClassifier
 from sklearn_spt.experiments._cells import Cell
 from sklearn_spt.experiments._methods import methods
 from sklearn_spt.experiments._protocol import Split
@@ -57,10 +57,10 @@ def search(
         ``best`` (λ, α, F1) and ``results``, one entry a pair with the mean and the standard
         deviation of F1 over the folds.
     """
-    X = documents(split.texts, split.keywords, cell, methods()["self_pretraining"])
-    model = SelfPretrainingClassifier(
-        BertClassifier(cell.encoder, n_threads=n_threads), random_state=cell.seed
-    ).set_params(**cell.params)
+    method = methods()[cell.method]
+    X = documents(split.texts, split.keywords, cell, method)
+    net = BertClassifier(cell.encoder, n_threads=n_threads)
+    model = method.build(net, cell.seed).set_params(**cell.params)
     grid = GridSearchCV(
         model,
         {"lam": list(lams), "alpha": list(alphas)},
