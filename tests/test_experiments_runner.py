@@ -20,9 +20,10 @@ from sklearn_spt.experiments._cells import Cell
 from sklearn_spt.experiments._cli import main
 from sklearn_spt.experiments._memory import PeakMemory
 from sklearn_spt.experiments._methods import ABLATIONS, PAPER_METHODS, methods
-from sklearn_spt.experiments._protocol import cut
+from sklearn_spt.experiments._protocol import cut, draw
 from sklearn_spt.experiments._records import read_records
 from sklearn_spt.experiments._runner import run_cells
+from sklearn_spt.experiments._search import search
 from sklearn_spt.experiments._setfit import SetFitClassifier
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -417,6 +418,21 @@ def test_a_search_over_lam_and_alpha(arguments, tmp_path, capsys):
     assert found["best"] in found["results"]
     assert found["best"]["f1_mean"] == max(row["f1_mean"] for row in found["results"])
     assert "best: lam=" in capsys.readouterr().out
+    assert list(path.parent.iterdir()) == [path]  # what the pairs shared is gone
+
+
+def test_a_search_with_shared_work_finds_the_same(tiny_long_checkpoint, tmp_path):
+    cell = small_cell(tiny_long_checkpoint, method="self_pretraining", params={"max_iter": 1})
+    split = draw(made_up_corpus(cell), cell.n_labeled, cell.n_unlabeled, cell.seed)
+    plain, shared, again = (
+        search(cell, split, lams=[0.1, 0.9], alphas=[0], n_folds=2, memory=memory, verbose=0)
+        for memory in (None, tmp_path, tmp_path)
+    )
+    for found in (plain, shared, again):
+        for row in found["results"]:
+            del row["fit_seconds"]
+    assert plain["results"] == shared["results"] == again["results"]
+    assert any(tmp_path.rglob("*.pkl"))
 
 
 # -- parts ------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -122,6 +123,8 @@ def _search(options: argparse.Namespace) -> int:
     with _backend(options):
         for cell in _cells(options):
             split = draw(corpus_of(cell), cell.n_labeled, cell.n_unlabeled, cell.seed)
+            path = options.out / search_file(cell, options.lam, options.alpha, options.folds)
+            memory = path.with_suffix(".memory")
             found = search(
                 cell,
                 split,
@@ -130,10 +133,11 @@ def _search(options: argparse.Namespace) -> int:
                 n_folds=options.folds,
                 n_jobs=_n_jobs(options),
                 n_threads=options.n_threads,
+                memory=memory,
                 verbose=0 if options.quiet else 1,
             )
-            name = search_file(cell, options.lam, options.alpha, options.folds)
-            write_record(options.out / name, found)
+            write_record(path, found)
+            shutil.rmtree(memory)
             for row in found["results"]:
                 print("lam={lam:g} alpha={alpha:g}: F1 {f1_mean:.3f}".format(**row))
             print("best: lam={lam:g}, alpha={alpha:g}, F1 {f1_mean:.3f}".format(**found["best"]))

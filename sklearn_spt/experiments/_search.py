@@ -29,6 +29,7 @@ def search(
     n_folds: int = 3,
     n_jobs: int = 1,
     n_threads: int | None = None,
+    memory: Path | None = None,
     verbose: int = 1,
 ) -> dict[str, Any]:
     """Score every pair of λ and α by cross-validation over the labelled texts.
@@ -48,6 +49,9 @@ def search(
         Folds.
     n_jobs, n_threads : int
         Fits at a time, and CPU threads of each.
+    memory : Path or None, default=None
+        Folder for what all pairs of a fold have in common, the work of the first iteration before
+        λ matters; a search that was killed finds it there again.
     verbose : int
         0 prints nothing; otherwise scikit-learn prints a line for each fit.
 
@@ -61,6 +65,7 @@ def search(
     X = documents(split.texts, split.keywords, cell, method)
     net = BertClassifier(cell.encoder, n_threads=n_threads)
     model = method.build(net, cell.seed).set_params(**cell.params)
+    model.set_params(memory=None if memory is None else str(memory))
     grid = GridSearchCV(
         model,
         {"lam": list(lams), "alpha": list(alphas)},
