@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from sklearn_spt._batching import inference_batches, trimmed
+from sklearn_spt._batching import inference_batches, inference_limits, trimmed
 from sklearn_spt._checkpoints import pad_token_id
 from sklearn_spt._device import resolve_device, resolve_precision
 from sklearn_spt._encoder import POOLINGS, Encoder
@@ -46,7 +46,8 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     normalize : bool, default=True
         Scale each embedding to unit length, as sentence encoders are trained to be compared.
     batch_size : int, default=32
-        Least number of texts in a batch; short texts go in larger ones.
+        Least number of texts in a batch on a GPU; short texts go in larger ones. On a CPU batches
+        are cut by their tokens alone.
     device : str, default="auto"
         "auto" takes cuda, else mps, else cpu.
     precision : {"auto", "fp32", "bf16"}, default="auto"
@@ -135,7 +136,7 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             torch.inference_mode(),
             Progress(len(distinct), self.verbose, "embedding") as progress,
         ):
-            for rows in inference_batches(lengths, self.batch_size):
+            for rows in inference_batches(lengths, *inference_limits(self.batch_size, device)):
                 out[rows] = encoder(trimmed(distinct, rows, lengths).to(device)).cpu().numpy()
                 progress.advance(len(rows))
         if self.normalize:

@@ -21,7 +21,7 @@ from skorch.callbacks import (
 from skorch.utils import to_tensor
 from torch import nn
 
-from sklearn_spt._batching import TokenBatches, inference_batches, trimmed
+from sklearn_spt._batching import TokenBatches, inference_batches, inference_limits, trimmed
 from sklearn_spt._callbacks import reject_lr_scheduler
 from sklearn_spt._checkpoints import default_learning_rate, pad_token_id
 from sklearn_spt._device import resolve_device, resolve_precision
@@ -410,7 +410,7 @@ class TokenNet(NeuralNetClassifier):
         """Apply a function to batches of like length and put its results in the order of `ids`."""
         lengths = sequence_lengths(ids, pad_token_id(self.pretrained))
         out: torch.Tensor | None = None
-        for rows in inference_batches(lengths, self.batch_size):
+        for rows in inference_batches(lengths, *inference_limits(self.batch_size, self.device_)):
             found = compute(trimmed(ids, rows, lengths)).to(device)
             if out is None:
                 out = torch.empty((len(ids), found.shape[1]), device=device)

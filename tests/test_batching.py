@@ -14,10 +14,12 @@ from skorch.dataset import Dataset
 
 from sklearn_spt._batching import (
     INFERENCE_TOKENS,
+    INFERENCE_TOKENS_CPU,
     WINDOW,
     TokenBatches,
     bucketed_batches,
     inference_batches,
+    inference_limits,
     trimmed,
 )
 from sklearn_spt._sampling import class_balanced_draws
@@ -185,11 +187,19 @@ def test_inference_batches(lengths, batch_size, max_tokens):
             assert (len(batch) + 1) * width > max_tokens or len(batch) == batch_size
 
 
+def sizes_of(n, length, batch_size, device):
+    limits = inference_limits(batch_size, device)
+    return [len(batch) for batch in inference_batches(np.full(n, length), *limits)]
+
+
 def test_short_texts_go_in_large_batches():
-    lengths = np.full(INFERENCE_TOKENS, 8)
-    sizes = {len(batch) for batch in inference_batches(lengths, 32)}
-    assert sizes == {INFERENCE_TOKENS // 8}
-    assert [len(b) for b in inference_batches(np.full(70, INFERENCE_TOKENS), 32)] == [32, 32, 6]
+    assert set(sizes_of(INFERENCE_TOKENS, 8, 32, "cuda")) == {INFERENCE_TOKENS // 8}
+    assert set(sizes_of(INFERENCE_TOKENS_CPU, 8, 32, "cpu")) == {INFERENCE_TOKENS_CPU // 8}
+
+
+def test_long_texts_go_by_the_batch_size_on_a_gpu_alone():
+    assert sizes_of(70, INFERENCE_TOKENS, 32, "cuda") == [32, 32, 6]
+    assert sizes_of(3, INFERENCE_TOKENS_CPU + 1, 32, "cpu") == [1, 1, 1]
 
 
 # -- tensors -------------------------------------------------------------------------------------

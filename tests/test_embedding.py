@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from sklearn_spt import SentenceEmbedder, TokenIdVectorizer
-from sklearn_spt._batching import inference_batches
 from sklearn_spt._encoder import Encoder
 
 
@@ -59,6 +57,11 @@ def test_without_normalisation_it_is_the_encoder_itself(embedder, tiny_texts):
     np.testing.assert_allclose(unit, raw / np.linalg.norm(raw, axis=1, keepdims=True), atol=1e-6)
 
 
+def rows_alone(batch_size, device):
+    """Limits by which a batch has so many rows, whatever their length."""
+    return batch_size, 0
+
+
 def test_pooling_is_passed_on(embedder, tiny_texts):
     mean = embedder.fit_transform(tiny_texts)
     cls = clone(embedder).set_params(pooling="cls").fit_transform(tiny_texts)
@@ -69,8 +72,7 @@ def test_pooling_is_passed_on(embedder, tiny_texts):
 def test_order_is_kept_whatever_the_batches(
     embedder, tiny_texts, batch_size, monkeypatch, rows_seen
 ):
-    small = partial(inference_batches, max_tokens=0)
-    monkeypatch.setattr("sklearn_spt._embedding.inference_batches", small)
+    monkeypatch.setattr("sklearn_spt._embedding.inference_limits", rows_alone)
     together = embedder.set_params(batch_size=batch_size).fit_transform(tiny_texts)
     assert max(rows for rows, _ in rows_seen) == min(batch_size, 24)
     alone = np.vstack([embedder.transform([text]) for text in tiny_texts])
@@ -93,10 +95,8 @@ def test_batches_are_trimmed_and_the_longest_comes_first(
 ):
     long = "the flu shot is good " * 8
     embedder.set_params(max_length=60, batch_size=2).transform([*tiny_texts, long] * 2)
-    assert rows_seen[0] == (25, 42)
-    monkeypatch.setattr(
-        "sklearn_spt._embedding.inference_batches", partial(inference_batches, max_tokens=0)
-    )
+    assert rows_seen[0] == (24, 42)  # of 1024 tokens
+    monkeypatch.setattr("sklearn_spt._embedding.inference_limits", rows_alone)
     rows_seen.clear()
     embedder.transform([*tiny_texts, long])
     widths = [width for _, width in rows_seen]
