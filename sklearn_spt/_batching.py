@@ -69,7 +69,7 @@ def inference_limits(batch_size: int, device: str) -> tuple[int, int]:
 
     On a GPU that is the batch size of training, which is known to fit, on a CPU a single row.
     """
-    if device == "cpu":
+    if torch.device(device).type == "cpu":
         return 1, INFERENCE_TOKENS_CPU
     return batch_size, INFERENCE_TOKENS
 

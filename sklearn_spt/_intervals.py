@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -149,6 +150,38 @@ def mean_with_interval(
     if len(values) < 2:
         return mean, None, None
     half = stdtrit(len(values) - 1, (1 + confidence) / 2) * values.std(ddof=1) / len(values) ** 0.5
+    return mean, float(mean - half), float(mean + half)
+
+
+def mean_of_means_with_interval(
+    groups: Sequence[FloatArray], confidence: float
+) -> tuple[float, float | None, float | None]:
+    """Mean of the means of some groups, and its interval over new values of these groups.
+
+    How far the groups lie apart does not widen it. Degrees of freedom are those of Welch and
+    Satterthwaite.
+
+    Parameters
+    ----------
+    groups : sequence of ndarray
+        Independent values of each group, at least one.
+    confidence : float in (0, 1)
+        Coverage of the interval, if the values of each group are normally distributed.
+
+    Returns
+    -------
+    mean, low, high : float
+        `low` and `high` are None if a group has a single value.
+    """
+    mean = float(np.mean([values.mean() for values in groups]))
+    if any(len(values) < 2 for values in groups):
+        return mean, None, None
+    n = np.array([len(values) for values in groups])
+    squares = np.array([values.var(ddof=1) for values in groups]) / n  # of the standard errors
+    if not squares.any():
+        return mean, mean, mean
+    degrees = squares.sum() ** 2 / (squares**2 / (n - 1)).sum()
+    half = stdtrit(degrees, (1 + confidence) / 2) * squares.sum() ** 0.5 / len(groups)
     return mean, float(mean - half), float(mean + half)
 
 

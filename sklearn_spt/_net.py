@@ -58,7 +58,7 @@ class BertClassifier(TokenNet):
         How the linear layer starts: small random weights (the paper), or a logistic regression on
         the vectors of the pretrained encoder [2]_. A few hundred labels mean a few dozen steps,
         part of which a random layer spends on finding a direction. The probe costs one pass over
-        at most 2,000 rows; with a module of one's own it has no effect.
+        at most 2,000 rows; with a module of one's own, a subclass too, it has no effect.
     dropout : float in [0, 1), default=0.1
         Dropout before the linear layer; the encoder keeps the checkpoint's own.
     lr : float > 0 or "auto", default="auto"

@@ -34,7 +34,7 @@ from sklearn_spt._encoding import (
     sequence_lengths,
 )
 from sklearn_spt._kernels import Dropout
-from sklearn_spt._linear_probe import LinearHead, linear_probe
+from sklearn_spt._linear_probe import LinearHead, linear_probe, subsample_by_class
 from sklearn_spt._losses import DistillationLoss
 from sklearn_spt._validation import (
     check_flag,
@@ -183,8 +183,8 @@ class TokenNet(NeuralNetClassifier):
         LinearHead or None
             What the layer was set to; None leaves it as it is.
         """
-        module = self.module_
-        if self.head_init == "random" or not isinstance(module, BertModule):
+        module = getattr(self.module_, "_orig_mod", self.module_)  # as it was before compile
+        if self.head_init == "random" or type(module) is not BertModule:
             return None
         found = self._probed(module, X, codes, weights, balanced) if known is None else known
         if found is not None:
@@ -201,15 +201,21 @@ class TokenNet(NeuralNetClassifier):
         weights: npt.NDArray[np.float64] | None,
         balanced: bool,
     ) -> LinearHead | None:
+        n_classes = len(self.classes_)
         if len(X) > _PROBE_ROWS:
-            rows = np.random.default_rng(0).permutation(len(X))[:_PROBE_ROWS]
-            X, codes = X[rows], codes[rows]
-            weights = None if weights is None else weights[rows]
+            weights = np.ones(len(X)) if weights is None else weights
+            rows = subsample_by_class(codes, weights, _PROBE_ROWS, np.random.default_rng(0))
+            # so that those of a class that were drawn weigh what all of them weigh
+            drawn, whole = (
+                np.bincount(codes[r], weights=weights[r], minlength=n_classes)
+                for r in (rows, np.arange(len(X)))
+            )
+            X, codes, weights = X[rows], codes[rows], weights[rows]
+            weights = weights * whole[codes] / drawn[codes]
         self._set_training(False)
         with torch.no_grad():
             F = self._in_batches(X, lambda batch: module.encoder(to_tensor(batch, self.device_)))
         vectors = F.numpy().astype(np.float64)
-        n_classes = len(self.classes_)
         return linear_probe(vectors, codes, n_classes, weights=weights, balanced=balanced)
 
     # -- skorch ---------------------------------------------------------------------------------
@@ -413,7 +419,7 @@ class TokenNet(NeuralNetClassifier):
         for rows in inference_batches(lengths, *inference_limits(self.batch_size, self.device_)):
             found = compute(trimmed(ids, rows, lengths)).to(device)
             if out is None:
-                out = torch.empty((len(ids), found.shape[1]), device=device)
+                out = torch.empty((len(ids), *found.shape[1:]), device=device)
             out[torch.from_numpy(rows)] = found
         return torch.empty((0, len(self.classes_)), device=device) if out is None else out
 

@@ -200,6 +200,7 @@ def test_short_texts_go_in_large_batches():
 def test_long_texts_go_by_the_batch_size_on_a_gpu_alone():
     assert sizes_of(70, INFERENCE_TOKENS, 32, "cuda") == [32, 32, 6]
     assert sizes_of(3, INFERENCE_TOKENS_CPU + 1, 32, "cpu") == [1, 1, 1]
+    assert inference_limits(32, "cpu:0") == inference_limits(32, "cpu")
 
 
 # -- tensors -------------------------------------------------------------------------------------

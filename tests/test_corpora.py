@@ -48,10 +48,17 @@ def test_thinning_is_the_same_each_time(data_set):
     np.testing.assert_array_equal(read("made_up@5%").data, read("made_up@5%").data)
 
 
-@pytest.mark.parametrize("share", ["", "5", "x%", "0%", "-5%", "30%", "nan%"])
+@pytest.mark.parametrize("share", ["", "5", "x%", "0%", "-5%", "30%", "nan%", "5.0%", "05%"])
 def test_what_is_no_smaller_share_is_an_error(data_set, share):
     with pytest.raises(ValueError, match=r"must be a percentage above 0% and below the 30\.0%"):
         read(f"made_up@{share}")
+
+
+def test_files_cannot_be_thinned(data_set, tmp_path):
+    path = tmp_path / "posts.csv"
+    path.touch()
+    with pytest.raises(ValueError, match="only data sets that have a name can be thinned"):
+        read(f"{path}@5%")
 
 
 def test_only_two_classes_can_be_thinned(data_set):

@@ -198,6 +198,13 @@ def test_a_validation_part_takes_the_place_of_the_test_part():
     assert sorted([*scored, *learned]) == sorted(outer.texts[outer.rest])
 
 
+def test_the_message_names_the_part_that_does_not_fit():
+    with pytest.raises(ValueError, match="n_validation=160 leaves nothing of 160 rows"):
+        cut(bunch(), n_test=40, n_validation=160)
+    with pytest.raises(ValueError, match="n_validation=1 is less than 2, the number of classes"):
+        cut(bunch(), n_test=40, n_validation=1)
+
+
 def test_what_repeats_a_validation_row_is_dropped_too():
     data = bunch()
     corpus = cut(data, n_test=40, n_validation=30)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from sklearn_spt.datasets import make_short_texts
-from sklearn_spt.experiments import _runner
+from sklearn_spt.experiments import _methods, _runner
 from sklearn_spt.experiments._cells import Cell
 from sklearn_spt.experiments._cli import main
 from sklearn_spt.experiments._memory import PeakMemory
@@ -100,14 +100,16 @@ def test_rivals_give_records(arguments, tmp_path):
     assert all(set(record["scores"]) == SCORES for record in records)
 
 
-def test_setfit_is_a_rival_where_it_is_installed(arguments, tmp_path, monkeypatch):
-    """Without it, the error says what to install, and the other rivals have their records."""
+def test_setfit_is_a_rival_where_it_is_installed(arguments, tmp_path, monkeypatch, capsys):
+    """Without it, the error says what to install before anything is run."""
+    monkeypatch.setattr(_methods, "find_spec", lambda name: None)
+    assert main([*arguments, "--method=setfit,tfidf_lr", "--seeds=0"]) == 2
+    assert "sklearn-spt[benchmarks]" in capsys.readouterr().err
+    assert not (tmp_path / "records").exists()
     monkeypatch.setitem(sys.modules, "setfit", None)
     monkeypatch.setitem(sys.modules, "datasets", None)
-    assert main([*arguments, "--method=setfit,tfidf_lr", "--seeds=0"]) == 1
-    records = {r["cell"]["method"]: r for r in read_records([tmp_path / "records"])}
-    assert records["tfidf_lr"]["status"] == "done"
-    assert "sklearn-spt[benchmarks]" in records["setfit"]["error"]["message"]
+    with pytest.raises(ImportError, match=r"sklearn-spt\[benchmarks\]"):
+        SetFitClassifier("encoder").fit(["one", "two"], [0, 1])
 
 
 def test_setfit_is_reproducible_and_silent(tiny_long_checkpoint, capfd):
@@ -433,6 +435,19 @@ def test_a_search_with_shared_work_finds_the_same(tiny_long_checkpoint, tmp_path
             del row["fit_seconds"]
     assert plain["results"] == shared["results"] == again["results"]
     assert any(tmp_path.rglob("*.pkl"))
+
+
+def test_a_search_on_a_cluster_leaves_nothing_and_goes_on(arguments, tmp_path, capsys):
+    from distributed import LocalCluster
+
+    grid = ["search", *arguments[1:], "--seeds=0,1", "--lam=0.1", "--alpha=0", "--folds=2"]
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        done = main([*grid, "--param=max_iter=1", f"--scheduler={cluster.scheduler_address}"])
+    assert done == 0
+    assert capsys.readouterr().out.count("best: lam=") == 2
+    files = list((tmp_path / "records").iterdir())
+    assert len(files) == 2
+    assert all(path.suffix == ".json" for path in files)
 
 
 # -- parts ------------------------------------------------------------------------------------

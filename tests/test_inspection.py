@@ -538,6 +538,26 @@ class TestGains:
         display = GainDisplay.from_records(records)
         assert [len(points.lines[0].get_xdata()) for points in display.points_] == [1, 1]
 
+    def test_a_single_difference_has_no_interval_and_says_so(self):
+        display = GainDisplay(gains={"a": {"b": [0.1]}}, against="c").plot()
+        assert display.ax_.get_xlabel() == "gain of F1 over c"
+
+    def test_the_confidence_is_not_rounded(self):
+        display = GainDisplay(gains={"a": {"b": [0.1, 0.2]}}, against="c").plot(confidence=0.999)
+        assert "99.9% interval" in display.ax_.get_xlabel()
+
+    @pytest.mark.parametrize("values", [[], [np.nan], [[0.1, 0.2]]])
+    def test_what_are_no_differences_is_an_error(self, values):
+        with pytest.raises(ValueError, match=r"gains\['a'\]\['b'\] must hold one finite"):
+            GainDisplay(gains={"a": {"b": values}}, against="c").plot()
+
+    def test_no_data_set_and_equal_names_are_errors(self):
+        with pytest.raises(ValueError, match="at least one data set"):
+            GainDisplay(gains={}, against="c").plot()
+        records = [record("baseline"), record("setfit"), record("tfidf_lr")]
+        with pytest.raises(ValueError, match="labels must give each method a name of its own"):
+            GainDisplay.from_records(records, labels={"setfit": "x", "tfidf_lr": "x"})
+
     def test_nothing_to_compare_with_is_an_error(self):
         with pytest.raises(
             ValueError, match=r"records of against='baseline' and of another.*setfit"

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import ttest_1samp
+from scipy.stats import ttest_1samp, ttest_ind
 from sklearn.metrics import f1_score
 
 from sklearn_spt._intervals import (
     corrected_shares,
     interval_of,
+    mean_of_means_with_interval,
     mean_with_interval,
     paired_gain,
     resample_counts,
@@ -139,8 +140,31 @@ def test_the_interval_of_a_mean_is_students():
     assert found == pytest.approx((values.mean(), expected.low, expected.high))
 
 
+def test_one_group_has_the_interval_of_its_mean():
+    values = np.random.default_rng(0).normal(size=6)
+    assert mean_of_means_with_interval([values], 0.9) == pytest.approx(
+        mean_with_interval(values, 0.9)
+    )
+
+
+def test_two_groups_have_welchs_interval():
+    # half the sum of two means is half their difference after a change of sign
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=5), rng.normal(3.0, 2.0, size=8)
+    expected = ttest_ind(first, -second, equal_var=False).confidence_interval(0.95)
+    _, low, high = mean_of_means_with_interval([first, second], 0.95)
+    assert (2 * low, 2 * high) == pytest.approx((expected.low, expected.high))
+
+
+def test_equal_values_have_an_interval_without_width():
+    groups = [np.full(3, 0.1), np.full(2, 0.3)]
+    assert mean_of_means_with_interval(groups, 0.95) == pytest.approx((0.2, 0.2, 0.2))
+
+
 def test_a_single_value_has_no_interval():
     assert mean_with_interval(np.array([0.5]), 0.95) == (0.5, None, None)
+    groups = [np.array([0.5]), np.array([0.1, 0.2])]
+    assert mean_of_means_with_interval(groups, 0.95)[1:] == (None, None)
 
 
 def test_interval_of_known_values():

@@ -15,8 +15,8 @@ from torch import nn
 from sklearn_spt import BertClassifier, MutualLearningClassifier, SelfPretrainingClassifier
 from sklearn_spt import _token_net as token_net_module
 from sklearn_spt._functional import tempered_softmax
-from sklearn_spt._linear_probe import linear_probe
-from sklearn_spt._token_net import TokenNet
+from sklearn_spt._linear_probe import linear_probe, subsample_by_class
+from sklearn_spt._token_net import BertModule, TokenNet
 from sklearn_spt._training import isolated, start_head
 from sklearn_spt.datasets import make_short_texts
 
@@ -43,7 +43,7 @@ def test_it_is_scikit_learns_logistic_regression_on_scaled_vectors(n_classes, ba
     assert_allclose(found, expected, atol=1e-3)
 
 
-@given(st.floats(1e-3, 1e3), st.floats(-5, 5), st.integers(2, 4))
+@given(st.floats(1e-3, 1e3), st.floats(-3, 3), st.integers(2, 4))
 def test_scale_and_origin_of_the_vectors_do_not_matter(scale, shift, n_classes):
     F, codes = vectors(n_classes=n_classes)
     moved = scale * (F + shift)
@@ -85,6 +85,26 @@ def test_where_nothing_can_be_learned_there_is_none():
     F, codes = vectors()
     assert linear_probe(F, np.zeros_like(codes), 2) is None
     assert linear_probe(np.ones_like(F), codes, 2) is None
+    nearly = 1e6 + np.random.default_rng(0).normal(scale=1e-6, size=F.shape)
+    assert linear_probe(nearly, codes, 2) is None  # which differ by rounding alone
+    assert linear_probe(np.where(F > 2, np.nan, F), codes, 2) is None
+    assert linear_probe(F, codes, 2, weights=np.where(codes == 0, 1.0, 0.0)) is None
+    assert linear_probe(F, codes, 2, weights=np.zeros(len(F))) is None
+
+
+def test_a_class_without_weight_is_absent():
+    F, codes = vectors(n_classes=3)
+    found = linear_probe(F, codes, 3, weights=np.where(codes == 1, 0.0, 1.0))
+    kept = codes != 1
+    expected = linear_probe(F[kept], codes[kept], 3)
+    assert_allclose(found.W, expected.W)
+    assert_allclose(found.b, expected.b)
+
+
+def test_a_large_common_part_does_not_make_large_weights():
+    F, codes = vectors()
+    alike = linear_probe(F + 1000, codes, 2)
+    assert np.abs(alike.W).max() < np.abs(linear_probe(F, codes, 2).W).max()
 
 
 # -- as the start of a head -----------------------------------------------------------------------
@@ -144,14 +164,59 @@ def test_balance_follows_the_batches(tiny_checkpoint, texts):
     assert (balanced[:, code] < not_balanced[:, code]).all()
 
 
-def test_few_rows_are_enough(tiny_checkpoint, texts, monkeypatch):
-    monkeypatch.setattr(token_net_module, "_PROBE_ROWS", 20)
+def test_few_rows_are_enough_if_every_class_is_among_them(tiny_checkpoint, texts, monkeypatch):
+    """Rows that were left out are not missed: the classes weigh as in all of them."""
     X, y = texts
-    fitted = net(tiny_checkpoint).fit(X, y, sample_weight=np.ones(len(y)))
-    F = frozen_vectors(fitted, X)
-    rows = np.random.default_rng(0).permutation(len(X))[:20]
-    head = linear_probe(F[rows], np.searchsorted(fitted.classes_, y[rows]), 2)
-    assert_allclose(fitted.predict_proba(X), tempered_softmax(logits(F, head)), atol=1e-5)
+    rare = y[0]
+    rows = np.r_[np.flatnonzero(y != rare), np.flatnonzero(y == rare)[:2]]
+    X, y = np.tile(X[rows], 3), np.tile(y[rows], 3)
+    params = {"balanced_batches": False}
+    whole = net(tiny_checkpoint, **params).fit(X, y).predict_proba(X)
+    monkeypatch.setattr(token_net_module, "_PROBE_ROWS", 2 * len(rows))
+    part = net(tiny_checkpoint, **params).fit(X, y, sample_weight=np.ones(len(y)))
+    assert_allclose(part.predict_proba(X).mean(axis=0), whole.mean(axis=0), atol=0.02)
+
+
+def test_rows_are_drawn_in_turn_from_each_class():
+    codes = np.array([0] * 50 + [1] * 3 + [2] * 20)
+    weights = np.ones(73)
+    weights[:10] = 0
+    rows = subsample_by_class(codes, weights, 23, np.random.default_rng(0))
+    assert np.bincount(codes[rows]).tolist() == [10, 3, 10]
+    assert rows.min() >= 10
+    assert_array_equal(rows, np.unique(rows))
+    everything = subsample_by_class(codes, weights, 100, np.random.default_rng(0))
+    assert_array_equal(everything, np.arange(10, 73))
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_a_compiled_module_is_started_too(tiny_checkpoint, texts, wrapped):
+    X, y = texts
+    fitted = net(tiny_checkpoint, head_init="random").fit(X, y)
+    fitted.head_init = "linear_probe"
+    if wrapped:  # as torch.compile does
+        fitted.module_ = torch._dynamo.eval_frame.OptimizedModule(
+            fitted.module_, torch._dynamo.disable
+        )
+    head = fitted.start_head(fitted.encode(X), np.searchsorted(fitted.classes_, y))
+    module = getattr(fitted.module_, "_orig_mod", fitted.module_)
+    assert_allclose(module.head.weight.detach().numpy(), head.W, rtol=1e-5)
+
+
+class TwoLayers(BertModule):
+    """A head of another shape."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.head = nn.Sequential(nn.Linear(self.encoder.size, 8), nn.Linear(8, 2))
+
+
+def test_a_subclass_of_the_module_starts_as_it_likes(tiny_checkpoint, texts):
+    one, other = (
+        net(tiny_checkpoint, module=TwoLayers, head_init=kind).fit(*texts).predict_proba(texts[0])
+        for kind in ("linear_probe", "random")
+    )
+    assert_array_equal(one, other)
 
 
 def test_it_draws_nothing(tiny_checkpoint, texts):

@@ -113,6 +113,16 @@ def test_gains_are_over_the_method_that_was_asked_for():
     ]
 
 
+def test_against_is_for_gains_alone():
+    with pytest.raises(ValueError, match="against='setfit' is for the figure 'gains' alone"):
+        draw("schedule", [], against="setfit")
+
+
+def test_validation_scores_are_called_so():
+    figure = draw("gains", [record(m, n_validation=800) for m in ("baseline", "setfit")])
+    assert "validation texts" in figure.axes[0].get_title(loc="left")
+
+
 def test_metric():
     figure = draw("learning_curve", RECORDS["learning_curve"], metric="macro_f1")
     assert figure.axes[0].get_ylabel().startswith("macro-F1")

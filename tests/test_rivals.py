@@ -44,24 +44,69 @@ def row_of(table, method, **wanted):
     return row
 
 
-def test_gains_are_paired_and_their_intervals_students():
+@pytest.mark.parametrize("against", METHODS)
+def test_gains_of_a_data_set_are_paired_and_their_intervals_students(against):
     records = records_of()
+    scores = scores_of(records).loc["psytar"]
+    table = make_table("rivals", records, against=against)
+    for method in METHODS:
+        gain = row_of(table, method, dataset="psytar")["gain"]
+        if method == against:
+            assert gain is None
+            continue
+        expected = ttest_rel(scores[method], scores[against]).confidence_interval(0.95)
+        assert (gain.low, gain.high) == pytest.approx((expected.low, expected.high))
+        assert gain.mean == pytest.approx((scores[method] - scores[against]).mean())
+
+
+def test_gains_over_all_data_sets_weigh_them_alike():
+    records = records_of(datasets=("illness",)) + records_of(datasets=("psytar",), seeds=range(2))
     scores = scores_of(records)
-    for against in METHODS:
-        for kind, wanted, part in (
-            ("rivals", {"dataset": "psytar"}, scores.loc["psytar"]),
-            ("ranks", {}, scores),
-        ):
-            table = make_table(kind, records, against=against)
-            for method in METHODS:
-                gain = row_of(table, method, **wanted)["gain"]
-                if method == against:
-                    assert gain is None
-                    continue
-                expected = ttest_rel(part[method], part[against]).confidence_interval(0.95)
-                assert gain.low == pytest.approx(expected.low)
-                assert gain.high == pytest.approx(expected.high)
-                assert gain.mean == pytest.approx((part[method] - part[against]).mean())
+    gains = scores["self_pretraining"] - scores["baseline"]
+    gain = row_of(make_table("ranks", records), "self_pretraining")["gain"]
+    assert gain.mean == pytest.approx(
+        (gains.loc["illness"].mean() + gains.loc["psytar"].mean()) / 2
+    )
+
+
+def test_data_sets_that_lie_far_apart_do_not_widen_the_interval():
+    records = [
+        record(method, seed, 0.5 + gain * (method == "setfit") + 1e-3 * seed, dataset=dataset)
+        for dataset, gain in (("illness", -0.1), ("psytar", 0.3))
+        for method in ("baseline", "setfit")
+        for seed in range(3)
+    ]
+    gain = row_of(make_table("ranks", records), "setfit")["gain"]
+    assert (gain.mean, gain.low, gain.high) == pytest.approx((0.1, 0.1, 0.1))
+
+
+def test_a_single_seed_of_one_data_set_gives_no_interval():
+    records = records_of(datasets=("illness",)) + records_of(datasets=("psytar",), seeds=[0])
+    gain = row_of(make_table("ranks", records), "tfidf_lr")["gain"]
+    assert gain.low is gain.high is None
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [("n_labeled", (300, 500)), ("encoder", ("a", "b")), ("n_validation", (None, 800))],
+)
+def test_different_settings_are_not_ranked_together(key, values):
+    records = [
+        record(method, dataset=dataset, **({} if value is None else {key: value}))
+        for dataset, value in zip(("illness", "psytar"), values, strict=True)
+        for method in METHODS
+    ]
+    with pytest.raises(ValueError, match=f"the data sets differ in {key}.*--select {key}="):
+        make_table("ranks", records)
+    assert make_table("rivals", records).rows  # which has a block for each
+
+
+def test_some_seeds_without_calibration_leave_it_empty():
+    records = records_of(datasets=("illness",))
+    del records[0]["scores"]["brier"]
+    found = row_of(make_table("rivals", records), "tfidf_lr")
+    assert found["brier"] is None
+    assert found["ece"] is not None
 
 
 def test_ranks_are_those_of_pandas():

@@ -121,6 +121,12 @@ class TestMain:
         assert found["paper_f1"] == 0.238
         assert found["difference"] == pytest.approx(np.mean([0.4, 0.41, 0.44]) - 0.238)
 
+    def test_validation_scores_are_not_compared_with_the_papers(self):
+        table = make_table("main", grid(dataset="adr", n_validation=800))
+        found = row_of(table, dataset="adr", n_labeled=300, method="Baseline")
+        assert found["difference"] is None
+        assert any("800 validation texts" in note for note in table.notes)
+
     def test_no_number_of_the_paper_leaves_the_cell_empty(self):
         found = row_of(make_table("main", grid()), dataset="illness", method="Baseline")
         assert found["f1"] is not None

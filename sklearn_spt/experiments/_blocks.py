@@ -197,8 +197,9 @@ def _setting_in_words(record: Record) -> str:
         return "all" if used is None else f"{used:,}"
 
     prepared = "prepared as in the paper" if cell["normalize"] else "as they are"
-    scored = "validation" if cell.get("n_validation") else "test"
+    n_validation = cell.get("n_validation")
+    scored = f"{n_validation:,} validation" if n_validation else f"{count('n_test')} test"
     return (
-        f"{count('n_unlabeled')} unlabelled and {count('n_test')} {scored} texts, {prepared}; "
+        f"{count('n_unlabeled')} unlabelled and {scored} texts, {prepared}; "
         f"encoder {cell['encoder']}; protocol {cell['protocol']}"
     )

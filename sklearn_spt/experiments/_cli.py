@@ -124,7 +124,8 @@ def _search(options: argparse.Namespace) -> int:
         for cell in _cells(options):
             split = draw(corpus_of(cell), cell.n_labeled, cell.n_unlabeled, cell.seed)
             path = options.out / search_file(cell, options.lam, options.alpha, options.folds)
-            memory = path.with_suffix(".memory")
+            # workers of a cluster need not share this disk
+            memory = None if options.scheduler else path.with_suffix(".memory").absolute()
             found = search(
                 cell,
                 split,
@@ -137,10 +138,11 @@ def _search(options: argparse.Namespace) -> int:
                 verbose=0 if options.quiet else 1,
             )
             write_record(path, found)
-            shutil.rmtree(memory)
             for row in found["results"]:
                 print("lam={lam:g} alpha={alpha:g}: F1 {f1_mean:.3f}".format(**row))
             print("best: lam={lam:g}, alpha={alpha:g}, F1 {f1_mean:.3f}".format(**found["best"]))
+            if memory is not None:
+                shutil.rmtree(memory, ignore_errors=True)
     return 0
 
 
@@ -152,7 +154,10 @@ def _list(options: argparse.Namespace) -> int:
     for name, source in sources().items():
         print(f"  {name:36} {source.about}")
         print(f"  {'':36} {available(name, options.data_home)}")
-    print("\nmethods (--method; 'paper' is the first seven, 'ablations' the next four)")
+    print(
+        "\nmethods (--method; 'paper' is the first seven, 'ablations' the next four, 'rivals' "
+        "the last five, baseline and self_pretraining)"
+    )
     for name, method in methods().items():
         print(f"  {name:22} {method.label}")
         if options.params:

@@ -143,6 +143,8 @@ def read(
         bunch = known[name].load(data_home, download)
         if name in SEARCHED_BY_DOMAIN:
             bunch.keyword = bunch.domain
+    elif at and Path(whole).is_file():
+        raise ValueError(f"{name}: only data sets that have a name can be thinned, and not files.")
     elif Path(name).is_file():
         bunch = datasets.load_texts(name, **columns)
         if len(bunch.target_names) == 2 and bunch.target_names not in (
@@ -200,10 +202,10 @@ def thinned(bunch: Bunch, share: str, name: str) -> Bunch:
         wanted = float(share.removesuffix("%")) / 100 if share.endswith("%") else 0.0
     except ValueError:
         wanted = 0.0
-    if not 0 < wanted < now:
+    if not 0 < wanted < now or share != f"{100 * wanted:g}%":
         raise ValueError(
             f"{name}: what stands behind the @ must be a percentage above 0% and below the "
-            f"{now:.1%} that are positive, as in illness@5%."
+            f"{now:.1%} that are positive, without needless zeros, as in illness@5%."
         )
     n_kept = round(wanted / (1 - wanted) * len(negative))
     drawn = np.random.default_rng(THINNING_SEED).permutation(positive)

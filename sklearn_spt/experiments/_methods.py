@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -48,6 +49,8 @@ class Method:
         Whether its predictions need not be its most probable classes.
     label : str
         Name in tables; the paper's where the paper has the system.
+    requires : str or None
+        A module that the extra [benchmarks] installs.
     """
 
     build: Callable[[BertClassifier, int], BaseEstimator]
@@ -58,6 +61,15 @@ class Method:
     own: bool = True
     votes: bool = False
     label: str = ""
+    requires: str | None = None
+
+    def check_installed(self) -> None:
+        """Raise an error that says how to get what the method needs beside this package."""
+        if self.requires is not None and find_spec(self.requires) is None:
+            raise ImportError(
+                f"{self.label} needs {self.requires}; install it with: "
+                "pip install 'sklearn-spt[benchmarks]'"
+            )
 
 
 #: Parameters of `BertClassifier` that a cell may set.
@@ -152,7 +164,11 @@ def methods() -> dict[str, Method]:
             semi_supervised=False,
         ),
         "setfit": Method(
-            _setfit, ("batch_size", "class_weight", "max_steps"), semi_supervised=False, own=False
+            _setfit,
+            ("batch_size", "class_weight", "max_steps"),
+            semi_supervised=False,
+            own=False,
+            requires="setfit",
         ),
         "sklearn_self_training": Method(_sklearn_self_training, (), own=False),
     }

@@ -123,6 +123,8 @@ def draw(
     """
     check_option(kind, "kind", KINDS)
     check_integer(batch_size, "batch_size", low=1)
+    if against is not None and kind != "gains":
+        raise ValueError(f"against={against!r} is for the figure 'gains' alone, not {kind!r}.")
     require_matplotlib("the command plot")
     from matplotlib.figure import Figure
 
@@ -226,4 +228,6 @@ def _title(records: Sequence[Record]) -> str:
         if len(values) == 1 and values[0] is not None:
             value = _paper.LABELS.get(values[0], values[0]) if key == "method" else values[0]
             parts.append(words.format(value))
+    if any(one.get("n_validation") for one in conditions):
+        parts.append("validation texts")
     return textwrap.fill(", ".join(parts), 68)

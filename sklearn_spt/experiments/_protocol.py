@@ -106,11 +106,11 @@ def cut(bunch: Bunch, n_test: int | None, n_validation: int | None = None) -> Co
         target_names=corpus.target_names,
         keyword=corpus.keywords[rest],
     )
-    inside = _cut(inner, n_validation)
+    inside = _cut(inner, n_validation, "validation")
     return replace(inside, dropped=dict(Counter(corpus.dropped) + Counter(inside.dropped)))
 
 
-def _cut(bunch: Bunch, n_test: int | None) -> Corpus:
+def _cut(bunch: Bunch, n_test: int | None, part: str = "test") -> Corpus:
     texts, target = bunch.data, np.asarray(bunch.target)
     released = bunch.get("test")
     labeled = np.flatnonzero(target >= 0)
@@ -118,16 +118,22 @@ def _cut(bunch: Bunch, n_test: int | None) -> Corpus:
     if n_test is None and released is None:
         raise ValueError("this data set has no released test part: say how many rows, --n-test.")
     _check_classes(target[labeled], bunch.target_names, "the data", least=3)
+    if n_test is not None and n_test < len(bunch.target_names):
+        raise ValueError(
+            f"n_{part}={n_test} is less than {len(bunch.target_names)}, the number of classes."
+        )
     if n_test is not None and n_test < len(candidates):
         test, _ = train_test_split(
             candidates, train_size=n_test, stratify=target[candidates], random_state=TEST_SEED
         )
     elif released is None:
-        raise ValueError(f"n_test={n_test} leaves nothing of {len(candidates)} rows to learn from.")
+        raise ValueError(
+            f"n_{part}={n_test} leaves nothing of {len(candidates)} rows to learn from."
+        )
     else:
         test = candidates
     test = np.sort(test)
-    _check_classes(target[test], bunch.target_names, f"the test part of {len(test)} rows")
+    _check_classes(target[test], bunch.target_names, f"the {part} part of {len(test)} rows")
     outside = np.ones(len(texts), dtype=bool)
     outside[test if released is None else np.flatnonzero(released)] = False
     rest = np.flatnonzero(outside)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.stats import rankdata
 
-from sklearn_spt._intervals import mean_with_interval
+from sklearn_spt._intervals import mean_of_means_with_interval, mean_with_interval
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._blocks import Block, Blocks, method_of
 from sklearn_spt.experiments._table import (
@@ -26,14 +26,16 @@ from sklearn_spt.experiments._table import (
     score,
 )
 from sklearn_spt.inspection._gains import paired
-from sklearn_spt.inspection._grouping import Record, distinct
+from sklearn_spt.inspection._grouping import DEFAULT, Record, distinct
 
 #: Coverage of the intervals.
 CONFIDENCE = 0.95
 #: Scores of probabilities: smaller is better.
 CALIBRATION = {"brier": "Brier score", "ece": "calibration error"}
-#: A test set's F1 by block and seed.
-Scores = dict[tuple[Block, int], float]
+#: F1 by block and seed.
+Pairs = dict[tuple[Block, int], float]
+#: What all data sets must share to stand in one mean.
+COMMON = ("n_labeled", "encoder", "normalize", "protocol", "n_validation")
 
 
 def rivals_table(records: Sequence[Record], against: str = "baseline") -> Table:
@@ -110,10 +112,11 @@ def ranks_table(records: Sequence[Record], against: str = "baseline") -> Table:
     Raises
     ------
     ValueError
-        If `against` was not run, no data set and seed has all methods, or a block would mix
-        settings.
+        If `against` was not run, no data set and seed has all methods, or different settings would
+        be mixed.
     """
     cells = _cells(records, against)
+    _check_common([r for b in cells.names for group in cells.of(b).values() for r in group])
     methods = in_order(distinct(m for block in cells.names for m in cells.of(block)))
     f1 = {m: _by_seed({b: cells.of(b).get(m, []) for b in cells.names}) for m in methods}
     common = sorted(set.intersection(*(set(scores) for scores in f1.values())))
@@ -128,14 +131,20 @@ def ranks_table(records: Sequence[Record], against: str = "baseline") -> Table:
     rows: list[tuple[Value, ...]] = []
     for method, rank, scores in zip(methods, ranks, values, strict=True):
         of_blocks = [scores[[b == block for b in blocks]].mean() for block in distinct(blocks)]
-        gains = [gain for b in cells.names for gain in _paired(cells.of(b), method, against)]
+        gains = [
+            np.array(pairs)
+            for groups in map(cells.of, cells.names)
+            if (pairs := paired(groups.get(method, []), groups.get(against, [])))
+        ]
         rows.append(
             (
                 _paper.LABELS.get(method, method),
                 float(rank),
                 float(np.mean(of_blocks)),
-                _gain(gains) if method != against else None,
-                len(gains),
+                None
+                if method == against
+                else Interval(*mean_of_means_with_interval(gains, CONFIDENCE)),
+                sum(map(len, gains)),
             )
         )
     columns = (
@@ -147,9 +156,10 @@ def ranks_table(records: Sequence[Record], against: str = "baseline") -> Table:
     )
     about = (
         f"Ranks (1 is best) and mean F1 are over the {len(common)} pairs of data set and seed that "
-        f"all methods have; gains over those that both methods have, each pair one value of the "
-        f"{CONFIDENCE:.0%} interval of Student: it speaks of other draws of labelled texts from "
-        "these data sets, not of other data sets."
+        "all methods have, gains over those that both methods have. All data sets count alike in "
+        f"mean F1 and gains. The {CONFIDENCE:.0%} intervals are Welch's: they speak of other draws "
+        "of labelled texts from these data sets, not of other data sets; a single seed of one of "
+        "them gives none."
     )
     return Table("Rivals over all data sets", columns, tuple(rows), (about, *cells.notes()), 0)
 
@@ -159,12 +169,25 @@ def _cells(records: Sequence[Record], against: str) -> Blocks:
     there = in_order(distinct(m for block in cells.names for m in cells.of(block)))
     if against not in there:
         raise ValueError(
-            f"against={against!r} has no finished record; there are {', '.join(there) or 'none'}."
+            f"against={against!r} has no finished record; there are {', '.join(there) or 'none'}. "
+            "Name another method (--against), or other folders (--records)."
         )
     return cells
 
 
-def _by_seed(groups: Mapping[Block, Sequence[Record]]) -> Scores:
+def _check_common(records: Sequence[Record]) -> None:
+    """Refuse a mean over data sets that were run in different settings."""
+    for key in COMMON:
+        values = distinct(record["cell"].get(key, DEFAULT) for record in records)
+        if len(values) > 1:
+            raise ValueError(
+                f"the data sets differ in {key} ({', '.join(map(str, values))}) and must not stand "
+                f"in one mean; select one, as with where={{{key!r}: {values[0]!r}}} "
+                f"(--select {key}={values[0]})."
+            )
+
+
+def _by_seed(groups: Mapping[Block, Sequence[Record]]) -> Pairs:
     return {
         (block, record["cell"]["seed"]): score(record)
         for block, group in groups.items()
@@ -172,14 +195,11 @@ def _by_seed(groups: Mapping[Block, Sequence[Record]]) -> Scores:
     }
 
 
-def _paired(groups: Mapping[str, Sequence[Record]], method: str, against: str) -> list[float]:
-    return paired(groups.get(method, []), groups.get(against, []))
-
-
 def _gain(gains: Sequence[float]) -> Interval | None:
     return Interval(*mean_with_interval(np.array(gains), CONFIDENCE)) if gains else None
 
 
 def _where_known(group: Sequence[Record], metric: str) -> Measure | None:
-    """Measure a score that older records lack."""
-    return measure([r for r in group if metric in (r.get("scores") or {})], metric)
+    """Measure a score that older records lack; None unless all have it."""
+    known = all(metric in (record.get("scores") or {}) for record in group)
+    return measure(group, metric) if known else None

@@ -30,6 +30,8 @@ from sklearn_spt.experiments._records import SCHEMA, record_path, state_of, writ
 from sklearn_spt.experiments._scores import class_scores, probability_scores
 
 LIBRARIES = ("scikit-learn", "skorch", "torch", "transformers", "tokenizers", "numpy", "joblib")
+#: Of the rivals, where they are installed.
+MORE_LIBRARIES = ("setfit", "sentence-transformers")
 
 
 def pending(cells: Sequence[Cell], folder: Path, *, retry_failed: bool) -> list[Cell]:
@@ -78,10 +80,13 @@ def run_cells(
 
     Raises
     ------
-    OSError, ValueError
-        If data is missing or does not hold what a cell asks for; then none is run.
+    OSError, ValueError, ImportError
+        If data is missing or does not hold what a cell asks for, or a method is not installed;
+        then none is run.
     """
     todo = pending(cells, folder, retry_failed=retry_failed)
+    for method in {cell.method for cell in todo}:
+        methods()[method].check_installed()
     check_data(todo, corpus_of)
     folder.mkdir(parents=True, exist_ok=True)  # or an error before the first fit, not after it
     counts = {"done": 0, "failed": 0, "skipped": len(cells) - len(todo)}
@@ -265,10 +270,10 @@ def _net_of(model: Any) -> Any:
 def versions() -> dict[str, str]:
     """Versions of Python, this package, and what the numbers depend on."""
     found = {"python": platform.python_version(), "sklearn-spt": sklearn_spt.__version__}
-    for name in LIBRARIES:
+    for name in (*LIBRARIES, *MORE_LIBRARIES):
         try:
             found[name] = version(name)
-        except PackageNotFoundError:  # pragma: no cover - all are dependencies
+        except PackageNotFoundError:
             continue
     found["cuda"] = str(torch.version.cuda) if torch.cuda.is_available() else "none"
     return found

@@ -65,7 +65,8 @@ def search(
     X = documents(split.texts, split.keywords, cell, method)
     net = BertClassifier(cell.encoder, n_threads=n_threads)
     model = method.build(net, cell.seed).set_params(**cell.params)
-    model.set_params(memory=None if memory is None else str(memory))
+    if memory is not None and "memory" not in cell.params:
+        model.set_params(memory=str(memory))
     grid = GridSearchCV(
         model,
         {"lam": list(lams), "alpha": list(alphas)},

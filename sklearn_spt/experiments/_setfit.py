@@ -89,6 +89,7 @@ class SetFitClassifier(ClassifierMixin, BaseEstimator):
             ) from error
         self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
         texts = list(X)
+        self.device_ = resolve_device(self.device)
         with (
             tempfile.TemporaryDirectory(prefix="sklearn_spt_setfit") as output,
             isolated(self.random_state, self.n_threads),
@@ -98,7 +99,7 @@ class SetFitClassifier(ClassifierMixin, BaseEstimator):
             model = SetFitModel.from_pretrained(
                 checkpoint_folder(self.pretrained),
                 local_files_only=True,
-                device=resolve_device(self.device),
+                device=self.device_,
                 head_params={"class_weight": self.class_weight, "max_iter": 1000},
             )
             arguments = TrainingArguments(

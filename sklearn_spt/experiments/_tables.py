@@ -236,7 +236,9 @@ def _theirs(scores: _paper.Scores | None) -> tuple[float | None, ...]:
 
 def _difference(group: Sequence[Record] | None, theirs: _paper.Scores | None) -> float | None:
     ours = measure(group, "f1")
-    return None if ours is None or theirs is None else ours.mean - theirs["f1"]
+    if ours is None or theirs is None or (group or [])[0]["cell"].get("n_validation"):
+        return None  # scores of validation rows are chosen by, and no result
+    return ours.mean - theirs["f1"]
 
 
 def _change(group: Sequence[Record] | None, standard: Sequence[Record] | None) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sklearn_spt._intervals import mean_with_interval
 from sklearn_spt._validation import check_option, check_real
@@ -33,6 +34,16 @@ def paired(ours: Sequence[Record], theirs: Sequence[Record], metric: str = "f1")
         for group in (ours, theirs)
     )
     return [first[seed] - second[seed] for seed in sorted(set(first) & set(second))]
+
+
+def _checked(values: Any, name: str, method: str) -> npt.NDArray[np.float64]:
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 1 or not found.size or not np.isfinite(found).all():
+        raise ValueError(
+            f"gains[{name!r}][{method!r}] must hold one finite difference for each seed, got "
+            f"{values!r}."
+        )
+    return found
 
 
 class GainDisplay:
@@ -120,6 +131,8 @@ class GainDisplay:
         blocks = distinct((r["cell"]["dataset"], r["cell"]["n_labeled"]) for r in found)
         several = len({n for _, n in blocks}) > 1
         names = dict(labels or {})
+        if len(set(names.values())) < len(names):
+            raise ValueError("labels must give each method a name of its own.")
         methods = distinct([*names, *sorted({r["cell"]["method"] for r in found})])
         order = {method: place for place, method in enumerate(methods)}
         gains: dict[str, dict[str, list[float]]] = {}
@@ -171,6 +184,12 @@ class GainDisplay:
             This object.
         """
         check_real(confidence, "confidence", low=0, high=1, closed="neither")
+        checked = {
+            name: {method: _checked(values, name, method) for method, values in of_block.items()}
+            for name, of_block in self.gains.items()
+        }
+        if not checked:
+            raise ValueError("gains must hold at least one data set.")
         ax = axes_for(ax, type(self).__name__)
         methods = distinct(method for of_block in self.gains.values() for method in of_block)
         rows = list(self.gains)
@@ -181,7 +200,7 @@ class GainDisplay:
             for row, name in enumerate(rows):
                 if method not in self.gains[name]:
                     continue
-                values = np.asarray(self.gains[name][method], dtype=np.float64)
+                values = checked[name][method]
                 mean, low, high = mean_with_interval(values, confidence)
                 x.append(mean)
                 y.append(row + offset)
@@ -206,11 +225,11 @@ class GainDisplay:
         ax.tick_params(axis="y", length=0)
         ax.grid(visible=True, axis="x", color="0.9", linewidth=0.8)
         ax.set_axisbelow(True)
-        counts = sorted({len(v) for of_block in self.gains.values() for v in of_block.values()})
+        counts = sorted({len(v) for of_block in checked.values() for v in of_block.values()})
         among = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        shown = f": mean of {among} seeds, {100 * confidence:g}% interval"
         ax.set_xlabel(
-            f"gain of {self.score_name} over {self.against}: mean of {among} seeds, "
-            f"{confidence:.0%} interval"
+            f"gain of {self.score_name} over {self.against}{'' if counts == [1] else shown}"
         )
         ax.set_ylabel("data set")
         place_legend(ax)
