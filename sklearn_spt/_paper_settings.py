@@ -39,7 +39,17 @@ _PAPER_METHOD: dict[str, Any] = {
 
 
 class _PaperSettings(Mapping[str, Any]):
-    """Parameters by name; each look at the net makes a new one, so that none is shared."""
+    """Parameters of `SelfPretrainingClassifier` as in the paper, by name, for any encoder.
+
+    Each look at ``"estimator"`` makes a new net, so that none is shared. Pooling, the learning
+    rate and the encoder itself stay at the defaults of `BertClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn_spt import PAPER_SETTINGS, SelfPretrainingClassifier
+    >>> clf = SelfPretrainingClassifier(**PAPER_SETTINGS, random_state=0)
+    >>> clf = clf.set_params(estimator__pretrained="bert-base-uncased")  # the paper's encoder
+    """
 
     def __getitem__(self, name: str) -> Any:
         return BertClassifier(**PAPER_NET) if name == "estimator" else _PAPER_METHOD[name]
@@ -61,8 +71,4 @@ def _written(parameters: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in parameters.items())
 
 
-#: Parameters of `SelfPretrainingClassifier` as in the paper, for any encoder:
-#: ``SelfPretrainingClassifier(**PAPER_SETTINGS)``. Pooling, the learning rate and the encoder
-#: itself stay at the defaults of `BertClassifier`; the paper's encoder is
-#: ``.set_params(estimator__pretrained="bert-base-uncased")``.
 PAPER_SETTINGS: Mapping[str, Any] = _PaperSettings()
