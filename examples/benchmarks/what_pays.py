@@ -1,5 +1,7 @@
 """What each fast way brings: `BertClassifier` with all of them, and without one at a time.
 
+A second table has the inference in batches of other sizes.
+
 Run ``python examples/benchmarks/what_pays.py`` on a machine that does nothing else. All variants
 take turns in one process, on the same texts and with the same number of steps; a number is the
 time without a fast way over the time with all of them, the median over the rounds.
@@ -10,13 +12,16 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from unittest.mock import patch
 
 import torch
 from _texts import texts_of
 from tqdm import tqdm
 
 from sklearn_spt import BertClassifier
+from sklearn_spt._batching import INFERENCE_TOKENS_CPU
 from sklearn_spt._kernels import plain
 from sklearn_spt._locations import DEFAULT_ENCODER
 
@@ -74,7 +79,32 @@ def main() -> None:
         pairs = zip(found, times["everything"], strict=True)
         ratio = statistics.median(slow / fast for slow, fast in pairs)
         print(f"| {name} | {len(y) / statistics.median(found):.1f} | {ratio:.2f} |")
+    print("\n| tokens in a batch of inference | texts/s | 1024 are faster by |")
+    print("| ---: | ---: | ---: |")
+    inference = inference_seconds(options, texts)
+    for tokens, found in inference.items():
+        pairs = zip(found, inference[INFERENCE_TOKENS_CPU], strict=True)
+        ratio = statistics.median(slow / fast for slow, fast in pairs)
+        print(f"| {tokens} | {len(y) / statistics.median(found):.1f} | {ratio:.2f} |")
     print(f"\n{len(y)} {data}, threads: {torch.get_num_threads()}, rounds: {options.rounds}.")
+
+
+def inference_seconds(options: argparse.Namespace, texts: Sequence[str]) -> dict[int, list[float]]:
+    """Seconds of labelling all texts, by the number of tokens in a batch, one a round."""
+    net = BertClassifier(
+        options.pretrained, classes=[0, 1], precision=options.precision, device="cpu"
+    ).initialize()
+    ids = net.encode(texts)
+    net.forward(ids)  # not timed
+    sizes = (256, 512, INFERENCE_TOKENS_CPU, 2048, 4096, 8192)
+    times: dict[int, list[float]] = {tokens: [] for tokens in sizes}
+    for number in range(options.rounds):
+        for tokens in sizes[:: 1 if number % 2 == 0 else -1]:
+            with patch("sklearn_spt._token_net.inference_limits", return_value=(1, tokens)):
+                start = time.perf_counter()
+                net.forward(ids)
+            times[tokens].append(time.perf_counter() - start)
+    return times
 
 
 if __name__ == "__main__":
