@@ -141,13 +141,33 @@ def _set_of(cell: Mapping[str, Any], free: str | None) -> str:
 
 def _check_setting(block: Block, records: Sequence[Record]) -> None:
     """Refuse a block whose cells were run in different settings."""
-    for key in (*SETTING, *LATER_SETTING):
+    check_same(records, (*SETTING, *LATER_SETTING), f"the cells of {_name(block)}", "table")
+
+
+def check_same(records: Sequence[Record], keys: Sequence[str], what: str, where: str) -> None:
+    """Refuse to put cells together that differ in one of some attributes.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        Records of the cells.
+    keys : sequence of str
+        Attributes of a cell.
+    what, where : str
+        What the cells are called in the message, and in what they must not stand together.
+
+    Raises
+    ------
+    ValueError
+        If they differ; the message names the attribute and how to select.
+    """
+    for key in keys:
         values = distinct(record["cell"].get(key, DEFAULT) for record in records)
         if len(values) > 1:
             raise ValueError(
-                f"the cells of {_name(block)} differ in {key} ({', '.join(map(str, values))}) and "
-                f"must not stand in one table; select one, as with "
-                f"where={{{key!r}: {values[0]!r}}} (--select {key}={values[0]})."
+                f"{what} differ in {key} ({', '.join(map(str, values))}) and must not stand in "
+                f"one {where}; select one, as with where={{{key!r}: {values[0]!r}}} "
+                f"(--select {key}={values[0]})."
             )
 
 

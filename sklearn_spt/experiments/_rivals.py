@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 
 from sklearn_spt._intervals import mean_of_means_with_interval, mean_with_interval
 from sklearn_spt.experiments import _paper
-from sklearn_spt.experiments._blocks import Block, Blocks, method_of
+from sklearn_spt.experiments._blocks import Block, Blocks, check_same, method_of
 from sklearn_spt.experiments._table import (
     KEYS,
     METRICS,
@@ -26,7 +26,7 @@ from sklearn_spt.experiments._table import (
     score,
 )
 from sklearn_spt.inspection._gains import paired
-from sklearn_spt.inspection._grouping import DEFAULT, Record, distinct
+from sklearn_spt.inspection._grouping import Record, distinct
 
 #: Coverage of the intervals.
 CONFIDENCE = 0.95
@@ -177,14 +177,7 @@ def _cells(records: Sequence[Record], against: str) -> Blocks:
 
 def _check_common(records: Sequence[Record]) -> None:
     """Refuse a mean over data sets that were run in different settings."""
-    for key in COMMON:
-        values = distinct(record["cell"].get(key, DEFAULT) for record in records)
-        if len(values) > 1:
-            raise ValueError(
-                f"the data sets differ in {key} ({', '.join(map(str, values))}) and must not stand "
-                f"in one mean; select one, as with where={{{key!r}: {values[0]!r}}} "
-                f"(--select {key}={values[0]})."
-            )
+    check_same(records, COMMON, "the data sets", "mean")
 
 
 def _by_seed(groups: Mapping[Block, Sequence[Record]]) -> Pairs:

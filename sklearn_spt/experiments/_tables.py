@@ -23,8 +23,8 @@ from sklearn_spt.experiments._table import (
     Value,
     in_order,
     measure,
-    score,
 )
+from sklearn_spt.inspection._gains import paired
 from sklearn_spt.inspection._grouping import Record, distinct, select
 
 #: The paper's tables, and those that compare a method with what a user would pick instead.
@@ -243,12 +243,8 @@ def _difference(group: Sequence[Record] | None, theirs: _paper.Scores | None) ->
 
 def _change(group: Sequence[Record] | None, standard: Sequence[Record] | None) -> float | None:
     """Mean of the paired differences of F1, over the seeds that both have."""
-    ours, theirs = (
-        {record["cell"]["seed"]: score(record) for record in records or []}
-        for records in (group, standard)
-    )
-    common = sorted(set(ours) & set(theirs))
-    return float(np.mean([ours[s] - theirs[s] for s in common])) if common else None
+    gains = paired(group or [], standard or [])
+    return float(np.mean(gains)) if gains else None
 
 
 def _shown(value: Any) -> str:
