@@ -9,12 +9,15 @@ the one that was drawn, and an epoch is still well mixed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+
+from sklearn_spt._device import is_asynchronous
+from sklearn_spt._kernels import is_plain
 
 IntArray = npt.NDArray[np.int64]
 
@@ -69,9 +72,9 @@ def inference_limits(batch_size: int, device: str) -> tuple[int, int]:
 
     On a GPU that is the batch size of training, which is known to fit, on a CPU a single row.
     """
-    if torch.device(device).type == "cpu":
-        return 1, INFERENCE_TOKENS_CPU
-    return batch_size, INFERENCE_TOKENS
+    if is_asynchronous(device):
+        return batch_size, INFERENCE_TOKENS
+    return 1, INFERENCE_TOKENS_CPU
 
 
 def inference_batches(lengths: IntArray, least: int, max_tokens: int) -> Iterator[IntArray]:
@@ -95,6 +98,45 @@ def trimmed(ids: npt.NDArray[np.int32], rows: IntArray, lengths: IntArray) -> to
     return torch.from_numpy(ids[rows, :width].astype(np.int64))
 
 
+def in_batches(
+    compute: Callable[[torch.Tensor], torch.Tensor],
+    ids: npt.NDArray[np.int32],
+    lengths: IntArray,
+    limits: tuple[int, int],
+    advance: Callable[[int], object] | None = None,
+) -> torch.Tensor | None:
+    """Apply a function to batches of like length and put its results in the order of `ids`.
+
+    Parameters
+    ----------
+    compute : callable
+        Takes token ids of shape (n_batch, width) on the CPU, returns n_batch rows.
+    ids : ndarray of int32 of shape (n, width)
+        Token ids.
+    lengths : ndarray of shape (n,)
+        Their numbers of tokens.
+    limits : tuple of int
+        See `inference_limits`.
+    advance : callable or None, default=None
+        Told the number of rows of each batch that is done.
+
+    Returns
+    -------
+    Tensor with n rows, or None
+        On the device of the results, so that a GPU need not be waited for after each batch. None
+        if there are no rows.
+    """
+    out: torch.Tensor | None = None
+    for rows in inference_batches(lengths, *limits):
+        found = compute(trimmed(ids, rows, lengths))
+        if out is None:
+            out = found.new_empty((len(ids), *found.shape[1:]))
+        out[torch.from_numpy(rows).to(out.device, non_blocking=True)] = found
+        if advance is not None:
+            advance(len(rows))
+    return out
+
+
 class TokenBatches:
     """Training iterator over a matrix of token ids, in the place of torch's DataLoader.
 
@@ -108,10 +150,23 @@ class TokenBatches:
         What pads a row.
     window : int, default=WINDOW
         Batches inside which rows of like length are put together; 1 leaves the order as drawn.
+    width_multiple : int, default=1
+        Batches are so wide that this divides their width, or as wide as the matrix: fewer shapes,
+        for what is compiled or captured for each of them.
+    device : str, default="cpu"
+        On any other device an epoch is laid out there at once, in the order of its batches, which
+        are slices of it: no step has to wait for a copy.
     """
 
     def __init__(
-        self, dataset: Any, batch_size: int = 32, *, pad_id: int = 0, window: int = WINDOW
+        self,
+        dataset: Any,
+        batch_size: int = 32,
+        *,
+        pad_id: int = 0,
+        window: int = WINDOW,
+        width_multiple: int = 1,
+        device: str = "cpu",
     ) -> None:
         from sklearn_spt._encoding import sequence_lengths
 
@@ -119,6 +174,8 @@ class TokenBatches:
         self.y = dataset.y
         self.batch_size = batch_size
         self.window = window
+        self.width_multiple = width_multiple
+        self.device = device
         self.lengths = sequence_lengths(self.ids, pad_id)
 
     def __len__(self) -> int:
@@ -128,6 +185,26 @@ class TokenBatches:
         # torch's generator is the one that a fit seeds, and leaves as it was
         seed = int(torch.randint(2**31 - 1, (1,)))
         rng = np.random.default_rng(seed)
-        for rows in bucketed_batches(self.lengths, self.batch_size, rng, self.window):
-            x = trimmed(self.ids, rows, self.lengths)
+        batches = bucketed_batches(self.lengths, self.batch_size, rng, self.window)
+        if is_asynchronous(self.device) and not is_plain("resident"):
+            yield from self._resident(batches)
+            return
+        for rows in batches:
+            x = torch.from_numpy(self.ids[rows, : self._width(rows)].astype(np.int64))
             yield x, torch.zeros(len(rows)) if self.y is None else torch.from_numpy(self.y[rows])
+
+    def _width(self, rows: IntArray) -> int:
+        longest = int(self.lengths[rows].max())
+        return min(-(-longest // self.width_multiple) * self.width_multiple, self.ids.shape[1])
+
+    def _resident(self, batches: list[IntArray]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        if not batches:
+            return
+        order = np.concatenate(batches)
+        y = torch.zeros(len(order)) if self.y is None else torch.from_numpy(self.y[order])
+        ids, y = torch.from_numpy(self.ids[order]).to(self.device), y.to(self.device)
+        start = 0
+        for rows in batches:
+            part = slice(start, start + len(rows))
+            yield ids[part, : self._width(rows)], y[part]
+            start += len(rows)

@@ -39,6 +39,11 @@ def resolve_device(device: str) -> str:
     return device
 
 
+def is_asynchronous(device: str) -> bool:
+    """Whether the device computes while the program goes on, so that looking at a result waits."""
+    return torch.device(device).type != "cpu"
+
+
 @lru_cache(maxsize=1)
 def _cpu_has_bf16() -> bool:
     """Whether the CPU multiplies bf16 matrices in hardware (AMX or AVX-512 BF16)."""

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from sklearn_spt._batching import inference_batches, inference_limits, trimmed
+from sklearn_spt._batching import in_batches, inference_limits
 from sklearn_spt._checkpoints import pad_token_id
 from sklearn_spt._device import resolve_device, resolve_precision
 from sklearn_spt._encoder import POOLINGS, Encoder
@@ -130,15 +130,20 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         lengths = sequence_lengths(distinct, pad_id)
         device = resolve_device(self.device)
         encoder = self._encoder(device, resolve_precision(self.precision, device))
-        out = np.empty((len(distinct), encoder.size), dtype=np.float32)
         with (
             isolated(n_threads=self.n_threads),
             torch.inference_mode(),
             Progress(len(distinct), self.verbose, "embedding") as progress,
         ):
-            for rows in inference_batches(lengths, *inference_limits(self.batch_size, device)):
-                out[rows] = encoder(trimmed(distinct, rows, lengths).to(device)).cpu().numpy()
-                progress.advance(len(rows))
+            found = in_batches(
+                lambda batch: encoder(batch.to(device)),
+                distinct,
+                lengths,
+                inference_limits(self.batch_size, device),
+                progress.advance,
+            )
+        empty = np.empty((0, encoder.size), dtype=np.float32)
+        out: npt.NDArray[np.float32] = empty if found is None else found.cpu().numpy()
         if self.normalize:
             norms = np.linalg.norm(out, axis=1, keepdims=True)
             out /= np.maximum(norms, np.finfo(np.float32).tiny)

@@ -150,7 +150,9 @@ class Learner:
         )
         net._step_optimizer(None)
         for name, value in (("train_loss", loss), ("cross_entropy", cross_entropy), ("kl", kl)):
-            net.history.record_batch(name, value.item())
+            # a GPU is not waited for in each step, see `epoch_means`
+            on_cpu = value.device.type == "cpu"
+            net.history.record_batch(name, value.item() if on_cpu else value.detach())
         net.history.record_batch("train_batch_size", get_len(X))
         net.notify("on_batch_end", batch=batch, training=True, loss=loss, y_pred=outputs)
 
@@ -164,9 +166,12 @@ class Learner:
         """
         batches = self.net.history[-1]["batches"]
         sizes = [batch["train_batch_size"] for batch in batches]
+        names = ("train_loss", "cross_entropy", "kl")
+        for batch in batches:
+            batch.update({name: float(batch[name]) for name in names})
         means = {
             name: float(np.average([batch[name] for batch in batches], weights=sizes))
-            for name in ("train_loss", "cross_entropy", "kl")
+            for name in names
         }
         if not np.isfinite(means["train_loss"]):
             raise ValueError(

@@ -19,12 +19,14 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from sklearn_spt._device import is_asynchronous
+
 #: Name of `attention` among the attention functions of transformers.
 ATTENTION = "sklearn_spt"
 
 _LEVELS = 256
 #: What has a plain twin.
-FAST = ("attention", "dropout", "word_table")
+FAST = ("attention", "dropout", "losses", "resident", "word_table")
 
 _PLAIN: ContextVar[tuple[str, ...]] = ContextVar("sklearn_spt_plain", default=())
 
@@ -36,7 +38,7 @@ def plain(*names: str) -> Iterator[None]:
 
     Parameters
     ----------
-    *names : {"attention", "dropout", "word_table"}
+    *names : {"attention", "dropout", "losses", "resident", "word_table"}
         Which of them; without a name all.
     """
     if unknown := set(names) - set(FAST):
@@ -192,8 +194,21 @@ def attention(
     return out.transpose(1, 2).contiguous(), None
 
 
+def mask(**kwargs: Any) -> torch.Tensor | None:
+    """Mask of `attention`, for transformers' mask interface.
+
+    transformers leaves a mask out that hides nothing, and looks at its values to know; off the CPU
+    that look would wait for the device in each step.
+    """
+    given = kwargs.get("attention_mask")
+    if given is not None and is_asynchronous(str(given.device)):
+        kwargs["allow_is_bidirectional_skip"] = False
+    found: torch.Tensor | None = sdpa_mask(**kwargs)
+    return found
+
+
 AttentionInterface.register(ATTENTION, attention)
-AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+AttentionMaskInterface.register(ATTENTION, mask)
 
 
 def use_attention(model: Any) -> None:

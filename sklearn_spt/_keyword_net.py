@@ -13,12 +13,12 @@ import numpy.typing as npt
 import torch
 from skorch import NeuralNet
 
+from sklearn_spt._bert_module import BertModule
 from sklearn_spt._checkpoints import load_tokenizer, vocabulary_size
 from sklearn_spt._encoder import attention_mask, mean_over_tokens
 from sklearn_spt._encoding import encode_texts, is_text
 from sklearn_spt._keywords import first_occurrence, texts_and_keywords
 from sklearn_spt._net import BertClassifier
-from sklearn_spt._token_net import BertModule
 
 
 def keyword_marks(

@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from skorch import NeuralNetClassifier
 from skorch.callbacks import (
     Callback,
     EpochTimer,
@@ -19,12 +18,14 @@ from skorch.callbacks import (
     PrintLog,
 )
 from skorch.utils import to_tensor
-from torch import nn
 
-from sklearn_spt._batching import TokenBatches, inference_batches, inference_limits, trimmed
+from sklearn_spt._batching import TokenBatches, in_batches, inference_limits
+from sklearn_spt._bert_module import BertModule
 from sklearn_spt._callbacks import reject_lr_scheduler
 from sklearn_spt._checkpoints import default_learning_rate, pad_token_id
+from sklearn_spt._cuda_graphs import WIDTH_MULTIPLE
 from sklearn_spt._device import resolve_device, resolve_precision
+from sklearn_spt._device_loop import DeviceLoop
 from sklearn_spt._encoder import POOLINGS, Encoder
 from sklearn_spt._encoding import (
     check_texts,
@@ -33,7 +34,6 @@ from sklearn_spt._encoding import (
     is_text,
     sequence_lengths,
 )
-from sklearn_spt._kernels import Dropout
 from sklearn_spt._linear_probe import LinearHead, linear_probe, subsample_by_class
 from sklearn_spt._losses import DistillationLoss
 from sklearn_spt._validation import (
@@ -45,38 +45,12 @@ from sklearn_spt._validation import (
 )
 from sklearn_spt._word_table import only_words
 
-#: Standard deviation of the head's initial weights, as in BERT.
-_HEAD_STD = 0.02
 HEAD_INITS = ("random", "linear_probe")
 #: Rows that a linear probe is fitted on, at most: for a start more are not needed.
 _PROBE_ROWS = 2000
 
 
-class BertModule(nn.Module):
-    """Encoder, dropout and a linear layer: token ids (n, width) to logits (n, n_classes)."""
-
-    def __init__(
-        self,
-        pretrained: str,
-        n_classes: int,
-        pooling: str = "auto",
-        dropout: float = 0.1,
-        precision: str = "fp32",
-    ) -> None:
-        super().__init__()
-        self.encoder = Encoder(pretrained, pooling=pooling, precision=precision)
-        self.dropout = Dropout(dropout)
-        self.head = nn.Linear(self.encoder.size, n_classes)
-        nn.init.normal_(self.head.weight, std=_HEAD_STD)
-        nn.init.zeros_(self.head.bias)
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Logits in fp32."""
-        logits: torch.Tensor = self.head(self.dropout(self.encoder(ids)))
-        return logits
-
-
-class TokenNet(NeuralNetClassifier):
+class TokenNet(DeviceLoop):
     """skorch net over token ids, in the place where skorch expects a device and a rate.
 
     It turns "auto" into ``device_``, ``precision_`` and ``lr_`` without touching the parameters,
@@ -110,6 +84,7 @@ class TokenNet(NeuralNetClassifier):
         check_integer(self.max_epochs, "max_epochs", low=0)
         check_integer(self.n_threads, "n_threads", low=1, allow_none=True)
         check_flag(self.balanced_batches, "balanced_batches")
+        check_flag(self.cuda_graphs, "cuda_graphs")
         if self.gradient_clip is not None:
             check_real(self.gradient_clip, "gradient_clip", low=0, closed="neither")
         if self.lr != "auto":
@@ -215,7 +190,7 @@ class TokenNet(NeuralNetClassifier):
         self._set_training(False)
         with torch.no_grad():
             F = self._in_batches(X, lambda batch: module.encoder(to_tensor(batch, self.device_)))
-        vectors = F.numpy().astype(np.float64)
+        vectors = F.cpu().numpy().astype(np.float64)
         return linear_probe(vectors, codes, n_classes, weights=weights, balanced=balanced)
 
     # -- skorch ---------------------------------------------------------------------------------
@@ -296,7 +271,7 @@ class TokenNet(NeuralNetClassifier):
 
     @contextmanager
     def trained_on(self, *X: npt.NDArray[np.int32]) -> Iterator[None]:
-        """Train no other words than those of the given documents inside the block.
+        """Prepare for training on certain documents, and on no others, inside the block.
 
         Parameters
         ----------
@@ -308,7 +283,7 @@ class TokenNet(NeuralNetClassifier):
             yield
             return
         used = np.unique(np.concatenate([np.unique(ids) for ids in X]))
-        with only_words(encoder.model, self._all_optimizers, used):
+        with only_words(encoder.model, self._all_optimizers, used), self.graphed():
             yield
 
     def _all_optimizers(self) -> list[Any]:
@@ -353,6 +328,9 @@ class TokenNet(NeuralNetClassifier):
             iterator = getattr(self, prefix)
             if isinstance(iterator, type) and issubclass(iterator, TokenBatches):
                 params.setdefault("pad_id", pad_token_id(self.pretrained))
+                params.setdefault("device", self.device_)
+                if self.uses_graphs():
+                    params.setdefault("width_multiple", WIDTH_MULTIPLE)
         elif prefix == "criterion" and not _is_class(self.criterion, DistillationLoss):
             params = {k: v for k, v in params.items() if k not in ("lam", "temperature")}
         elif prefix == "optimizer" and isinstance(self.optimizer, type):
@@ -403,25 +381,18 @@ class TokenNet(NeuralNetClassifier):
             Logits in fp32.
         """
         self.check_is_fitted()
-        return self._in_batches(
-            self.encode(X), lambda batch: self.evaluation_step((batch, None), training), device
+        logits = self._in_batches(
+            self.encode(X), lambda batch: self.evaluation_step((batch, None), training)
         )
+        return logits.to(device)
 
     def _in_batches(
-        self,
-        ids: npt.NDArray[np.int32],
-        compute: Callable[[torch.Tensor], torch.Tensor],
-        device: str = "cpu",
+        self, ids: npt.NDArray[np.int32], compute: Callable[[torch.Tensor], torch.Tensor]
     ) -> torch.Tensor:
-        """Apply a function to batches of like length and put its results in the order of `ids`."""
         lengths = sequence_lengths(ids, pad_token_id(self.pretrained))
-        out: torch.Tensor | None = None
-        for rows in inference_batches(lengths, *inference_limits(self.batch_size, self.device_)):
-            found = compute(trimmed(ids, rows, lengths)).to(device)
-            if out is None:
-                out = torch.empty((len(ids), *found.shape[1:]), device=device)
-            out[torch.from_numpy(rows)] = found
-        return torch.empty((0, len(self.classes_)), device=device) if out is None else out
+        limits = inference_limits(self.batch_size, self.device_)
+        out = in_batches(compute, ids, lengths, limits)
+        return torch.empty((0, len(self.classes_))) if out is None else out
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         given = state["device"]

@@ -13,12 +13,24 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
+from skorch.callbacks import Callback
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier, SentenceEmbedder
+from sklearn_spt._bert_module import BertModule
 
 pytestmark = pytest.mark.gpu
 
 Y = np.array(["got", "skipped"] * 12)
+
+
+class WithoutDropout(BertModule):
+    """The usual module, its encoder without dropout."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        for layer in self.modules():
+            if isinstance(layer, torch.nn.Dropout):
+                layer.p = 0.0
 
 
 @pytest.fixture
@@ -50,6 +62,48 @@ def test_memory_and_checkpoints_give_the_same_fit(net, tiny_texts, tmp_path):
         np.testing.assert_allclose(
             again.predict_proba(tiny_texts), expected.predict_proba(tiny_texts), atol=1e-4
         )
+
+
+def test_graphs_and_eager_steps_give_the_same_weights(net, tiny_texts):
+    # no dropout: a capture draws random numbers of its own
+    net.set_params(dropout=0.0, module=WithoutDropout, lr=1e-3, max_epochs=20)
+    net.set_params(iterator_train__width_multiple=16)
+    eager = clone(net).fit(tiny_texts, Y)
+    graphed = clone(net).set_params(cuda_graphs=True).fit(tiny_texts, Y)
+    for one, two in zip(weights(graphed), weights(eager), strict=True):
+        torch.testing.assert_close(one, two, rtol=0, atol=1e-4)
+
+
+def test_graphs_with_dropout_and_bf16_learn(net, tiny_texts):
+    net.set_params(cuda_graphs=True, precision="bf16", max_epochs=30).fit(tiny_texts, Y)
+    assert net.score(tiny_texts, Y) > 0.9
+
+
+def test_self_pretraining_on_graphs(net, tiny_texts):
+    y = np.array([1, 0] * 6 + [-1] * 12)
+    net.set_params(cuda_graphs=True)
+    model = SelfPretrainingClassifier(net, step_size=6, finetune_epochs=10, random_state=0)
+    assert np.isfinite(model.fit(tiny_texts, y).predict_proba(tiny_texts)).all()
+
+
+@pytest.mark.parametrize("graphs", [False, True])
+def test_no_step_waits_for_the_device(net, tiny_texts, graphs):
+    class Watch(Callback):
+        """Let whatever waits raise, once everything is warm."""
+
+        def on_batch_begin(self, net, training=False, **kwargs):
+            # captures wait; they are over after six batches of each shape
+            if training and len(net.history) > 8:
+                torch.cuda.set_sync_debug_mode("error")
+
+        def on_batch_end(self, net, training=False, **kwargs):
+            torch.cuda.set_sync_debug_mode("default")
+
+    net.set_params(callbacks=[Watch()], cuda_graphs=graphs)
+    try:
+        net.fit(tiny_texts, Y)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
 
 
 # -- device and precision ----------------------------------------------------------------------

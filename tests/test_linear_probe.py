@@ -14,9 +14,10 @@ from torch import nn
 
 from sklearn_spt import BertClassifier, MutualLearningClassifier, SelfPretrainingClassifier
 from sklearn_spt import _token_net as token_net_module
+from sklearn_spt._bert_module import BertModule
 from sklearn_spt._functional import tempered_softmax
 from sklearn_spt._linear_probe import linear_probe, subsample_by_class
-from sklearn_spt._token_net import BertModule, TokenNet
+from sklearn_spt._token_net import TokenNet
 from sklearn_spt._training import isolated, start_head
 from sklearn_spt.datasets import make_short_texts
 

@@ -23,11 +23,11 @@ from skorch.callbacks import Callback, EarlyStopping, GradientNormClipping, LRSc
 from torch import nn
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+from sklearn_spt._bert_module import BertModule
 from sklearn_spt._joint_training import RandomStream
 from sklearn_spt._losses import mutual_kl
 from sklearn_spt._progress import Progress
 from sklearn_spt._sampling import class_balanced_draws, derive_seed, shuffled
-from sklearn_spt._token_net import BertModule
 from sklearn_spt._training import isolated
 from sklearn_spt.baselines import MutualLearningClassifier
 

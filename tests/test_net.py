@@ -17,7 +17,7 @@ from skorch.exceptions import DeviceWarning, NotInitializedError
 from torch import nn
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier, TokenIdVectorizer, _device
-from sklearn_spt._token_net import BertModule
+from sklearn_spt._bert_module import BertModule
 
 
 @pytest.fixture

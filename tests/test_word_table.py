@@ -13,8 +13,8 @@ from skorch.callbacks import Callback, Checkpoint
 from torch import nn
 
 from sklearn_spt import BertClassifier
+from sklearn_spt._bert_module import BertModule
 from sklearn_spt._kernels import plain
-from sklearn_spt._token_net import BertModule
 from sklearn_spt._word_table import WordsInUse, only_words
 
 N_WORDS, D = 50, 6

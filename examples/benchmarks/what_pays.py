@@ -12,8 +12,9 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from unittest.mock import patch
 
 import torch
@@ -21,9 +22,21 @@ from _texts import texts_of
 from tqdm import tqdm
 
 from sklearn_spt import BertClassifier
-from sklearn_spt._batching import INFERENCE_TOKENS_CPU
+from sklearn_spt._batching import INFERENCE_TOKENS, INFERENCE_TOKENS_CPU
 from sklearn_spt._kernels import plain
 from sklearn_spt._locations import DEFAULT_ENCODER
+
+FAST_ON_CPU = {
+    "dropout": "without masks from random bytes",
+    "attention": "without the attention written out",
+    "word_table": "without the table of words in use",
+}
+FAST_ON_CUDA = {
+    "losses": "with a look at the loss of each step",
+    "resident": "with a copy to the device for each step",
+}
+SIZES_ON_CPU = (256, 512, INFERENCE_TOKENS_CPU, 2048, 4096, 8192)
+SIZES_ON_CUDA = (2048, 4096, INFERENCE_TOKENS, 16_384, 32_768, 65_536)
 
 
 def main() -> None:
@@ -37,53 +50,58 @@ def main() -> None:
     add("--threads", type=int, help="CPU threads (default: torch's own choice)")
     add("--pretrained", default=DEFAULT_ENCODER, help="checkpoint")
     add("--precision", choices=("auto", "fp32", "bf16"), default="auto")
+    add("--device", choices=("cpu", "cuda"), default="cpu", help="where (default: cpu)")
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
     data, texts, y = texts_of(options.n_texts, normalize=True)
 
-    def fit(window: int, mode: AbstractContextManager[None]) -> float:
+    def fit(window: int, graphs: bool, mode: AbstractContextManager[None]) -> float:
         net = BertClassifier(
             options.pretrained,
             max_epochs=1,
             balanced_batches=False,
             precision=options.precision,
-            device="cpu",
+            device=options.device,
+            cuda_graphs=graphs,
             iterator_train__window=window,
             random_state=0,
         )
         start = time.perf_counter()
         with mode:
-            net.fit(texts, y)
+            net.fit(texts, y)  # ends with a look at the losses, for which a GPU is waited for
         return time.perf_counter() - start
 
-    variants = {
-        "everything": (50, nullcontext),
-        "without masks from random bytes": (50, lambda: plain("dropout")),
-        "without the attention written out": (50, lambda: plain("attention")),
-        "without the table of words in use": (50, lambda: plain("word_table")),
-        "without batches of like length": (1, nullcontext),
-        "without any of them": (1, plain),
+    cuda = options.device == "cuda"
+    names = FAST_ON_CUDA if cuda else FAST_ON_CPU
+    variants: dict[str, tuple[int, bool, Callable[[], AbstractContextManager[None]]]] = {
+        "everything": (50, cuda, nullcontext),
+        **{label: (50, cuda, partial(plain, name)) for name, label in names.items()},
+        "without batches of like length": (1, cuda, nullcontext),
+        "without any of them": (1, False, plain),
     }
-    fit(50, nullcontext())  # not timed: files are read, threads start
+    if cuda:
+        variants["without CUDA graphs"] = (50, False, nullcontext)
+    fit(50, cuda, nullcontext())  # not timed: files are read, threads start
     times: dict[str, list[float]] = {name: [] for name in variants}
     with tqdm(total=options.rounds * len(variants), desc="measuring") as bar:
         for number in range(options.rounds):
             for name in list(variants)[:: 1 if number % 2 == 0 else -1]:
-                window, mode = variants[name]
+                window, graphs, mode = variants[name]
                 bar.set_postfix_str(name)
-                times[name].append(fit(window, mode()))
+                times[name].append(fit(window, graphs, mode()))
                 bar.update()
     print("| | training, texts/s | everything is faster by |\n| --- | ---: | ---: |")
     for name, found in times.items():
         pairs = zip(found, times["everything"], strict=True)
         ratio = statistics.median(slow / fast for slow, fast in pairs)
         print(f"| {name} | {len(y) / statistics.median(found):.1f} | {ratio:.2f} |")
-    print("\n| tokens in a batch of inference | texts/s | 1024 are faster by |")
+    used = INFERENCE_TOKENS if cuda else INFERENCE_TOKENS_CPU
+    print(f"\n| tokens in a batch of inference | texts/s | {used} are faster by |")
     print("| ---: | ---: | ---: |")
     inference = inference_seconds(options, texts)
     for tokens, found in inference.items():
-        pairs = zip(found, inference[INFERENCE_TOKENS_CPU], strict=True)
+        pairs = zip(found, inference[used], strict=True)
         ratio = statistics.median(slow / fast for slow, fast in pairs)
         print(f"| {tokens} | {len(y) / statistics.median(found):.1f} | {ratio:.2f} |")
     print(f"\n{len(y)} {data}, threads: {torch.get_num_threads()}, rounds: {options.rounds}.")
@@ -92,11 +110,11 @@ def main() -> None:
 def inference_seconds(options: argparse.Namespace, texts: Sequence[str]) -> dict[int, list[float]]:
     """Seconds of labelling all texts, by the number of tokens in a batch, one a round."""
     net = BertClassifier(
-        options.pretrained, classes=[0, 1], precision=options.precision, device="cpu"
+        options.pretrained, classes=[0, 1], precision=options.precision, device=options.device
     ).initialize()
     ids = net.encode(texts)
     net.forward(ids)  # not timed
-    sizes = (256, 512, INFERENCE_TOKENS_CPU, 2048, 4096, 8192)
+    sizes = SIZES_ON_CUDA if options.device == "cuda" else SIZES_ON_CPU
     times: dict[int, list[float]] = {tokens: [] for tokens in sizes}
     for number in range(options.rounds):
         for tokens in sizes[:: 1 if number % 2 == 0 else -1]:
