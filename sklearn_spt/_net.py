@@ -55,11 +55,12 @@ class BertClassifier(TokenNet):
     max_length : int, default=160
         Texts are cut to so many tokens, special ones included (the paper's value). Shorter texts
         cost no more: batches are trimmed.
-    head_init : {"random", "linear_probe"}, default="random"
-        How the linear layer starts: small random weights (the paper), or a logistic regression on
-        the vectors of the pretrained encoder [2]_. A few hundred labels mean a few dozen steps,
-        part of which a random layer spends on finding a direction. The probe costs one pass over
-        at most 2,000 rows; with a module of one's own, a subclass too, it has no effect.
+    head_init : {"linear_probe", "random"}, default="linear_probe"
+        How the linear layer starts: from a logistic regression on the vectors of the pretrained
+        encoder [2]_, or from small random weights (the paper). A few hundred labels mean a few
+        dozen steps, part of which a random layer spends on finding a direction; "docs/results"
+        has what it brings. The probe costs one pass over at most 2,000 rows; with a module of
+        one's own, a subclass too, it has no effect.
     dropout : float in [0, 1), default=0.1
         Dropout before the linear layer; the encoder keeps the checkpoint's own.
     lr : float > 0 or "auto", default="auto"
@@ -141,7 +142,7 @@ class BertClassifier(TokenNet):
         *,
         pooling: str = "auto",
         max_length: int = 160,
-        head_init: str = "random",
+        head_init: str = "linear_probe",
         dropout: float = 0.1,
         lr: float | str = "auto",
         batch_size: int = 32,

@@ -37,19 +37,20 @@ class Iteration:
     student: NeuralNet
     teacher: NeuralNet
     record: dict[str, Any]
+    _ensemble: tuple[NeuralNet, ...]
     _model: Any
     _n_classes: int
 
     def predict_proba(self, X: Any, which: str = "ensemble") -> FloatArray:
-        """Probabilities of the "student", the "teacher", or their "ensemble" (the mean).
+        """Probabilities of the "student", the "teacher", or the "ensemble".
 
-        This is what the fitted classifier would return if the fit ended here.
+        The last is what the fitted classifier would return if the fit ended here.
         """
         check_option(which, "which", ("ensemble", "student", "teacher"))
         nets = {
-            "student": [self.student],
-            "teacher": [self.teacher],
-            "ensemble": [self.teacher, self.student],
+            "student": (self.student,),
+            "teacher": (self.teacher,),
+            "ensemble": self._ensemble,
         }[which]
         with isolated():
             encoded = self._model._encode(self.student, X, reset=False)
@@ -66,6 +67,7 @@ class Best:
     score: float
     M1: NeuralNet
     M2: NeuralNet
+    ensemble: tuple[NeuralNet, ...]
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,14 @@ class State:
     S: dict[int, tuple[float, float]]
     pseudo: IntArray
     labeled_iter: IntArray
+    start: NeuralNet | None = None  # the supervised start, if it is to predict with the others
     best: Best | None = None
+
+    @property
+    def ensemble(self) -> tuple[NeuralNet, ...]:
+        """What predicts if the fit ends here, each net once."""
+        nets = (self.M2, self.M1) if self.start is None else (self.start, self.M2, self.M1)
+        return tuple({id(net): net for net in nets}.values())
 
     def followed_by(
         self,
@@ -91,4 +100,4 @@ class State:
         """State after the next iteration, which gave the classes `codes` to the `rows` of U."""
         pseudo, labeled_iter = self.pseudo.copy(), self.labeled_iter.copy()
         pseudo[rows], labeled_iter[rows] = codes, self.t + 1
-        return State(self.t + 1, M1, M2, S, pseudo, labeled_iter, self.best)
+        return State(self.t + 1, M1, M2, S, pseudo, labeled_iter, self.start, self.best)

@@ -75,6 +75,7 @@ class Run:
         self.record: dict[str, Any] = {}
         self.seconds: dict[str, float] = {}
         self.sizes = sizes
+        self._together = 3 if model.ensemble == "with_start" else 2  # nets that predict
         texts = self._texts(len(sizes))
         self.trainer = SupervisedTrainer(model, net, data.classes, texts, "self-pretraining")
         self.root, self.progress = self.trainer.root, self.trainer.progress
@@ -89,7 +90,8 @@ class Run:
     def _texts(self, t: int) -> int:
         """Texts that are trained on and labelled from the start to iteration `t`."""
         model, L = self.model, len(self.data.y)
-        per_student = model.finetune_epochs * L + (0 if self.held is None else 2 * len(self.held.y))
+        held = 0 if self.held is None else len(self.held.y)
+        per_student = model.finetune_epochs * L + self._together * held
         on_sample = model.pretrain_epochs if model.two_stage else model.finetune_epochs
         return int(
             per_student + sum((1 + on_sample) * size + L + per_student for size in self.sizes[:t])
@@ -121,7 +123,7 @@ class Run:
 
         λ weighs stage 2, and inertia begins with the second student.
         """
-        ignored = ("lam", "alpha", "inertia_variance", "inertia_state")
+        ignored = ("lam", "alpha", "inertia_variance", "inertia_state", "ensemble")
         later = ("step_size", "initial_step_size", "max_iter")
         return self._key(*ignored, *later, U=self.data.X_unlabeled, size=self.sizes[0])
 
@@ -166,7 +168,8 @@ class Run:
             )
         self.record["loss"] = {"supervised": loss}
         nobody = np.full(data.n_unlabeled, -1, dtype=np.int64)
-        return self.end_iteration(State(0, M, M, {}, nobody, nobody))
+        start = M if self.model.ensemble == "with_start" else None
+        return self.end_iteration(State(0, M, M, {}, nobody, nobody, start))
 
     def soft_labels(self, t: int, M2: NeuralNet, C: Any) -> tuple[FloatArray, FloatArray]:
         """Label C and L by the teacher (steps 5 and 7): tempered probabilities, or one-hot.
@@ -376,7 +379,15 @@ class Run:
         self.progress.say(f"iteration {state.t}")
         if self.model.on_iteration is not None:
             self.model.on_iteration(
-                Iteration(state.t, state.M1, state.M2, entry, self.model, self.data.n_classes)
+                Iteration(
+                    state.t,
+                    state.M1,
+                    state.M2,
+                    entry,
+                    state.ensemble,
+                    self.model,
+                    self.data.n_classes,
+                )
             )
         return state
 
@@ -386,11 +397,14 @@ class Run:
         if self.held is None:
             return state
         with timed(self.seconds, "validation"):
-            nets = (state.M2, state.M1)
-            P = mean_probabilities(*(self.trainer.probabilities(M, self.held.X) for M in nets))
+            found = [self.trainer.probabilities(M, self.held.X) for M in state.ensemble]
+            P = mean_probabilities(*found)
+            # planned for, but among the first nets some are one
+            self.progress.advance((self._together - len(found)) * len(self.held.y))
         score = self.record["validation_score"] = self.held.score(P)
         if state.best is None or score > state.best.score:
-            return replace(state, best=Best(state.t, score, state.M1, state.M2))
+            best = Best(state.t, score, state.M1, state.M2, state.ensemble)
+            return replace(state, best=best)
         return state
 
     def out_of_patience(self, state: State) -> bool:

@@ -45,7 +45,7 @@ from sklearn_spt._validation import (
 )
 from sklearn_spt._word_table import only_words
 
-HEAD_INITS = ("random", "linear_probe")
+HEAD_INITS = ("linear_probe", "random")
 #: Rows that a linear probe is fitted on, at most: for a start more are not needed.
 _PROBE_ROWS = 2000
 

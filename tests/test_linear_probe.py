@@ -270,7 +270,7 @@ def test_a_class_may_be_absent(tiny_checkpoint, texts):
 
 
 def test_the_parameter_is_checked(tiny_checkpoint, texts):
-    with pytest.raises(ValueError, match="head_init must be one of 'random', 'linear_probe'"):
+    with pytest.raises(ValueError, match="head_init must be one of 'linear_probe', 'random'"):
         net(tiny_checkpoint, head_init="zero").fit(*texts)
 
 

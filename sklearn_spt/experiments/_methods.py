@@ -87,8 +87,10 @@ NET_PARAMETERS = (
 )
 
 
-def _own(name: str, *, keywords: bool = False, votes: bool = False, **fixed: Any) -> Method:
-    """Describe a semi-supervised classifier of this package, with the paper's settings."""
+def _own(
+    name: str, *, paper: bool = True, keywords: bool = False, votes: bool = False, **fixed: Any
+) -> Method:
+    """Describe a semi-supervised classifier of this package, with the paper's settings or ours."""
     kind = getattr(sklearn_spt, name)
     of_the_net = {f"estimator__{parameter}" for parameter in NET_PARAMETERS}
     parameters = of_the_net | set(inspect.signature(kind.__init__).parameters) - {
@@ -102,6 +104,8 @@ def _own(name: str, *, keywords: bool = False, votes: bool = False, **fixed: Any
     }
 
     def build(net: BertClassifier, seed: int) -> BaseEstimator:
+        if not paper:
+            return kind(net, random_state=seed, **fixed)
         given = PAPER_SETTINGS if kind is SelfPretrainingClassifier else {}
         own = {k: v for k, v in given.items() if k != "estimator"}
         return kind(net.set_params(**PAPER_NET), random_state=seed, **{**own, **fixed})
@@ -111,6 +115,10 @@ def _own(name: str, *, keywords: bool = False, votes: bool = False, **fixed: Any
 
 def _baseline(net: BertClassifier, seed: int) -> BaseEstimator:
     return net.set_params(**PAPER_NET, random_state=seed)
+
+
+def _fine_tuning(net: BertClassifier, seed: int) -> BaseEstimator:
+    return net.set_params(random_state=seed)
 
 
 def _shuffled(net: BertClassifier, seed: int) -> BaseEstimator:
@@ -141,7 +149,10 @@ def _sklearn_self_training(net: BertClassifier, seed: int) -> BaseEstimator:
 
 
 def methods() -> dict[str, Method]:
-    """All systems by name: the paper's and the ablations, with its settings, and others."""
+    """All systems by name: the paper's and the ablations, with its settings, and others.
+
+    Those named after a class of this package have its default parameters.
+    """
     spt = "SelfPretrainingClassifier"
     found = {
         "baseline": Method(_baseline, NET_PARAMETERS, semi_supervised=False),
@@ -155,6 +166,8 @@ def methods() -> dict[str, Method]:
         "no_trapezoidal_lr": _own(spt, lr_schedule="slanted"),
         "no_distillation": _own(spt, distillation=False),
         "no_inertia": _own(spt, alpha=0),
+        "bert_classifier": Method(_fine_tuning, NET_PARAMETERS, semi_supervised=False),
+        "self_pretraining_classifier": _own(spt, paper=False),
         "tfidf_lr": Method(_tfidf, (), semi_supervised=False, own=False),
         "embeddings_lr": Method(_embeddings, (), semi_supervised=False, own=False),
         "baseline_shuffled": Method(
@@ -185,6 +198,8 @@ RIVALS = (
     "setfit",
     "baseline",
     "baseline_shuffled",
+    "bert_classifier",
     "sklearn_self_training",
     "self_pretraining",
+    "self_pretraining_classifier",
 )

@@ -34,7 +34,9 @@ LABELS = {
     "embeddings_lr": "frozen embeddings + logistic regression",
     "setfit": "SetFit, class-weighted head",
     "baseline_shuffled": "Baseline, batches not balanced",
+    "bert_classifier": "BertClassifier, its defaults",
     "sklearn_self_training": "scikit-learn's SelfTrainingClassifier",
+    "self_pretraining_classifier": "SelfPretrainingClassifier, its defaults",
     **SYSTEMS,
     **{name: f"without {part}" for name, part in ABLATIONS.items()},
 }
