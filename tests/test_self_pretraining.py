@@ -158,7 +158,7 @@ def test_equals_an_independent_rewrite(moons):
     X, y, _ = moons
     labeled = y >= 0
     settings = {"lam": 0.3, "alpha": 0.4}
-    clf = model(step_size=70, temperature=3.0, **settings).fit(X, y)
+    clf = model(step_size=70, temperature=3.0, ensemble="last_two", **settings).fit(X, y)
     M1, M2, sizes, moved, rows = rewritten(
         X[labeled],
         y[labeled],
@@ -188,12 +188,39 @@ def test_equals_an_independent_rewrite(moons):
 
 def test_ensemble_is_the_mean_of_probabilities(moons):
     X, y, _ = moons
-    clf = model().fit(X, y)
+    clf = model(ensemble="last_two").fit(X, y)
+    assert clf.estimators_ == [clf.teacher_, clf.student_]
     z = [net.forward(X).double().numpy() for net in (clf.teacher_, clf.student_)]
     mean = (softmax(z[0], axis=1) + softmax(z[1], axis=1)) / 2
     np.testing.assert_allclose(clf.predict_proba(X), mean, atol=1e-6)
     of_logits = np.exp(log_softmax((z[0] + z[1]) / 2, axis=1))
     assert np.abs(clf.predict_proba(X) - of_logits).max() > 1e-4
+
+
+def test_the_supervised_start_predicts_too(moons):
+    X, y, _ = moons
+    clf, two = (model(ensemble=which).fit(X, y) for which in ("with_start", "last_two"))
+    start = model(max_iter=0).fit(X, y)
+    assert start.estimators_ == [start.student_] == [start.teacher_]
+    P = [softmax(net.forward(X).double().numpy(), axis=1) for net in clf.estimators_]
+    np.testing.assert_allclose(P[0], start.predict_proba(X), atol=1e-7)
+    assert clf.estimators_[1:] == [clf.teacher_, clf.student_]
+    np.testing.assert_allclose(clf.predict_proba(X), sum(P) / 3, atol=1e-7)
+    # the nets themselves are the same
+    np.testing.assert_array_equal(clf.transduction_, two.transduction_)
+    np.testing.assert_allclose((P[1] + P[2]) / 2, two.predict_proba(X), atol=1e-7)
+
+
+def test_a_first_teacher_that_is_the_start_counts_once(moons):
+    X, y, _ = moons
+    clf = model(max_iter=1, alpha=0).fit(X, y)
+    assert clf.estimators_ == [clf.teacher_, clf.student_]
+
+
+def test_an_unknown_ensemble(moons):
+    X, y, _ = moons
+    with pytest.raises(ValueError, match="ensemble must be one of 'with_start', 'last_two'"):
+        model(ensemble="all").fit(X, y)
 
 
 # -- fitted attributes -------------------------------------------------------------------------
@@ -204,8 +231,8 @@ def test_fitted_attributes(moons):
     assert clf.n_iter_ == 5
     assert clf.termination_condition_ == "all_labeled"
     assert clf.n_features_in_ == 2
-    assert clf.estimators_ == [clf.teacher_, clf.student_]
-    assert clf.teacher_ is not clf.student_
+    assert clf.estimators_[1:] == [clf.teacher_, clf.student_]
+    assert len({id(net) for net in clf.estimators_}) == 3
     np.testing.assert_array_equal(clf.classes_, [0, 1])
     np.testing.assert_array_equal(clf.transduction_[:20], y[:20])
     assert set(clf.transduction_) == {0, 1}
@@ -504,7 +531,9 @@ def test_on_iteration_scores_every_student(moons):
     np.testing.assert_array_equal(first["teacher"], start["student"])
     np.testing.assert_array_equal(last["teacher"], first["student"])
     np.testing.assert_array_equal(last["ensemble"], clf.predict_proba(X_SCORE))
-    np.testing.assert_allclose(last["ensemble"], (last["teacher"] + last["student"]) / 2)
+    np.testing.assert_allclose(first["ensemble"], (first["teacher"] + first["student"]) / 2)
+    together = start["student"] + last["teacher"] + last["student"]
+    np.testing.assert_allclose(last["ensemble"], together / 3)
     unhooked = model(step_size=90).fit(X, y)
     np.testing.assert_array_equal(unhooked.predict_proba(X), clf.predict_proba(X))
 
