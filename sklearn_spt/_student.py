@@ -166,6 +166,7 @@ class Run:
                 lambda: self.trainer.train(data.X_labeled, data.y, 0, weights=data.weights),
                 self.model.finetune_epochs * L,
             )
+        self.head = self.trainer.head  # students start from the same labels
         self.record["loss"] = {"supervised": loss}
         nobody = np.full(data.n_unlabeled, -1, dtype=np.int64)
         start = M if self.model.ensemble == "with_start" else None

@@ -71,6 +71,7 @@ class SupervisedTrainer:
         self.root = root_seed(model.random_state)
         self.progress = Progress(n_texts, model.verbose, description)
         self._checked: set[int] = set()
+        self.head: Any = None  # start of the last net's last layer, see `start_head`
 
     def rng(self, *path: int) -> np.random.Generator:
         """Return a generator that is a function of `random_state` and `path` alone."""
@@ -89,7 +90,7 @@ class SupervisedTrainer:
             with isolated():  # a look at the outputs must not shift the random stream
                 check_outputs(M, multi_indexing(X, np.arange(1)), len(self.classes))
             self._checked.add(id(net))
-        start_head(M, X, codes, weights, balanced=self.model.balanced_batches)
+        self.head = start_head(M, X, codes, weights, balanced=self.model.balanced_batches)
         return M
 
     def train(

@@ -266,6 +266,7 @@ class Ours:
             "lr": LEARNING_RATE,
             "batch_size": options.batch_size,
             "balanced_batches": False,
+            "head_init": "random",
             "device": options.device,
             "precision": options.precision,
             "callbacks": [("counter", Counter())],

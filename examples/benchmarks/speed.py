@@ -11,7 +11,8 @@ trainer
     the Trainer of transformers: dynamic padding, batches of like length, fused AdamW.
 sklearn_spt
     `BertClassifier` and `SelfPretrainingClassifier` with their defaults, apart from what makes
-    all alike: mean pooling, texts cut to 128 tokens, each drawn exactly once in an epoch.
+    all alike: mean pooling, texts cut to 128 tokens, each drawn exactly once in an epoch, a
+    linear layer that starts at random.
 setfit
     SetFit on the same labels. It trains on pairs, so only its times are given.
 
