@@ -103,6 +103,7 @@ def in_batches(
     ids: npt.NDArray[np.int32],
     lengths: IntArray,
     limits: tuple[int, int],
+    device: str,
     advance: Callable[[int], object] | None = None,
 ) -> torch.Tensor | None:
     """Apply a function to batches of like length and put its results in the order of `ids`.
@@ -110,31 +111,51 @@ def in_batches(
     Parameters
     ----------
     compute : callable
-        Takes token ids of shape (n_batch, width) on the CPU, returns n_batch rows.
+        Takes token ids of shape (n_batch, width) on the device, returns n_batch rows there.
     ids : ndarray of int32 of shape (n, width)
         Token ids.
     lengths : ndarray of shape (n,)
         Their numbers of tokens.
     limits : tuple of int
         See `inference_limits`.
+    device : str
+        A GPU gets all token ids at once, and is not waited for after each batch.
     advance : callable or None, default=None
         Told the number of rows of each batch that is done.
 
     Returns
     -------
     Tensor with n rows, or None
-        On the device of the results, so that a GPU need not be waited for after each batch. None
-        if there are no rows.
+        On the device of the results; None if there are no rows.
     """
+    batches = list(inference_batches(lengths, *limits))
+    if not batches:
+        return None
+    order = np.concatenate(batches)
+    held = torch.from_numpy(ids[order]).to(device) if _resident(device) else None
     out: torch.Tensor | None = None
-    for rows in inference_batches(lengths, *limits):
-        found = compute(trimmed(ids, rows, lengths))
+    start = 0
+    for rows in batches:
+        part = slice(start, start := start + len(rows))
+        if held is None:
+            batch = trimmed(ids, rows, lengths).to(device)
+        else:
+            batch = held[part, : int(lengths[rows].max())].long()
+        found = compute(batch)
         if out is None:
             out = found.new_empty((len(ids), *found.shape[1:]))
-        out[torch.from_numpy(rows).to(out.device, non_blocking=True)] = found
+        out[part] = found
         if advance is not None:
             advance(len(rows))
-    return out
+    assert out is not None
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return out[torch.from_numpy(back).to(out.device)]
+
+
+def _resident(device: str) -> bool:
+    """Whether token ids are to be copied to the device all at once."""
+    return is_asynchronous(device) and not is_plain("resident")
 
 
 class TokenBatches:
@@ -186,8 +207,8 @@ class TokenBatches:
         seed = int(torch.randint(2**31 - 1, (1,)))
         rng = np.random.default_rng(seed)
         batches = bucketed_batches(self.lengths, self.batch_size, rng, self.window)
-        if is_asynchronous(self.device) and not is_plain("resident"):
-            yield from self._resident(batches)
+        if _resident(self.device):
+            yield from self._slices(batches)
             return
         for rows in batches:
             x = torch.from_numpy(self.ids[rows, : self._width(rows)].astype(np.int64))
@@ -197,7 +218,7 @@ class TokenBatches:
         longest = int(self.lengths[rows].max())
         return min(-(-longest // self.width_multiple) * self.width_multiple, self.ids.shape[1])
 
-    def _resident(self, batches: list[IntArray]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    def _slices(self, batches: list[IntArray]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         if not batches:
             return
         order = np.concatenate(batches)
@@ -206,5 +227,5 @@ class TokenBatches:
         start = 0
         for rows in batches:
             part = slice(start, start + len(rows))
-            yield ids[part, : self._width(rows)], y[part]
+            yield ids[part, : self._width(rows)].long(), y[part]
             start += len(rows)

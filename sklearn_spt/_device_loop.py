@@ -20,6 +20,14 @@ from sklearn_spt._device import is_asynchronous
 from sklearn_spt._kernels import is_plain
 
 
+def fetch(entries: list[dict[str, Any]], name: str) -> None:
+    """Put numbers in the place of the tensors that entries of a history hold, all at once."""
+    if entries:
+        values = torch.stack([entry[name] for entry in entries]).tolist()
+        for entry, value in zip(entries, values, strict=True):
+            entry[name] = value
+
+
 class DeviceLoop(NeuralNetClassifier):
     """A skorch net whose loop keeps a GPU busy; where it computes is said by ``device_``."""
 
@@ -33,7 +41,10 @@ class DeviceLoop(NeuralNetClassifier):
 
     @contextmanager
     def graphed(self) -> Iterator[None]:
-        """Run training steps inside the block as CUDA graphs, if that is asked for."""
+        """Run training steps inside the block as CUDA graphs, if that is asked for.
+
+        Each step must begin without gradients, as skorch's do: they lie in the memory of a graph.
+        """
         if self.uses_graphs():
             self._graphs = GraphedModule(self.module_)
         try:
@@ -55,7 +66,8 @@ class DeviceLoop(NeuralNetClassifier):
         y_pred = self._graphs(to_tensor(X, device=self.device_))
         loss = self.get_loss(y_pred, y, X=X, training=True)
         loss.backward()
-        return {"loss": loss, "y_pred": y_pred}
+        # what still knew its weights would keep nodes alive that a capture must make anew
+        return {"loss": loss.detach(), "y_pred": y_pred.detach()}
 
     def run_single_epoch(
         self, iterator: Any, training: bool, prefix: str, step_fn: Any, **fit_params: Any
@@ -68,18 +80,17 @@ class DeviceLoop(NeuralNetClassifier):
             super().run_single_epoch(iterator, training, prefix, step_fn, **fit_params)
             return
         name = prefix + "_loss"
-        entries = []
-        for batch in iterator:
-            self.notify("on_batch_begin", batch=batch, training=training)
-            step = step_fn(batch, **fit_params)
-            self.history.record_batch(name, step["loss"].detach())
-            self.history.record_batch(prefix + "_batch_size", get_len(unpack_data(batch)[0]))
-            entries.append(self.history[-1]["batches"][-1])
-            self.notify("on_batch_end", batch=batch, training=training, **step)
-        if entries:
-            losses = torch.stack([entry[name] for entry in entries]).tolist()
-            for entry, loss in zip(entries, losses, strict=True):
-                entry[name] = loss
+        entries: list[dict[str, Any]] = []
+        try:
+            for batch in iterator:
+                self.notify("on_batch_begin", batch=batch, training=training)
+                step = step_fn(batch, **fit_params)
+                self.history.record_batch(name, step["loss"].detach())
+                self.history.record_batch(prefix + "_batch_size", get_len(unpack_data(batch)[0]))
+                entries.append(self.history[-1]["batches"][-1])
+                self.notify("on_batch_end", batch=batch, training=training, **step)
+        finally:
+            fetch(entries, name)
         self.history.record(prefix + "_batch_count", len(entries))
 
     def __getstate__(self) -> dict[str, Any]:

@@ -136,10 +136,11 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Progress(len(distinct), self.verbose, "embedding") as progress,
         ):
             found = in_batches(
-                lambda batch: encoder(batch.to(device)),
+                encoder,
                 distinct,
                 lengths,
                 inference_limits(self.batch_size, device),
+                device,
                 progress.advance,
             )
         empty = np.empty((0, encoder.size), dtype=np.float32)

@@ -70,6 +70,9 @@ def _set_random_state(state: tuple[torch.Tensor, list[torch.Tensor]]) -> None:
         torch.cuda.set_rng_state_all(state[1])
 
 
+_LOSSES = ("train_loss", "cross_entropy", "kl")
+
+
 class Learner:
     """One of the nets, with its random numbers.
 
@@ -149,12 +152,17 @@ class Learner:
             training=True,
         )
         net._step_optimizer(None)
-        for name, value in (("train_loss", loss), ("cross_entropy", cross_entropy), ("kl", kl)):
-            # a GPU is not waited for in each step, see `epoch_means`
+        for name, value in zip(_LOSSES, (loss, cross_entropy, kl), strict=True):
+            # a GPU is not waited for in each step, see `fetch_losses`
             on_cpu = value.device.type == "cpu"
             net.history.record_batch(name, value.item() if on_cpu else value.detach())
         net.history.record_batch("train_batch_size", get_len(X))
         net.notify("on_batch_end", batch=batch, training=True, loss=loss, y_pred=outputs)
+
+    def fetch_losses(self) -> None:
+        """Put numbers in the place of the tensors in the history of this epoch."""
+        for batch in self.net.history[-1]["batches"]:
+            batch.update({name: float(batch[name]) for name in _LOSSES if name in batch})
 
     def epoch_means(self) -> dict[str, float]:
         """Means of the losses over the last epoch.
@@ -166,12 +174,9 @@ class Learner:
         """
         batches = self.net.history[-1]["batches"]
         sizes = [batch["train_batch_size"] for batch in batches]
-        names = ("train_loss", "cross_entropy", "kl")
-        for batch in batches:
-            batch.update({name: float(batch[name]) for name in names})
         means = {
             name: float(np.average([batch[name] for batch in batches], weights=sizes))
-            for name in names
+            for name in _LOSSES
         }
         if not np.isfinite(means["train_loss"]):
             raise ValueError(
@@ -338,12 +343,16 @@ class JointTrainer:
         count = 0
         dataset = self._leader.net.get_dataset(self.X, self.targets)
         self._notify("on_epoch_begin", dataset_train=dataset, dataset_valid=None)
-        for labeled, unlabeled in batches:
-            self._step(labeled, unlabeled)
-            leading = unlabeled if self._over_unlabeled() else labeled
-            n_texts = get_len(unpack_data(leading)[0])
-            self.trainer.progress.advance(len(self.learners) * n_texts)
-            count += 1
+        try:
+            for labeled, unlabeled in batches:
+                self._step(labeled, unlabeled)
+                leading = unlabeled if self._over_unlabeled() else labeled
+                n_texts = get_len(unpack_data(leading)[0])
+                self.trainer.progress.advance(len(self.learners) * n_texts)
+                count += 1
+        finally:
+            for learner in self.learners:
+                learner.fetch_losses()
         means = [learner.epoch_means() for learner in self.learners]
         stopped = False
         for net in self.nets:

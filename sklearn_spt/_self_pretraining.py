@@ -92,8 +92,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         student (the paper), or the supervised start too. It errs in other rows than the students,
         which learn from each other; a prediction takes half as long again.
     validation_fraction : float in (0, 1) or None, default=None
-        Share of the labelled documents to hold out, by class: the score of teacher and student
-        together on them stands in ``history_`` after each iteration, and a fit that ends no better
+        Share of the labelled documents to hold out, by class: the score of the `ensemble` on them
+        stands in ``history_`` after each iteration, and a fit that ends no better
         than its supervised start says so. None learns from all of them. A fifth of a few hundred
         is too few to judge a classifier by: see `compare_with_supervised` for that.
     patience : int >= 1 or None, default=None
@@ -367,11 +367,11 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         if now.t == 0 or now.best is None or (now.best.t if self.restore_best else last > start):
             return
         found = (
-            f"no student scores above the supervised start ({start:.3f}), the last one {last:.3f}; "
-            "the supervised start is kept"
+            f"no iteration scores above the supervised start ({start:.3f}), the last one "
+            f"{last:.3f}; the supervised start is kept"
             if self.restore_best
-            else f"the last student scores {last:.3f}, the supervised start {start:.3f}; the last "
-            "nets are kept all the same (restore_best=False)"
+            else f"the last iteration scores {last:.3f}, the supervised start {start:.3f}; the "
+            "last nets are kept all the same (restore_best=False)"
         )
         warnings.warn(
             f"the unlabelled documents did not help: on the held-out rows {found}. A few rows "

@@ -189,7 +189,7 @@ class TokenNet(DeviceLoop):
             weights = weights * whole[codes] / drawn[codes]
         self._set_training(False)
         with torch.no_grad():
-            F = self._in_batches(X, lambda batch: module.encoder(to_tensor(batch, self.device_)))
+            F = self._in_batches(X, module.encoder)
         vectors = F.cpu().numpy().astype(np.float64)
         return linear_probe(vectors, codes, n_classes, weights=weights, balanced=balanced)
 
@@ -283,8 +283,13 @@ class TokenNet(DeviceLoop):
             yield
             return
         used = np.unique(np.concatenate([np.unique(ids) for ids in X]))
-        with only_words(encoder.model, self._all_optimizers, used), self.graphed():
+        with only_words(encoder.model, self._all_optimizers, used):
             yield
+
+    def uses_graphs(self) -> bool:
+        """Whether forward and backward passes are to run as CUDA graphs."""
+        encoder = getattr(self.module_, "encoder", None)
+        return super().uses_graphs() and isinstance(encoder, Encoder) and not self.compile
 
     def _all_optimizers(self) -> list[Any]:
         return [getattr(self, name + "_") for name in self._optimizers]
@@ -329,7 +334,7 @@ class TokenNet(DeviceLoop):
             if isinstance(iterator, type) and issubclass(iterator, TokenBatches):
                 params.setdefault("pad_id", pad_token_id(self.pretrained))
                 params.setdefault("device", self.device_)
-                if self.uses_graphs():
+                if self._graphs is not None:
                     params.setdefault("width_multiple", WIDTH_MULTIPLE)
         elif prefix == "criterion" and not _is_class(self.criterion, DistillationLoss):
             params = {k: v for k, v in params.items() if k not in ("lam", "temperature")}
@@ -391,7 +396,7 @@ class TokenNet(DeviceLoop):
     ) -> torch.Tensor:
         lengths = sequence_lengths(ids, pad_token_id(self.pretrained))
         limits = inference_limits(self.batch_size, self.device_)
-        out = in_batches(compute, ids, lengths, limits)
+        out = in_batches(compute, ids, lengths, limits, self.device_)
         return torch.empty((0, len(self.classes_))) if out is None else out
 
     def __setstate__(self, state: dict[str, Any]) -> None:

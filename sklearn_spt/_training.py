@@ -270,7 +270,7 @@ def train(
     try:
         with quiet(net):
             net.notify("on_train_begin", X=X, y=targets)
-            with trained_on(net, X):
+            with trained_on(net, X), graphed(net):
                 for _ in range(epochs):
                     rows = epoch_rows(codes, balanced, rng)
                     stopped = asked_to_stop(
@@ -300,6 +300,12 @@ def trained_on(net: NeuralNet, *X: Any) -> AbstractContextManager[None]:
     """Tell a net on which documents it is trained inside the block, if it wants to know."""
     tell = getattr(net, "trained_on", None)
     return nullcontext() if tell is None else tell(*X)
+
+
+def graphed(net: NeuralNet) -> AbstractContextManager[None]:
+    """Let a net run its training steps inside the block as CUDA graphs, if it can and should."""
+    run = getattr(net, "graphed", None)
+    return nullcontext() if run is None else run()
 
 
 def asked_to_stop(end_of_epoch: Callable[[], object]) -> bool:

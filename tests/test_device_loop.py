@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -64,8 +65,11 @@ class Captures:
         self.shapes: list[tuple[int, ...]] = []
         self.calls = 0
 
-    def __call__(self, module, inputs):
-        (example,) = inputs
+    def __call__(self, module, example, pool):
+        assert pool is (self.shapes or None)  # that of the first capture
+        # the autograd graph of an earlier step would keep nodes alive that a capture makes anew
+        tensors = [found for found in gc.get_objects() if type(found) is torch.Tensor]
+        assert all(tensor.grad_fn is None for tensor in tensors)
         self.shapes.append(tuple(example.shape))
         memory = torch.empty(len(example), 2)
 
@@ -74,7 +78,7 @@ class Captures:
             self.calls += 1
             return _Replayed.apply(module(ids), memory)
 
-        return replay
+        return replay, self.shapes
 
 
 @pytest.fixture
@@ -115,7 +119,7 @@ def test_resident_batches_are_the_plain_ones(monkeypatch, y):
     found = batches_of(ids, y)
     assert [len(x) for x, _ in found] == [len(x) for x, _ in expected]
     for (x, target), (x_plain, target_plain) in zip(found, expected, strict=True):
-        torch.testing.assert_close(x.long(), x_plain, rtol=0, atol=0)
+        torch.testing.assert_close(x, x_plain, rtol=0, atol=0)
         torch.testing.assert_close(target, target_plain, rtol=0, atol=0)
 
 
@@ -126,7 +130,7 @@ def test_resident_batches_of_nothing(asynchronous):
 def test_resident_batches_share_one_copy(asynchronous):
     def copies():
         found = batches_of(ids_of([3] * 8, 5), np.zeros(8))
-        return len({x.untyped_storage().data_ptr() for x, _ in found})
+        return len({y.untyped_storage().data_ptr() for _, y in found})
 
     assert copies() == 1
     with plain("resident"):
@@ -295,6 +299,43 @@ def test_graphs_are_not_for_two_forward_passes_in_a_row(net, tiny_texts, capture
     net.set_params(cuda_graphs=True)
     MutualLearningClassifier(net, finetune_epochs=1, random_state=0).fit(tiny_texts, y)
     assert captures.shapes == []
+
+
+def test_a_weight_that_is_trained_again_gets_a_gradient():
+    module = nn.Sequential(nn.Embedding(9, 2), nn.Flatten())
+    captures = Captures()
+    graphed = GraphedModule(module, captures, after=0)
+    ids = torch.tensor([[1]])
+    module[0].weight.requires_grad_(False)
+    assert not graphed(ids).requires_grad
+    module[0].weight.requires_grad_(True)
+    graphed(ids).sum().backward()
+    assert module[0].weight.grad is not None
+    assert len(captures.shapes) == 2
+
+
+def test_what_cannot_be_captured_is_named():
+    def capture(*args):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    graphed = GraphedModule(nn.Embedding(9, 2), capture, after=0)
+    message = r"cuda_graphs=True: Embedding could not be captured for a batch of shape \(1, 3\)"
+    with pytest.raises(RuntimeError, match=message):
+        graphed(torch.ones(1, 3, dtype=torch.long))
+    assert graphed.graphs == {}
+
+
+def test_after_an_error_the_history_holds_numbers(net, tiny_texts, asynchronous, tmp_path):
+    class Fails(Callback):
+        def on_batch_end(self, net, **kwargs):
+            if len(net.history) > 3:
+                raise RuntimeError("stop")
+
+    net.set_params(callbacks=[Fails()]).fit(tiny_texts, Y)
+    with pytest.raises(RuntimeError, match="stop"):
+        net.partial_fit(tiny_texts, Y)
+    assert type(net.history[-1, "batches", 0, "train_loss"]) is float
+    net.save_params(f_history=tmp_path / "history.json")
 
 
 def test_on_the_cpu_graphs_change_nothing(net, tiny_texts):

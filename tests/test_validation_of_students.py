@@ -157,7 +157,7 @@ def test_a_fit_that_does_not_help_says_so(moons, monkeypatch):
     assert clf.best_iter_ == 0
     assert clf.student_ is clf.teacher_
     scripted(monkeypatch, 0.8, 0.9, 0.6)
-    with pytest.warns(UserWarning, match=r"last student scores 0.600, the supervised start 0.8"):
+    with pytest.warns(UserWarning, match=r"last iteration scores 0.600, the supervised start 0.8"):
         model(max_iter=2, restore_best=False).fit(X, y)
     scripted(monkeypatch, 0.8, 0.7, 0.9)
     model(max_iter=2, restore_best=False).fit(X, y)  # says nothing

@@ -96,7 +96,11 @@ def by_length(options: argparse.Namespace) -> None:
         ids = rng.integers(2000, 20_000, size=(n, width), dtype=np.int32)
         y = np.arange(n) % 2
         net = BertClassifier(
-            options.pretrained, max_epochs=1, random_state=0, device=options.device
+            options.pretrained,
+            max_epochs=1,
+            head_init="random",
+            random_state=0,
+            device=options.device,
         )
         net.fit(ids[:32], y[:32])
         training = n / seconds(lambda net=net, ids=ids, y=y: net.fit(ids, y), options.rounds)
@@ -114,7 +118,12 @@ def by_threads(options: argparse.Namespace) -> None:
     texts, y = texts_of(options.n_texts)
     for threads in tqdm(options.sizes or range(1, torch.get_num_threads() + 1), desc="threads"):
         net = BertClassifier(
-            options.pretrained, max_epochs=1, random_state=0, n_threads=threads, device="cpu"
+            options.pretrained,
+            max_epochs=1,
+            head_init="random",
+            random_state=0,
+            n_threads=threads,
+            device="cpu",
         )
         net.fit(texts[:32], y[:32])
         training = len(y) / seconds(lambda net=net: net.fit(texts, y), options.rounds)

@@ -61,6 +61,7 @@ def main() -> None:
             options.pretrained,
             max_epochs=1,
             balanced_batches=False,
+            head_init="random",
             precision=options.precision,
             device=options.device,
             cuda_graphs=graphs,
