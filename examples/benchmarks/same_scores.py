@@ -13,6 +13,7 @@ from contextlib import nullcontext
 
 import numpy as np
 import torch
+from _checkpoints import HELP, checkpoint
 from _texts import texts_of
 from sklearn.metrics import f1_score
 from sklearn.model_selection import train_test_split
@@ -33,7 +34,7 @@ def main() -> None:
     add("--n-labeled", type=int, default=300, help="labelled texts (default: 300)")
     add("--n-test", type=int, default=1000, help="test texts (default: 1000)")
     add("--seeds", type=int, default=5, help="number of seeds (default: 5)")
-    add("--pretrained", default=DEFAULT_ENCODER, help="checkpoint")
+    add("--pretrained", default=DEFAULT_ENCODER, type=checkpoint, help=HELP)
     add("--device", choices=("cpu", "cuda"), default="cpu", help="where (default: cpu)")
     add("--threads", type=int, help="CPU threads (default: torch's own choice)")
     options = parser.parse_args()

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from _checkpoints import HELP, checkpoint
 from tqdm import tqdm
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
@@ -187,7 +188,7 @@ def main() -> None:
     add("--rounds", type=int, default=3, help="of which the median is taken (default: 3)")
     add("--step-size", type=float, default=0.2, help="k of whole fits (default: 0.2)")
     add("--n-texts", type=int, default=256, help="of threads (default: 256)")
-    add("--pretrained", default=DEFAULT_ENCODER, help="checkpoint")
+    add("--pretrained", default=DEFAULT_ENCODER, type=checkpoint, help=HELP)
     add("--device", choices=("cpu", "cuda"), default="cpu", help="where (default: cpu)")
     options = parser.parse_args()
     {**what, "million": million}[options.what](options)

@@ -16,6 +16,7 @@ import warnings
 
 import numpy as np
 import torch
+from _checkpoints import HELP, checkpoint
 from _texts import texts_of
 from sklearn.model_selection import GridSearchCV
 from tqdm import tqdm
@@ -37,7 +38,7 @@ def main() -> None:
     add("--values", type=int, default=5, help="values of λ, and of α (default: 5)")
     add("--folds", type=int, default=3, help="of the cross-validation (default: 3)")
     add("--n-jobs", type=int, default=1, help="candidates at once (default: 1)")
-    add("--pretrained", default=DEFAULT_ENCODER, help="checkpoint")
+    add("--pretrained", default=DEFAULT_ENCODER, type=checkpoint, help=HELP)
     add("--device", choices=("cpu", "cuda"), default="cpu", help="where (default: cpu)")
     add("--cuda-graphs", action="store_true", help="launch steps as graphs")
     add("--memory-only", action="store_true", help="leave out the search that shares nothing")

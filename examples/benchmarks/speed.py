@@ -44,6 +44,7 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
+from _checkpoints import HELP, checkpoint
 from _programs import (
     HuggingFace,
     Module,
@@ -352,7 +353,7 @@ def main() -> None:
         help="illness tweets or made-up posts (default: the tweets where they are found)",
     )
     add("--normalize", action="store_true", help="prepare tweets as the paper does")
-    add("--pretrained", default=DEFAULT_ENCODER, help="checkpoint of all programs")
+    add("--pretrained", default=DEFAULT_ENCODER, type=checkpoint, help=HELP)
     for name, whose in (("--precision", "sklearn_spt"), ("--trainer-precision", "the Trainer")):
         add(name, choices=("auto", "fp32", "bf16"), default="auto", help=f"of {whose}")
     add("--device", choices=("cpu", "cuda"), default="cpu", help="where (default: cpu)")

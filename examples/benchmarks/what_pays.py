@@ -18,6 +18,7 @@ from functools import partial
 from unittest.mock import patch
 
 import torch
+from _checkpoints import HELP, checkpoint
 from _texts import texts_of
 from tqdm import tqdm
 
@@ -48,7 +49,7 @@ def main() -> None:
     add("--n-texts", type=int, default=256, help="texts in a fit (default: 256)")
     add("--rounds", type=int, default=5, help="of which the median is taken (default: 5)")
     add("--threads", type=int, help="CPU threads (default: torch's own choice)")
-    add("--pretrained", default=DEFAULT_ENCODER, help="checkpoint")
+    add("--pretrained", default=DEFAULT_ENCODER, type=checkpoint, help=HELP)
     add("--precision", choices=("auto", "fp32", "bf16"), default="auto")
     add("--device", choices=("cpu", "cuda"), default="cpu", help="where (default: cpu)")
     options = parser.parse_args()

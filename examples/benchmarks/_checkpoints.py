@@ -1,0 +1,34 @@
+"""The encoders that the benchmarks run with."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import torch
+from transformers import BertConfig, BertModel
+
+from sklearn_spt._checkpoints import vocabulary_size
+from sklearn_spt._locations import DEFAULT_ENCODER, checkpoint_folder
+
+#: An encoder of the size of BERT-base with random weights: they serve for speed.
+RANDOM_BERT_BASE = "random-bert-base"
+HELP = f"checkpoint, or {RANDOM_BERT_BASE}: of the size of BERT-base, for speed alone"
+
+
+def checkpoint(name: str) -> str:
+    """Name or folder for a benchmark: what was given, or a folder with random weights."""
+    if name != RANDOM_BERT_BASE:
+        return name
+    folder = Path(tempfile.gettempdir()) / "sklearn_spt_benchmarks" / name
+    if not (folder / "model.safetensors").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in Path(checkpoint_folder(DEFAULT_ENCODER)).iterdir():
+            if file.name.startswith(("tokenizer", "vocab", "special_tokens")):
+                shutil.copy(file, folder)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            model = BertModel(BertConfig(vocab_size=vocabulary_size(DEFAULT_ENCODER)))
+        model.save_pretrained(folder)
+    return str(folder)
