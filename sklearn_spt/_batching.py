@@ -92,12 +92,6 @@ def inference_batches(lengths: IntArray, least: int, max_tokens: int) -> Iterato
         start += size
 
 
-def trimmed(ids: npt.NDArray[np.int32], rows: IntArray, lengths: IntArray) -> torch.Tensor:
-    """Return the given rows as an int64 tensor, cut after the longest of them."""
-    width = int(lengths[rows].max())
-    return torch.from_numpy(ids[rows, :width].astype(np.int64))
-
-
 def in_batches(
     compute: Callable[[torch.Tensor], torch.Tensor],
     ids: npt.NDArray[np.int32],
@@ -131,31 +125,46 @@ def in_batches(
     batches = list(inference_batches(lengths, *limits))
     if not batches:
         return None
-    order = np.concatenate(batches)
-    held = torch.from_numpy(ids[order]).to(device) if _resident(device) else None
+    widths = [int(lengths[rows].max()) for rows in batches]
     out: torch.Tensor | None = None
     start = 0
-    for rows in batches:
-        part = slice(start, start := start + len(rows))
-        if held is None:
-            batch = trimmed(ids, rows, lengths).to(device)
-        else:
-            batch = held[part, : int(lengths[rows].max())].long()
-        found = compute(batch)
+    for rows, batch in zip(batches, _laid_out(ids, batches, device, widths), strict=True):
+        found = compute(batch.long())
         if out is None:
             out = found.new_empty((len(ids), *found.shape[1:]))
-        out[part] = found
+        out[start : start + len(rows)] = found
+        start += len(rows)
         if advance is not None:
             advance(len(rows))
     assert out is not None
+    order = np.concatenate(batches)
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
     return out[torch.from_numpy(back).to(out.device)]
 
 
-def _resident(device: str) -> bool:
-    """Whether token ids are to be copied to the device all at once."""
-    return is_asynchronous(device) and not is_plain("resident")
+def _laid_out(
+    values: npt.NDArray[Any],
+    batches: list[IntArray],
+    device: str,
+    widths: list[int] | None = None,
+) -> Iterator[torch.Tensor]:
+    """Rows of each batch, cut to its width, on the device.
+
+    A GPU gets all rows at once, in the order of the batches, which are slices of them.
+    """
+    columns: list[Any] = (
+        [()] * len(batches) if widths is None else [(slice(width),) for width in widths]
+    )
+    resident = is_asynchronous(device) and not is_plain("resident") and batches
+    held = torch.from_numpy(values[np.concatenate(batches)]).to(device) if resident else None
+    start = 0
+    for rows, cut in zip(batches, columns, strict=True):
+        if held is None:
+            yield torch.from_numpy(values[(rows, *cut)]).to(device)
+        else:
+            yield held[(slice(start, start + len(rows)), *cut)]
+        start += len(rows)
 
 
 class TokenBatches:
@@ -207,25 +216,12 @@ class TokenBatches:
         seed = int(torch.randint(2**31 - 1, (1,)))
         rng = np.random.default_rng(seed)
         batches = bucketed_batches(self.lengths, self.batch_size, rng, self.window)
-        if _resident(self.device):
-            yield from self._slices(batches)
-            return
-        for rows in batches:
-            x = torch.from_numpy(self.ids[rows, : self._width(rows)].astype(np.int64))
-            yield x, torch.zeros(len(rows)) if self.y is None else torch.from_numpy(self.y[rows])
+        widths = [self._width(rows) for rows in batches]
+        y = np.zeros(len(self.ids), dtype=np.float32) if self.y is None else self.y
+        ids = _laid_out(self.ids, batches, self.device, widths)
+        for x, target in zip(ids, _laid_out(y, batches, self.device), strict=True):
+            yield x.long(), target
 
     def _width(self, rows: IntArray) -> int:
         longest = int(self.lengths[rows].max())
         return min(-(-longest // self.width_multiple) * self.width_multiple, self.ids.shape[1])
-
-    def _slices(self, batches: list[IntArray]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        if not batches:
-            return
-        order = np.concatenate(batches)
-        y = torch.zeros(len(order)) if self.y is None else torch.from_numpy(self.y[order])
-        ids, y = torch.from_numpy(self.ids[order]).to(self.device), y.to(self.device)
-        start = 0
-        for rows in batches:
-            part = slice(start, start + len(rows))
-            yield ids[part, : self._width(rows)].long(), y[part]
-            start += len(rows)

@@ -6,6 +6,8 @@ import torch
 from skorch import NeuralNetClassifier
 from torch import nn
 
+from sklearn_spt import BertClassifier
+
 
 class MLP(nn.Module):
     """Two linear layers; returns logits."""
@@ -64,3 +66,9 @@ class FollowingNet(NeuralNetClassifier):
         params["n_classes"] = len(self.classes_)
         self.module_ = self.initialized_instance(self.module, params)
         return self
+
+
+def bert_net(checkpoint, **params):
+    """A `BertClassifier` that learns the tiny texts in a second."""
+    settings = {"max_length": 24, "lr": 1e-2, "batch_size": 4, "random_state": 0, **params}
+    return BertClassifier(checkpoint, **settings)

@@ -18,9 +18,9 @@ from sklearn_spt._batching import (
     WINDOW,
     TokenBatches,
     bucketed_batches,
+    in_batches,
     inference_batches,
     inference_limits,
-    trimmed,
 )
 from sklearn_spt._sampling import class_balanced_draws
 
@@ -204,14 +204,17 @@ def test_long_texts_go_by_the_batch_size_on_a_gpu_alone():
 
 
 # -- tensors -------------------------------------------------------------------------------------
-def test_trimmed_ends_with_the_longest_of_its_rows():
+def test_a_batch_ends_with_the_longest_of_its_rows():
     lengths = np.array([2, 5, 3])
     ids = matrix(lengths, 8)
-    batch = trimmed(ids, np.array([2, 0]), lengths)
-    assert batch.dtype == torch.int64
-    assert batch.tolist() == [[3, 3, 3], [1, 1, 0]]
-    assert trimmed(ids, np.array([1]), lengths).tolist() == [[2] * 5]
-    batch += 1  # a copy: the matrix is as it was
+    seen = []
+    firsts = in_batches(lambda x: seen.append(x) or x[:, :1], ids, lengths, (2, 0), "cpu")
+    long, short = seen
+    assert long.dtype == short.dtype == torch.int64
+    assert long.tolist() == [[2] * 5, [3, 3, 3, 0, 0]]
+    assert short.tolist() == [[1, 1]]
+    assert firsts.tolist() == [[1], [2], [3]]
+    long += 1  # a copy: the matrix is as it was
     np.testing.assert_array_equal(ids, matrix(lengths, 8))
 
 

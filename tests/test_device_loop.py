@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from nets import bert_net
 from skorch.callbacks import Callback
 from torch import nn
 
@@ -28,15 +29,7 @@ Y = np.array(["got", "skipped"] * 12)
 
 @pytest.fixture
 def net(tiny_pooling_checkpoint):
-    return BertClassifier(
-        tiny_pooling_checkpoint,
-        max_length=24,
-        lr=1e-2,
-        batch_size=4,
-        max_epochs=3,
-        device="cpu",
-        random_state=0,
-    )
+    return bert_net(tiny_pooling_checkpoint, max_epochs=3, device="cpu")
 
 
 @pytest.fixture

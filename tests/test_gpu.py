@@ -11,11 +11,12 @@ import sys
 import numpy as np
 import pytest
 import torch
+from nets import bert_net
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from skorch.callbacks import Callback
 
-from sklearn_spt import BertClassifier, SelfPretrainingClassifier, SentenceEmbedder
+from sklearn_spt import SelfPretrainingClassifier, SentenceEmbedder
 from sklearn_spt._bert_module import BertModule
 
 pytestmark = pytest.mark.gpu
@@ -36,15 +37,7 @@ class WithoutDropout(BertModule):
 @pytest.fixture
 def net(tiny_pooling_checkpoint):
     """A net that learns the tiny texts in a second."""
-    return BertClassifier(
-        tiny_pooling_checkpoint,
-        max_length=24,
-        lr=1e-2,
-        batch_size=4,
-        max_epochs=10,
-        precision="fp32",
-        random_state=0,
-    )
+    return bert_net(tiny_pooling_checkpoint, max_epochs=10, precision="fp32")
 
 
 def weights(net):
@@ -89,6 +82,8 @@ def test_self_pretraining_on_graphs(net, tiny_texts):
 
 @pytest.mark.parametrize("graphs", [False, True])
 def test_no_step_waits_for_the_device(net, tiny_texts, graphs):
+    watched = []
+
     class Watch(Callback):
         """Let whatever waits raise, once everything is warm."""
 
@@ -96,6 +91,7 @@ def test_no_step_waits_for_the_device(net, tiny_texts, graphs):
             # captures wait; they are over after six batches of each shape
             if training and len(net.history) > 8:
                 torch.cuda.set_sync_debug_mode("error")
+                watched.append(torch.cuda.get_sync_debug_mode())
 
         def on_batch_end(self, net, training=False, **kwargs):
             torch.cuda.set_sync_debug_mode("default")
@@ -105,6 +101,7 @@ def test_no_step_waits_for_the_device(net, tiny_texts, graphs):
         net.fit(tiny_texts, Y)
     finally:
         torch.cuda.set_sync_debug_mode("default")
+    assert watched == [2] * 12  # "error", in the six steps of the last two epochs
 
 
 # -- device and precision ----------------------------------------------------------------------

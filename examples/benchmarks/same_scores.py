@@ -37,6 +37,9 @@ def main() -> None:
     add("--seeds", type=int, default=5, help="number of seeds (default: 5)")
     add("--pretrained", default=DEFAULT_ENCODER, type=checkpoint, help=HELP)
     add("--device", choices=("cpu", "cuda"), default="cpu", help="where (default: cpu)")
+    add(
+        "--like-length", action="store_true", help="batches of like length with the plain twins too"
+    )
     add("--threads", type=int, help="CPU threads (default: torch's own choice)")
     options = parser.parse_args()
     if options.threads:
@@ -44,7 +47,10 @@ def main() -> None:
     # four times as many to draw from, so that seeds differ in what they learn from
     data, texts, y = texts_of(options.n_test + 4 * options.n_labeled, normalize=True)
     scored, rest = np.arange(options.n_test), np.arange(options.n_test, len(y))
-    modes = {"all fast ways": (nullcontext, WINDOW), "plain twins": (plain, 1)}
+    modes = {
+        "all fast ways": (nullcontext, WINDOW),
+        "plain twins": (plain, WINDOW if options.like_length else 1),
+    }
     found: dict[str, list[float]] = {name: [] for name in modes}
     with tqdm(total=options.seeds * len(modes), desc="fits") as bar:
         for seed in range(options.seeds):
