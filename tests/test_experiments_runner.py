@@ -86,6 +86,11 @@ def test_every_method_gives_a_record(arguments, tmp_path):
         assert record["peak_memory_bytes"] > 50e6
         assert record["versions"]["torch"]
         assert ("history" in record) == (name != "baseline")
+    # defaults are on record as well as what was set, but nothing that differs between machines
+    used = records["self_pretraining"]["parameters"]
+    assert (used["lam"], used["estimator__head_init"]) == (0.3, "random")
+    assert records["no_inertia"]["parameters"]["alpha"] == 0
+    assert not {n for n in used if n.endswith(("random_state", "n_threads", "device"))}
     # the labelled sample is the same for all methods
     assert len({r["split"]["sha256_rows"] for r in records.values()}) == 1
     share = records["baseline"]["split"]["test_counts"]["positive"] / 80

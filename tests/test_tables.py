@@ -243,6 +243,17 @@ class TestWhatMustNotBeMixed:
         found = as_frame(make_table(kind, records, where={key: values[1]}))
         assert found["n_seeds"].max() == 1
 
+    def test_defaults_of_two_releases(self):
+        """The cells are alike, but what they did not name was not; older records do not say."""
+        old, new = (
+            {**record(seed=i), "parameters": {"lam": 0.3, "ensemble": value}}
+            for i, value in enumerate(("last_two", "with_start"))
+        )
+        message = r"different values of ensemble \('last_two' in seed 0, 'with_start' in seed 1\)"
+        with pytest.raises(ValueError, match=f"illness, 300 labelled, .*{message}.*--out"):
+            make_table("main", [old, new])
+        assert make_table("main", [new, {**new, "cell": record(seed=2)["cell"]}, record(seed=0)])
+
     def test_settings_may_differ_between_data_sets(self):
         records = grid() + grid(dataset="psytar", n_unlabeled=500, n_test=100)
         table = make_table("main", records)

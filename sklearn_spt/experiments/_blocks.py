@@ -65,6 +65,8 @@ class Blocks:
             rows: dict[str, list[Record]] = {}
             for record in here:
                 rows.setdefault(row_of(record), []).append(record)
+            for row, group in rows.items():
+                _check_defaults(f"{_name(block)}, {row}", group)
             self._all[block] = rows
 
     @property
@@ -142,6 +144,22 @@ def _set_of(cell: Mapping[str, Any], free: str | None) -> str:
 def _check_setting(block: Block, records: Sequence[Record]) -> None:
     """Refuse a block whose cells were run in different settings."""
     check_same(records, (*SETTING, *LATER_SETTING), f"the cells of {_name(block)}", "table")
+
+
+def _check_defaults(row: str, records: Sequence[Record]) -> None:
+    """Refuse a row whose cells were made with different defaults; older records name none."""
+    known = [(r["cell"]["seed"], r["parameters"]) for r in records if "parameters" in r]
+    for name in distinct(name for _, parameters in known for name in parameters):
+        values = [parameters.get(name) for _, parameters in known]
+        if len(distinct(map(repr, values))) > 1:
+            of_seeds = ", ".join(
+                f"{value!r} in seed {seed}" for (seed, _), value in zip(known, values, strict=True)
+            )
+            raise ValueError(
+                f"{row}: the cells were run with different values of {name} ({of_seeds}), perhaps "
+                "by two releases with different defaults; remove the older records and run the "
+                "same command again, or use another folder (--out)."
+            )
 
 
 def check_same(records: Sequence[Record], keys: Sequence[str], what: str, where: str) -> None:

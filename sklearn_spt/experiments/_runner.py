@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from joblib.externals.loky.process_executor import TerminatedWorkerError
+from sklearn.base import BaseEstimator
 from tqdm.auto import tqdm
 
 import sklearn_spt
@@ -32,6 +33,8 @@ from sklearn_spt.experiments._scores import class_scores, probability_scores
 LIBRARIES = ("scikit-learn", "skorch", "torch", "transformers", "tokenizers", "numpy", "joblib")
 #: Of the rivals, where they are installed.
 MORE_LIBRARIES = ("setfit", "sentence-transformers")
+#: Parameters that a record leaves out: they differ between seeds or machines.
+NO_PART_OF_A_RESULT = ("random_state", "n_threads", "n_jobs", "device", "verbose")
 
 
 def pending(cells: Sequence[Cell], folder: Path, *, retry_failed: bool) -> list[Cell]:
@@ -184,6 +187,7 @@ def _fit_and_score(cell: Cell, split: Split, n_threads: int) -> dict[str, Any]:
     if not method.semi_supervised:
         X, y = X[y >= 0], y[y >= 0]
     n_classes = len(split.facts["test_counts"])
+    used = parameters_of(model)
     scorer = _ScoreIterations(X_test, split.y_test, n_classes)
     if cell.score_iterations and "on_iteration" in model.get_params(deep=False):
         model.set_params(on_iteration=scorer)
@@ -195,6 +199,7 @@ def _fit_and_score(cell: Cell, split: Split, n_threads: int) -> dict[str, Any]:
         predicted = model.predict(X_test) if method.votes else model.classes_[P.argmax(axis=1)]
         done = time.perf_counter()
     out: dict[str, Any] = {
+        "parameters": used,
         "scores": {
             **class_scores(split.y_test, predicted, n_classes),
             **probability_scores(split.y_test, P),
@@ -213,6 +218,19 @@ def _fit_and_score(cell: Cell, split: Split, n_threads: int) -> dict[str, Any]:
     if scorer.scores:
         out["iterations"] = scorer.scores
     return out
+
+
+def parameters_of(model: BaseEstimator) -> dict[str, Any]:
+    """Parameters of a model that bear on its results and can stand in a record.
+
+    A cell names those that were set; the others are defaults, which another release may change.
+    """
+    return {
+        name: value
+        for name, value in sorted(model.get_params().items())
+        if (value is None or isinstance(value, bool | int | float | str))
+        and name.rpartition("__")[2] not in NO_PART_OF_A_RESULT
+    }
 
 
 def documents(
