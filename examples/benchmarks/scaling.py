@@ -77,6 +77,8 @@ def by_unlabeled(options: argparse.Namespace) -> None:
         texts, y = texts_of(n)
         net = BertClassifier(options.pretrained, device=options.device)
         clf = SelfPretrainingClassifier(net, step_size=options.step_size, random_state=0)
+        if options.step_size == 1:
+            clf.set_params(alpha=0)  # one iteration: inertia would have nothing to go on
         y[N_LABELED:] = -1
         took, peak = peak_of(lambda clf=clf, texts=texts, y=y: clf.fit(texts, y))
         labelled = sum(clf.sample_sizes_) + clf.n_iter_ * N_LABELED
