@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from sklearn_spt._locations import DEFAULT_ENCODER
+from sklearn_spt._score_names import SCORE_NAMES
 
 DEFAULT_FOLDER = Path("experiments")
 TABLES = ("main", "step_size", "temperature", "lambda", "alpha", "ablation", "rivals", "ranks")
 FORMATS = ("markdown", "csv", "latex", "text")
-METRICS = ("f1", "precision", "recall", "accuracy", "macro_f1")
 PLOTS = ("iterations", "schedule", "pseudo_labels", "learning_curve", "gains")
 
 
@@ -112,7 +112,7 @@ def make_parser(
     _add_records(plot)
     plot.add_argument("--out", type=Path, required=True, help="PNG, SVG or PDF file")
     plot.add_argument("--by", help="attribute or parameter that tells the curves apart")
-    plot.add_argument("--metric", choices=METRICS, help="default f1")
+    plot.add_argument("--metric", choices=tuple(SCORE_NAMES), help="default f1")
     plot.add_argument("--against", metavar="METHOD", help="of 'gains'; default baseline")
     plot.add_argument("--share", action="store_true", help="pseudo-labels as shares, not counts")
     plot.add_argument("--lr", type=float, help="initial rate of the schedule; default 1")

@@ -11,11 +11,11 @@ import numpy as np
 from scipy.stats import rankdata
 
 from sklearn_spt._intervals import mean_of_means_with_interval, mean_with_interval
+from sklearn_spt._score_names import SCORE_NAMES
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._blocks import Block, Blocks, check_same, method_of
 from sklearn_spt.experiments._table import (
     KEYS,
-    METRICS,
     Column,
     Interval,
     Measure,
@@ -79,9 +79,9 @@ def rivals_table(records: Sequence[Record], against: str = "baseline") -> Table:
     columns = (
         *KEYS,
         Column("method", "method", "text"),
-        Column("f1", METRICS["f1"], "measure"),
+        Column("f1", SCORE_NAMES["f1"], "measure"),
         Column("gain", f"gain of F1 over {_paper.LABELS.get(against, against)}", "interval"),
-        Column("macro_f1", METRICS["macro_f1"], "measure"),
+        Column("macro_f1", SCORE_NAMES["macro_f1"], "measure"),
         *(Column(key, heading, "measure") for key, heading in CALIBRATION.items()),
         Column("n_seeds", "seeds", "integer"),
     )

@@ -11,13 +11,6 @@ import numpy as np
 from sklearn_spt.experiments import _paper
 from sklearn_spt.inspection._grouping import Record, finite
 
-METRICS = {
-    "f1": "F1",
-    "precision": "precision",
-    "recall": "recall",
-    "accuracy": "accuracy",
-    "macro_f1": "macro-F1",
-}
 #: What a number is, and with it how it is written: a difference has a sign, and so has an interval.
 ColumnKind = Literal["text", "integer", "measure", "number", "difference", "interval"]
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from sklearn_spt._score_names import SCORE_NAMES
 from sklearn_spt._validation import check_option
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._blocks import Block, Blocks, method_of
 from sklearn_spt.experiments._rivals import ranks_table, rivals_table
 from sklearn_spt.experiments._table import (
     KEYS,
-    METRICS,
     Column,
     Measure,
     Table,
@@ -41,7 +41,7 @@ TITLES = {
 }
 
 _OURS = (
-    *(Column(key, heading, "measure") for key, heading in METRICS.items()),
+    *(Column(key, heading, "measure") for key, heading in SCORE_NAMES.items()),
     Column("n_seeds", "seeds", "integer"),
 )
 _PAPER = (
@@ -227,7 +227,7 @@ def _paper_blocks() -> list[Block]:
 # Values
 # ---------------------------------------------------------------------------------------------
 def _ours(group: Sequence[Record] | None) -> tuple[Value, ...]:
-    return (*(measure(group, metric) for metric in METRICS), len(group) if group else None)
+    return (*(measure(group, metric) for metric in SCORE_NAMES), len(group) if group else None)
 
 
 def _theirs(scores: _paper.Scores | None) -> tuple[float | None, ...]:

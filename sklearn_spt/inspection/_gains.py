@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sklearn_spt._intervals import mean_with_interval
+from sklearn_spt._score_names import SCORE_NAMES
 from sklearn_spt._validation import check_option, check_real
 from sklearn_spt.inspection._grouping import Record, distinct, finished, finite, grouped
 from sklearn_spt.inspection._style import (
-    METRIC_NAMES,
-    SCORES,
     axes_for,
     figure_of,
     line_style,
@@ -126,7 +125,7 @@ class GainDisplay:
             If no data set has `against` and another method with a common seed, or cells of
             different settings would be mixed.
         """
-        check_option(metric, "metric", SCORES)
+        check_option(metric, "metric", SCORE_NAMES)
         found = finished(records, "the gains")
         blocks = distinct((r["cell"]["dataset"], r["cell"]["n_labeled"]) for r in found)
         several = len({n for _, n in blocks}) > 1
@@ -156,7 +155,7 @@ class GainDisplay:
                 f"same seed; there are those of {there}."
             )
         return cls(
-            gains=gains, against=names.get(against, against), score_name=METRIC_NAMES[metric]
+            gains=gains, against=names.get(against, against), score_name=SCORE_NAMES[metric]
         ).plot(ax, **kwargs)
 
     def plot(

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_spt._score_names import SCORE_NAMES
 from sklearn_spt._validation import check_option
 from sklearn_spt.inspection._grouping import Record, describe, finished, finite, grouped
 from sklearn_spt.inspection._style import (
-    METRIC_NAMES,
     axes_for,
     draw_curves,
     figure_of,
@@ -173,7 +173,8 @@ class IterationCurveDisplay:
         ValueError
             If there are no such scores, or the cells differ in more than one thing.
         """
-        check_option(metric, "metric", METRIC_NAMES)
+        names = {**SCORE_NAMES, "validation_score": "validation score"}
+        check_option(metric, "metric", names)
         part = "history" if metric == "validation_score" else "iterations"
         scored = [
             record
@@ -197,7 +198,7 @@ class IterationCurveDisplay:
         return cls(
             scores=scores,
             iterations=iterations,
-            score_name=METRIC_NAMES[metric],
+            score_name=names[metric],
             legend_title=by.replace("_", " "),
         ).plot(ax, **kwargs)
 

@@ -11,11 +11,10 @@ from sklearn.base import clone
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import train_test_split
 
+from sklearn_spt._score_names import SCORE_NAMES
 from sklearn_spt._validation import check_flag, check_integer, check_option
 from sklearn_spt.inspection._grouping import Record, finished, finite, grouped
 from sklearn_spt.inspection._style import (
-    METRIC_NAMES,
-    SCORES,
     axes_for,
     draw_curves,
     figure_of,
@@ -218,7 +217,7 @@ class LearningCurveDisplay:
         ValueError
             If the cells differ in something else than method, seed and number of labelled texts.
         """
-        check_option(metric, "metric", SCORES)
+        check_option(metric, "metric", SCORE_NAMES)
         by, groups = grouped(finished(records, "the learning curve"), by, along=("n_labeled",))
         labels = labels or {}
         order = [value for value in labels if value in groups]
@@ -235,7 +234,7 @@ class LearningCurveDisplay:
         return cls(
             n_labeled=n_labeled,
             scores=scores,
-            score_name=METRIC_NAMES[metric],
+            score_name=SCORE_NAMES[metric],
             legend_title=by.replace("_", " "),
         ).plot(ax, **kwargs)
 

@@ -21,17 +21,6 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", "--", "-.", ":")
 
-#: Scores on the test rows, as a record has them.
-SCORES = ("f1", "precision", "recall", "accuracy", "macro_f1")
-METRIC_NAMES = {
-    "f1": "F1",
-    "precision": "precision",
-    "recall": "recall",
-    "accuracy": "accuracy",
-    "macro_f1": "macro-F1",
-    "validation_score": "validation score",
-}
-
 
 def require_matplotlib(owner: str) -> None:
     """Raise an error that says how to get matplotlib, if it is not there."""
