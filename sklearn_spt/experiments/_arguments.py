@@ -10,7 +10,17 @@ from sklearn_spt._locations import DEFAULT_ENCODER
 from sklearn_spt._score_names import SCORE_NAMES
 
 DEFAULT_FOLDER = Path("experiments")
-TABLES = ("main", "step_size", "temperature", "lambda", "alpha", "ablation", "rivals", "ranks")
+TABLES = (
+    "main",
+    "step_size",
+    "temperature",
+    "lambda",
+    "alpha",
+    "ablation",
+    "rivals",
+    "ranks",
+    "choices",
+)
 FORMATS = ("markdown", "csv", "latex", "text")
 PLOTS = ("iterations", "schedule", "pseudo_labels", "learning_curve", "gains")
 
@@ -92,7 +102,8 @@ def make_parser(
     run.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
     table = add.add_parser(
-        "table", help="print a table of the paper with ours beside it, or one of rivals"
+        "table",
+        help="print a table of the paper with ours beside it, or one of rivals or parameters",
     )
     table.set_defaults(command=commands["table"])
     table.add_argument("kind", choices=TABLES)

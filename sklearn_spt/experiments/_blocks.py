@@ -88,7 +88,7 @@ class Blocks:
         for block, rows in self._all.items():
             records = [record for group in rows.values() for record in group]
             done = [record for record in records if record["status"] == "done"]
-            notes.append(f"{_name(block)}: {_setting_in_words((done or records)[0])}.")
+            notes.append(f"{_name(block)}: {setting_in_words((done or records)[0])}.")
             constant = [record.get("all_positive_f1") for record in records]
             known = [f1 for f1 in constant if f1 is not None]
             if known:
@@ -227,7 +227,8 @@ def _name(block: Block) -> str:
     return f"{block[0]}, {block[1]} labelled"
 
 
-def _setting_in_words(record: Record) -> str:
+def setting_in_words(record: Record) -> str:
+    """Sizes, preparation, encoder and protocol of a cell."""
     cell = record["cell"]
 
     def count(key: str) -> str:

@@ -14,6 +14,7 @@ from sklearn_spt._score_names import SCORE_NAMES
 from sklearn_spt._validation import check_option
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._blocks import Block, Blocks, method_of
+from sklearn_spt.experiments._choices import choices_table
 from sklearn_spt.experiments._rivals import ranks_table, rivals_table
 from sklearn_spt.experiments._table import (
     KEYS,
@@ -27,9 +28,10 @@ from sklearn_spt.experiments._table import (
 from sklearn_spt.inspection._gains import paired
 from sklearn_spt.inspection._grouping import Record, distinct, select
 
-#: The paper's tables, and those that compare a method with what a user would pick instead.
+#: The paper's tables, those that compare a method with what a user would pick instead, and one that
+#: compares settings of a method.
 PAPER_KINDS = ("main", "step_size", "temperature", "lambda", "alpha", "ablation")
-KINDS = (*PAPER_KINDS, "rivals", "ranks")
+KINDS = (*PAPER_KINDS, "rivals", "ranks", "choices")
 LAYOUTS = ("long", "wide")
 TITLES = {
     "main": "All systems",
@@ -60,12 +62,13 @@ def make_table(
     layout: str = "long",
     against: str | None = None,
 ) -> Table:
-    """Make one of the paper's tables from records, or one of `rivals_table` and `ranks_table`.
+    """Make one of the paper's tables from records, or that of `rivals_table` and the like.
 
     Parameters
     ----------
-    kind : {"main", "step_size", "temperature", "lambda", "alpha", "ablation", "rivals", "ranks"}
-        Which table.
+    kind : str
+        Which table: "main", "step_size", "temperature", "lambda", "alpha", "ablation", "rivals",
+        "ranks" or "choices".
     records : iterable of dict
         Records of cells. None at all gives the paper's numbers alone.
     where : dict or None, default=None
@@ -92,6 +95,8 @@ def make_table(
     check_option(layout, "layout", LAYOUTS if kind == "main" else LAYOUTS[:1])
     found = list(records)
     found = select(found, where) if found or where else found
+    if kind == "choices" and against is None:
+        return choices_table(found)
     if kind in ("rivals", "ranks"):
         return (rivals_table if kind == "rivals" else ranks_table)(found, against or "baseline")
     if against is not None:

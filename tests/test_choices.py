@@ -1,0 +1,105 @@
+"""The table that says what each parameter brings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from records import record
+from scipy.stats import ttest_rel
+
+from sklearn_spt.experiments._formats import render
+from sklearn_spt.experiments._tables import make_table
+
+NET = "bert_classifier"
+
+
+def cells(
+    method=NET, params=None, shift=0.0, datasets=("illness", "psytar"), seeds=range(3), **cell
+):
+    rng = np.random.default_rng(len(str(params)))
+    return [
+        record(method, seed, 0.5 + shift + rng.uniform(0, 0.1), dataset=d, params=params, **cell)
+        for d in datasets
+        for seed in seeds
+    ]
+
+
+def f1_of(records):
+    return np.array([r["scores"]["f1"] for r in records])
+
+
+def rows(table):
+    keys = [column.key for column in table.columns]
+    return {row[1]: dict(zip(keys, row, strict=True)) for row in table.rows}
+
+
+def test_gains_are_paired_and_their_interval_students_for_one_data_set():
+    default, other = cells(datasets=["psytar"]), cells(params={"lr": 1e-5}, datasets=["psytar"])
+    found = rows(make_table("choices", [*other, *default]))
+    assert list(found) == ["defaults", "lr=1e-05"]
+    expected = ttest_rel(f1_of(other), f1_of(default)).confidence_interval(0.95)
+    gain = found["lr=1e-05"]["gain"]
+    assert (gain.low, gain.high) == pytest.approx((expected.low, expected.high))
+    assert found["defaults"]["gain"] is None
+    assert found["defaults"]["f1"] == pytest.approx(f1_of(default).mean())
+    # the scores of these records are linear in F1
+    assert found["lr=1e-05"]["brier"] == pytest.approx(-gain.mean / 10)
+
+
+def test_data_sets_count_alike_and_only_common_pairs_count():
+    default = cells()
+    other = cells(params={"lr": 1e-5}, shift=0.1, datasets=["illness"], seeds=range(2))
+    other += cells(params={"lr": 1e-5}, shift=0.1, datasets=["psytar"], seeds=range(5))
+    row = rows(make_table("choices", default + other))["lr=1e-05"]
+    illness, psytar = (
+        np.mean(f1_of(ours)[:n] - f1_of(theirs)[:n])
+        for ours, theirs, n in ((other[:2], default[:3], 2), (other[2:], default[3:], 3))
+    )
+    assert row["n_pairs"] == 5
+    assert row["gain"].mean == pytest.approx((illness + psytar) / 2)
+
+
+def test_no_common_pair_gives_no_gain():
+    records = cells(seeds=[0]) + cells(params={"lr": 1e-5}, seeds=[1])
+    row = rows(make_table("choices", records))["lr=1e-05"]
+    assert (row["gain"], row["brier"], row["n_pairs"]) == (None, None, 0)
+
+
+def test_methods_with_one_set_have_no_row():
+    records = cells() + cells(params={"lr": 1e-5}) + cells("tfidf_lr")
+    table = make_table("choices", records)
+    assert {row[0] for row in table.rows} == {"BertClassifier, its defaults"}
+    with pytest.raises(ValueError, match="no method was run with two sets of parameters"):
+        make_table("choices", cells())
+    with pytest.raises(ValueError, match="no method was run"):
+        make_table("choices", [])
+
+
+def test_the_papers_own_values_are_its_defaults():
+    """Whether they were written out or not."""
+    records = cells("self_pretraining", {"lam": 0.3}) + cells("self_pretraining", {"lam": 0.5})
+    assert list(rows(make_table("choices", records))) == ["defaults", "lam=0.5"]
+
+
+def test_without_the_defaults_there_is_nothing_to_compare_with():
+    records = cells(params={"lr": 1e-5}) + cells(params={"lr": 1e-4})
+    with pytest.raises(ValueError, match=r"bert_classifier .*lr=1e-05 and lr=0.0001.*--param"):
+        make_table("choices", records)
+
+
+@pytest.mark.parametrize("key", ["n_unlabeled", "n_validation", "encoder"])
+def test_settings_are_not_mixed(key):
+    records = cells() + cells(params={"lr": 1e-5}, **{key: 7})
+    with pytest.raises(ValueError, match=f"the cells differ in {key}.*--select {key}="):
+        make_table("choices", records)
+
+
+def test_older_records_and_broken_cells():
+    broken = record(NET, 9, status="failed")
+    records = [*cells(), *cells(params={"lr": 1e-5}), broken]
+    del records[0]["scores"]["brier"]
+    table = make_table("choices", records)
+    assert rows(table)["lr=1e-05"]["brier"] is None
+    assert any("failed: " in note and "nan" in note for note in table.notes)
+    for form in ("markdown", "csv", "latex", "text"):
+        assert "lr" in render(table, form)
