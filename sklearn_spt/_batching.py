@@ -18,6 +18,7 @@ import torch
 
 from sklearn_spt._device import is_asynchronous
 from sklearn_spt._kernels import is_plain
+from sklearn_spt._validation import check_integer
 
 IntArray = npt.NDArray[np.int64]
 
@@ -183,6 +184,8 @@ class TokenBatches:
     width_multiple : int, default=1
         Batches are so wide that this divides their width, or as wide as the matrix: fewer shapes,
         for what is compiled or captured for each of them.
+    in_order : bool, default=False
+        Whether rows keep the order of the data set, for a caller that puts results beside it.
     device : str, default="cpu"
         On any other device an epoch is laid out there at once, in the order of its batches, which
         are slices of it: no step has to wait for a copy.
@@ -196,15 +199,20 @@ class TokenBatches:
         pad_id: int = 0,
         window: int = WINDOW,
         width_multiple: int = 1,
+        in_order: bool = False,
         device: str = "cpu",
     ) -> None:
         from sklearn_spt._encoding import sequence_lengths
+
+        check_integer(window, "iterator_train__window", low=1)
+        check_integer(width_multiple, "iterator_train__width_multiple", low=1)
 
         self.ids = np.asarray(dataset.X)
         self.y = dataset.y
         self.batch_size = batch_size
         self.window = window
         self.width_multiple = width_multiple
+        self.in_order = in_order
         self.device = device
         self.lengths = sequence_lengths(self.ids, pad_id)
 
@@ -212,10 +220,15 @@ class TokenBatches:
         return -(-len(self.ids) // self.batch_size)
 
     def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        # torch's generator is the one that a fit seeds, and leaves as it was
-        seed = int(torch.randint(2**31 - 1, (1,)))
-        rng = np.random.default_rng(seed)
-        batches = bucketed_batches(self.lengths, self.batch_size, rng, self.window)
+        if self.in_order:
+            n = len(self.ids)
+            ends = range(self.batch_size, n + self.batch_size, self.batch_size)
+            batches = [np.arange(end - self.batch_size, min(end, n)) for end in ends]
+        else:
+            # torch's generator is the one that a fit seeds, and leaves as it was
+            seed = int(torch.randint(2**31 - 1, (1,)))
+            rng = np.random.default_rng(seed)
+            batches = bucketed_batches(self.lengths, self.batch_size, rng, self.window)
         widths = [self._width(rows) for rows in batches]
         y = np.zeros(len(self.ids), dtype=np.float32) if self.y is None else self.y
         ids = _laid_out(self.ids, batches, self.device, widths)

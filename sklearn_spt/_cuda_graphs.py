@@ -86,8 +86,14 @@ class GraphedModule:
         Raises
         ------
         RuntimeError
-            If the module cannot be captured.
+            If the module cannot be captured, or a weight has a gradient already.
         """
+        if any(weight.grad is not None for weight in self.module.parameters()):
+            # they may lie in the memory that the next replay writes to, before it adds to them
+            raise RuntimeError(
+                "cuda_graphs=True needs steps that begin without gradients, as skorch's do; where "
+                "gradients of several batches are added up, use cuda_graphs=False."
+            )
         # a graph has gradients for the weights that were trained when it was captured
         trained = tuple(weight.requires_grad for weight in self.module.parameters())
         key = (ids.shape, trained)

@@ -22,9 +22,10 @@ from sklearn_spt._kernels import is_plain
 
 def fetch(entries: list[dict[str, Any]], name: str) -> None:
     """Put numbers in the place of the tensors that entries of a history hold, all at once."""
-    if entries:
-        values = torch.stack([entry[name] for entry in entries]).tolist()
-        for entry, value in zip(entries, values, strict=True):
+    held = [entry for entry in entries if torch.is_tensor(entry.get(name))]
+    if held:
+        values = torch.stack([entry[name] for entry in held]).tolist()
+        for entry, value in zip(held, values, strict=True):
             entry[name] = value
 
 

@@ -174,7 +174,11 @@ def attention(
     causal = kwargs.get("is_causal")
     if causal is None:  # as transformers reads it, which applies it where there is no mask
         causal = getattr(module, "is_causal", True)
-    usual = query.shape == key.shape == value.shape and not (causal and attention_mask is None)
+    usual = (
+        query.shape == key.shape == value.shape
+        and not (causal and attention_mask is None)
+        and kwargs.get("position_bias") is None
+    )
     if not (usual and _on_bytes(query, dropout)) or is_plain("attention"):
         return sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs

@@ -20,6 +20,7 @@ from skorch import NeuralNet
 
 import sklearn_spt
 from sklearn_spt._checkpoints import checkpoint_state
+from sklearn_spt._device import resolve_device, resolve_precision
 from sklearn_spt._kernels import FAST, is_plain
 
 T = TypeVar("T")
@@ -53,7 +54,7 @@ def fit_key(net: NeuralNet, **parts: Any) -> str:
     pretrained = params.get("pretrained")
     machine = {
         "threads": torch.get_num_threads(),
-        "device": [torch.cuda.is_available(), torch.backends.cpu.get_cpu_capability()],
+        "device": _hardware(params),
         "dtype": str(torch.get_default_dtype()),
         "plain": [is_plain(name) for name in FAST],
         "versions": [sklearn_spt.__version__, *map(version, ("torch", "skorch", "transformers"))],
@@ -67,6 +68,18 @@ def fit_key(net: NeuralNet, **parts: Any) -> str:
             "memory and checkpoint_dir need data and an estimator that can be pickled: "
             f"{error}. Define the module and functions in a file of their own, at its top level."
         ) from error
+
+
+def _hardware(params: dict[str, Any]) -> list[Any]:
+    """Return what decides how a net computes, and what "auto" becomes on this machine."""
+    given = params.get("device")
+    device = "cpu" if given is None else resolve_device(str(given))
+    found: list[Any] = [device, torch.backends.cpu.get_cpu_capability()]
+    if torch.device(device).type == "cuda":
+        found.append(torch.cuda.get_device_name(device))
+    if isinstance(params.get("precision"), str):
+        found.append(resolve_precision(params["precision"], device))
+    return found
 
 
 def _without_tensors(value: Any) -> Any:

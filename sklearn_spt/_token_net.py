@@ -279,12 +279,23 @@ class TokenNet(DeviceLoop):
             Token ids of all documents that are trained on.
         """
         encoder = getattr(self.module_, "encoder", None)
-        if not isinstance(encoder, Encoder) or self.compile:
+        if not isinstance(encoder, Encoder) or self.compile or not self._steps_are_ours():
             yield
             return
         used = np.unique(np.concatenate([np.unique(ids) for ids in X]))
         with only_words(encoder.model, self._all_optimizers, used):
             yield
+
+    def _steps_are_ours(self) -> bool:
+        """Whether nobody else sees weights in training, or adds to their gradients.
+
+        A loss or a callback of the user's own may hold all words, as a penalty or a running mean
+        of the weights does.
+        """
+        return all(map(of_known_make, (callback for _, callback in self.callbacks_))) and all(
+            getattr(getattr(self, name), "__func__", None) is getattr(TokenNet, name)
+            for name in ("get_loss", "infer", "train_step", "train_step_single")
+        )
 
     def uses_graphs(self) -> bool:
         """Whether forward and backward passes are to run as CUDA graphs."""
@@ -334,6 +345,7 @@ class TokenNet(DeviceLoop):
             if isinstance(iterator, type) and issubclass(iterator, TokenBatches):
                 params.setdefault("pad_id", pad_token_id(self.pretrained))
                 params.setdefault("device", self.device_)
+                params.setdefault("in_order", prefix == "iterator_valid")
                 if self._graphs is not None:
                     params.setdefault("width_multiple", WIDTH_MULTIPLE)
         elif prefix == "criterion" and not _is_class(self.criterion, DistillationLoss):
@@ -415,6 +427,11 @@ class TokenNet(DeviceLoop):
             encoder = getattr(self.module_, "encoder", None)
             if isinstance(encoder, Encoder):
                 encoder.precision = self.precision_
+
+
+def of_known_make(callback: Callback) -> bool:
+    """Whether a callback is one of skorch's or of this package."""
+    return type(callback).__module__.partition(".")[0] in ("skorch", "sklearn_spt")
 
 
 def _is_class(given: Any, kind: type) -> bool:

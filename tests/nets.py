@@ -7,6 +7,7 @@ from skorch import NeuralNetClassifier
 from torch import nn
 
 from sklearn_spt import BertClassifier
+from sklearn_spt._bert_module import BertModule
 
 
 class MLP(nn.Module):
@@ -72,3 +73,19 @@ def bert_net(checkpoint, **params):
     """A `BertClassifier` that learns the tiny texts in a second."""
     settings = {"max_length": 24, "lr": 1e-2, "batch_size": 4, "random_state": 0, **params}
     return BertClassifier(checkpoint, **settings)
+
+
+class WithoutDropout(BertModule):
+    """The usual module, its encoder without dropout."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        for layer in self.modules():
+            if isinstance(layer, nn.Dropout):
+                layer.p = 0.0
+
+
+def of_many_lengths(texts, y, n=96):
+    """Texts of one to four times the length, `n` of them, and their labels."""
+    many = [" ".join([texts[i % len(texts)]] * (1 + i % 4)) for i in range(n)]
+    return many, [y[i % len(texts)] for i in range(n)]

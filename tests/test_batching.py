@@ -288,3 +288,29 @@ def test_class_frequencies_of_an_epoch_are_those_that_were_drawn(window):
     np.testing.assert_array_equal(labels, codes[rows])
     np.testing.assert_array_equal(np.bincount(labels), np.bincount(codes[drawn]))
     assert abs(labels.mean() - 0.5) < 0.1
+
+
+# -- evaluation by skorch's own loop ---------------------------------------------------------------
+def test_rows_of_forward_iter_keep_their_order(tiny_checkpoint):
+    """Results of skorch's own loop stand beside the rows that were given; no number is drawn."""
+    from sklearn_spt import BertClassifier
+
+    texts = ["a rather long text about the flu " * (1 + i % 3) for i in range(7)]
+    net = BertClassifier(tiny_checkpoint, classes=[0, 1], batch_size=3, max_length=60, device="cpu")
+    net.initialize()
+    ids = net.encode(texts)
+    state = torch.get_rng_state()
+    found = torch.cat(list(net.forward_iter(ids)))
+    torch.testing.assert_close(found, net.forward(ids), rtol=0, atol=1e-5)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("name", ["window", "width_multiple"])
+@pytest.mark.parametrize("value", [0, -1, 1.5])
+def test_options_of_the_iterator_are_checked(tiny_checkpoint, tiny_texts, name, value):
+    from sklearn_spt import BertClassifier
+
+    option = {f"iterator_train__{name}": value}
+    net = BertClassifier(tiny_checkpoint, max_length=32, device="cpu", **option)
+    with pytest.raises((ValueError, TypeError), match=f"iterator_train__{name} must be"):
+        net.fit(tiny_texts, [0, 1] * (len(tiny_texts) // 2))

@@ -103,3 +103,12 @@ def test_older_records_and_broken_cells():
     assert any("failed: " in note and "nan" in note for note in table.notes)
     for form in ("markdown", "csv", "latex", "text"):
         assert "lr" in render(table, form)
+
+
+def test_defaults_of_two_releases_are_not_mixed():
+    old, new = (
+        [{**r, "parameters": {"lam": 0.3, "ensemble": value}} for r in cells(seeds=[seed])]
+        for seed, value in enumerate(("last_two", "with_start"))
+    )
+    with pytest.raises(ValueError, match=r"bert_classifier \(defaults\).*values of ensemble"):
+        make_table("choices", [*old, *new, *cells(params={"lr": 1e-5})])

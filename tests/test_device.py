@@ -71,6 +71,16 @@ def test_auto_on_a_cpu(machine, capabilities, expected):
     assert resolve_precision("auto", "cpu") == expected
 
 
+@pytest.mark.parametrize(
+    ("isa", "expected"),
+    [("avx2", "fp32"), ("AVX512_CORE", "fp32"), ("AVX512_CORE_AMX", "bf16"), ("", "bf16")],
+)
+def test_auto_is_fp32_where_the_user_forbids_the_instructions(machine, monkeypatch, isa, expected):
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", isa)
+    machine(amx_bf16=True)
+    assert resolve_precision("auto", "cpu") == expected
+
+
 def test_a_torch_that_cannot_tell_computes_in_fp32(machine, monkeypatch):
     machine()
     monkeypatch.delattr(torch.cpu, "get_capabilities")

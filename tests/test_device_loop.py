@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from nets import bert_net
+from nets import WithoutDropout, bert_net, of_many_lengths
 from skorch.callbacks import Callback
 from torch import nn
 
@@ -216,6 +216,19 @@ def test_a_mask_that_hides_nothing_is_kept_off_the_cpu(net, tiny_texts, monkeypa
     torch.testing.assert_close(masked, plain, rtol=0, atol=1e-6)
 
 
+def test_wider_batches_give_the_same_gradients(net, tiny_texts):
+    """Widths that are multiples of 16 add padding, and nothing else."""
+    texts, y = of_many_lengths(tiny_texts, Y)
+    net.set_params(dropout=0.0, module=WithoutDropout, optimizer=torch.optim.SGD, lr=0.1)
+    net.set_params(max_length=60, gradient_clip=None, max_epochs=2)
+    before = weights(copy.deepcopy(net).set_params(max_epochs=0).fit(texts, y))
+    trimmed = copy.deepcopy(net).fit(texts, y)
+    rounded = net.set_params(iterator_train__width_multiple=WIDTH_MULTIPLE).fit(texts, y)
+    for one, two, start in zip(weights(trimmed), weights(rounded), before, strict=True):
+        torch.testing.assert_close(one, two, rtol=0, atol=1e-5)
+        assert not start.any() or (one != start).any()
+
+
 # -- graphs ----------------------------------------------------------------------------------------
 def test_a_shape_is_captured_once_it_came_up_often_enough():
     captures = Captures()
@@ -329,6 +342,26 @@ def test_after_an_error_the_history_holds_numbers(net, tiny_texts, asynchronous,
         net.partial_fit(tiny_texts, Y)
     assert type(net.history[-1, "batches", 0, "train_loss"]) is float
     net.save_params(f_history=tmp_path / "history.json")
+
+
+def test_a_callback_may_write_the_loss_itself(net, tiny_texts, asynchronous):
+    class Writes(Callback):
+        def on_batch_end(self, net, **kwargs):
+            net.history.record_batch("train_loss", 0.5)
+
+    net.set_params(callbacks=[Writes()]).fit(tiny_texts, Y)
+    assert set(net.history[:, "batches", :, "train_loss"][0]) == {0.5}
+
+
+def test_graphs_refuse_gradients_from_before():
+    """They may lie in the memory that the next replay writes to."""
+    module = nn.Sequential(nn.Embedding(9, 2), nn.Flatten())
+    graphed = GraphedModule(module, Captures(), after=0)
+    graphed(torch.tensor([[1]])).sum().backward()
+    with pytest.raises(RuntimeError, match=r"begin without gradients.*cuda_graphs=False"):
+        graphed(torch.tensor([[1]]))
+    module.zero_grad()
+    graphed(torch.tensor([[1]])).sum().backward()
 
 
 def test_on_the_cpu_graphs_change_nothing(net, tiny_texts):

@@ -11,27 +11,16 @@ import sys
 import numpy as np
 import pytest
 import torch
-from nets import bert_net
+from nets import WithoutDropout, bert_net, of_many_lengths
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from skorch.callbacks import Callback
 
-from sklearn_spt import SelfPretrainingClassifier, SentenceEmbedder
-from sklearn_spt._bert_module import BertModule
+from sklearn_spt import SelfPretrainingClassifier, SentenceEmbedder, _device_loop
 
 pytestmark = pytest.mark.gpu
 
 Y = np.array(["got", "skipped"] * 12)
-
-
-class WithoutDropout(BertModule):
-    """The usual module, its encoder without dropout."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        for layer in self.modules():
-            if isinstance(layer, torch.nn.Dropout):
-                layer.p = 0.0
 
 
 @pytest.fixture
@@ -60,12 +49,28 @@ def test_memory_and_checkpoints_give_the_same_fit(net, tiny_texts, tmp_path):
 def test_graphs_and_eager_steps_train_alike(net, tiny_texts):
     # no dropout: a capture draws random numbers of its own
     net.set_params(dropout=0.0, module=WithoutDropout, lr=1e-3, max_epochs=20)
-    net.set_params(iterator_train__width_multiple=16)
     eager = clone(net).fit(tiny_texts, Y)
     graphed = clone(net).set_params(cuda_graphs=True).fit(tiny_texts, Y)
     np.testing.assert_allclose(
         graphed.predict_proba(tiny_texts), eager.predict_proba(tiny_texts), atol=1e-3
     )
+
+
+def test_graphs_of_many_widths_share_their_memory(net, tiny_texts, monkeypatch):
+    """A few steps of plain descent, so that weights differ by what gradients differ."""
+    texts, y = of_many_lengths(tiny_texts, Y)
+    net.set_params(dropout=0.0, module=WithoutDropout, optimizer=torch.optim.SGD, lr=0.01)
+    net.set_params(max_epochs=8, max_length=60, gradient_clip=None)
+    kept = []
+    make = _device_loop.GraphedModule
+    monkeypatch.setattr(
+        _device_loop, "GraphedModule", lambda module: kept.append(make(module)) or kept[-1]
+    )
+    eager = clone(net).fit(texts, y)
+    graphed = clone(net).set_params(cuda_graphs=True).fit(texts, y)
+    assert len(kept[0].graphs) > 1
+    for one, two in zip(weights(eager), weights(graphed), strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-4)
 
 
 def test_graphs_with_dropout_and_bf16_learn(net, tiny_texts):

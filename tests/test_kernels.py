@@ -302,6 +302,8 @@ def test_attention_is_causal_where_transformers_makes_it_so(monkeypatch):
     attention(decoder, *given, mask_of("row"), dropout=0.1)  # the mask says it all
     attention(decoder, *given, None, dropout=0.1, is_causal=False)
     assert len(calls) == 3
+    attention(LAYER, *given, None, dropout=0.1, is_causal=False, position_bias=given[0])
+    assert len(calls) == 4  # such a bias is torch's to add
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])

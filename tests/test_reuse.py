@@ -162,6 +162,17 @@ def test_plain_twins_have_a_key_of_their_own():
         assert fit_key(mlp_net()) != fast
 
 
+def test_what_auto_becomes_is_part_of_the_key(tiny_checkpoint, monkeypatch):
+    """A folder that two machines share, of which one has bf16 in hardware."""
+    net = BertClassifier(tiny_checkpoint)
+    keys = set()
+    for precision in ("fp32", "bf16"):
+        monkeypatch.setattr("sklearn_spt._reuse.resolve_precision", lambda *a, p=precision: p)
+        keys.add(fit_key(net))
+    assert len(keys) == 2
+    assert fit_key(net.set_params(device=None)) not in keys
+
+
 def test_a_checkpoint_saved_anew_is_told_apart(tiny_checkpoint, tmp_path):
     import shutil
 

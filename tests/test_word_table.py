@@ -12,7 +12,7 @@ import torch
 from skorch.callbacks import Callback, Checkpoint
 from torch import nn
 
-from sklearn_spt import BertClassifier
+from sklearn_spt import BertClassifier, _token_net
 from sklearn_spt._bert_module import BertModule
 from sklearn_spt._kernels import plain
 from sklearn_spt._word_table import WordsInUse, only_words
@@ -134,7 +134,7 @@ def test_a_word_that_is_not_used_does_not_move(ids):
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_net_ends_where_it_ends_without(tiny_checkpoint, tiny_texts, precision):
+def test_a_net_ends_where_it_ends_without(tiny_checkpoint, tiny_texts, precision, trusting):
     texts, y = tiny_texts, np.arange(len(tiny_texts)) % 2
     settings = {
         "random_state": 0,
@@ -229,7 +229,53 @@ def test_an_error_in_between_leaves_the_weights_reached_so_far(ids):
     assert_same(model, twin)
 
 
+def test_a_loss_of_the_users_sees_the_whole_table(tiny_checkpoint, tiny_texts):
+    """It may decay all words, as this one does."""
+
+    class Decaying(BertClassifier):
+        def get_loss(self, *args, **kwargs):
+            words = self.module_.encoder.model.get_input_embeddings().weight
+            return super().get_loss(*args, **kwargs) + 0.1 * words.square().sum()
+
+    y = np.arange(len(tiny_texts)) % 2
+    net = Decaying(tiny_checkpoint, random_state=0, device="cpu", lr=1e-3, max_length=32)
+    before = BertModule(tiny_checkpoint, 2).encoder.model.get_input_embeddings().weight.detach()
+    after = net.fit(tiny_texts, y).module_.encoder.model.get_input_embeddings().weight
+    moved = (after.detach() != before).any(dim=1)
+    assert moved.sum() == (before != 0).any(dim=1).sum()
+
+
+def test_a_callback_of_the_users_sees_the_whole_table(tiny_checkpoint, tiny_texts):
+    """It may remember weights by name, as this running mean does, also from fit to fit."""
+
+    class Mean(Callback):
+        kept = None
+
+        def on_train_begin(self, net, **kwargs):
+            self.follow(net)
+
+        def on_batch_end(self, net, **kwargs):
+            self.follow(net)
+
+        def follow(self, net):
+            weights = {k: w.detach().clone() for k, w in net.module_.named_parameters()}
+            kept = Mean.kept or weights
+            Mean.kept = {k: 0.9 * kept[k] + 0.1 * w for k, w in weights.items()}
+
+    y = np.arange(len(tiny_texts)) % 2
+    net = BertClassifier(tiny_checkpoint, device="cpu", callbacks=[Mean()], max_length=32)
+    net.fit(tiny_texts, y).partial_fit(tiny_texts[:2], y[:2])
+    for name, weight in net.module_.named_parameters():
+        assert Mean.kept[name].shape == weight.shape
+
+
 # -- what callbacks and modules may do in the middle ---------------------------------------------
+@pytest.fixture
+def trusting(monkeypatch):
+    """Take every callback for one of skorch's, some of which do such things."""
+    monkeypatch.setattr(_token_net, "of_known_make", lambda callback: True)
+
+
 def twice(make, first, second, **params):
     """Train twice, as in `partial_fit`, with the words in use and with the whole table."""
     out = []
@@ -244,7 +290,7 @@ def twice(make, first, second, **params):
 
 
 @pytest.fixture
-def make(tiny_checkpoint):
+def make(tiny_checkpoint, trusting):
     def build(callbacks=(), **params):
         return BertClassifier(
             tiny_checkpoint,

@@ -66,7 +66,7 @@ class Blocks:
             for record in here:
                 rows.setdefault(row_of(record), []).append(record)
             for row, group in rows.items():
-                _check_defaults(f"{_name(block)}, {row}", group)
+                check_defaults(f"{_name(block)}, {row}", group)
             self._all[block] = rows
 
     @property
@@ -146,11 +146,15 @@ def _check_setting(block: Block, records: Sequence[Record]) -> None:
     check_same(records, (*SETTING, *LATER_SETTING), f"the cells of {_name(block)}", "table")
 
 
-def _check_defaults(row: str, records: Sequence[Record]) -> None:
-    """Refuse a row whose cells were made with different defaults; older records name none."""
+def check_defaults(row: str, records: Sequence[Record]) -> None:
+    """Refuse a row whose cells were made with different defaults.
+
+    Older records name none, and a parameter that only some of them know is passed over.
+    """
     known = [(r["cell"]["seed"], r["parameters"]) for r in records if "parameters" in r]
-    for name in distinct(name for _, parameters in known for name in parameters):
-        values = [parameters.get(name) for _, parameters in known]
+    names = [set(parameters) for _, parameters in known]
+    for name in sorted(set.intersection(*names) if names else ()):
+        values = [parameters[name] for _, parameters in known]
         if len(distinct(map(repr, values))) > 1:
             of_seeds = ", ".join(
                 f"{value!r} in seed {seed}" for (seed, _), value in zip(known, values, strict=True)

@@ -13,7 +13,12 @@ import numpy.typing as npt
 
 from sklearn_spt._intervals import mean_of_means_with_interval
 from sklearn_spt.experiments import _paper
-from sklearn_spt.experiments._blocks import check_same, method_of, setting_in_words
+from sklearn_spt.experiments._blocks import (
+    check_defaults,
+    check_same,
+    method_of,
+    setting_in_words,
+)
 from sklearn_spt.experiments._table import Column, Interval, Table, Value, in_order, score
 from sklearn_spt.inspection._gains import paired
 from sklearn_spt.inspection._grouping import Record, describe, distinct, error_of, once_a_seed
@@ -54,6 +59,8 @@ def choices_table(records: Sequence[Record]) -> Table:
     rows: list[tuple[Value, ...]] = []
     for method in in_order(distinct(map(method_of, done))):
         sets = _sets(record for record in done if method_of(record) == method)
+        for name, groups in sets.items():
+            check_defaults(f"{method} ({name})", [r for group in groups.values() for r in group])
         if len(sets) < 2:
             continue
         if DEFAULTS not in sets:

@@ -33,8 +33,9 @@ from sklearn_spt.experiments._scores import class_scores, probability_scores
 LIBRARIES = ("scikit-learn", "skorch", "torch", "transformers", "tokenizers", "numpy", "joblib")
 #: Of the rivals, where they are installed.
 MORE_LIBRARIES = ("setfit", "sentence-transformers")
-#: Parameters that a record leaves out: they differ between seeds or machines.
-NO_PART_OF_A_RESULT = ("random_state", "n_threads", "n_jobs", "device", "verbose")
+#: Parameters that a record leaves out: they differ between seeds or machines. The encoder stands in
+#: the cell.
+NO_PART_OF_A_RESULT = ("random_state", "n_threads", "n_jobs", "device", "verbose", "pretrained")
 
 
 def pending(cells: Sequence[Cell], folder: Path, *, retry_failed: bool) -> list[Cell]:
