@@ -2,8 +2,8 @@
 
 A program has three methods. ``train(texts, targets, epochs)`` starts from the pretrained weights,
 ``go_on(texts, targets, epochs)`` from where it stands, with a new optimiser; both count the
-optimiser steps and the texts in them. ``predict_proba(texts)`` labels. All take raw texts and
-tokenise them at each call, but for `Ours`, which tokenises a text once, as it does for its users.
+optimiser steps and note the token ids in them. ``predict_proba(texts)`` labels. All take raw texts
+and tokenise them at each call, but for `Ours`, which tokenises a text once, as for its users.
 
 All use AdamW without weight decay, a constant rate, clipped gradients, mean pooling and a linear
 head; targets are distributions, of shape (n, n_classes), under cross-entropy.
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import skorch
@@ -24,34 +24,81 @@ from skorch.callbacks import Callback, GradientNormClipping
 from torch import nn
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+from sklearn_spt._batching import TokenBatches
 from sklearn_spt._device import resolve_precision
 from sklearn_spt._locations import checkpoint_folder
+from sklearn_spt._sampling import derive_seed, draw_sample
+from sklearn_spt._training import root_seed
 from sklearn_spt.experiments._setfit import SetFitClassifier
 
 MAX_LENGTH = 128
 LEARNING_RATE = 1e-4
 
 
-class Counter(Callback):
-    """Counts optimiser steps and the texts that they saw, over all nets that share it."""
+class Work(NamedTuple):
+    """What was trained on: equal if and, but for a collision, only if the texts were the same ones.
 
-    steps = texts = 0
+    Attributes
+    ----------
+    steps, texts : int
+        Optimiser steps, and texts in them.
+    tokens : int
+        Sum of a hash of each text's token ids, which the order of texts does not change.
+    """
+
+    steps: int = 0
+    texts: int = 0
+    tokens: int = 0
+
+
+class Counter:
+    """Adds up the work of whatever program is running."""
+
+    work = Work()
+
+    @classmethod
+    def start(cls) -> None:
+        """Begin at zero."""
+        cls.work = Work()
+
+    @classmethod
+    def step(cls, n_texts: int) -> None:
+        """Count a step."""
+        cls.work = cls.work._replace(steps=cls.work.steps + 1, texts=cls.work.texts + n_texts)
+
+    @classmethod
+    def note(cls, ids: Any, pad_id: int) -> None:
+        """Note texts by their token ids, padded at the right, on the CPU."""
+        rows = np.asarray(ids, dtype=np.int64)
+        tokens = sum(hash(row[row != pad_id].tobytes()) for row in rows)
+        cls.work = cls.work._replace(tokens=cls.work.tokens + tokens)
+
+
+class CountedByCallback(Callback):
+    """Counts the batches of a skorch net that takes a dictionary."""
+
+    def __init__(self, pad_id: int) -> None:
+        self.pad_id = pad_id
 
     def on_batch_end(self, net: Any, batch: Any = None, training: bool = False, **_: Any) -> None:
-        """Count a training batch; its targets have one entry for each text."""
+        """Count a training batch."""
         if training:
-            Counter.steps += 1
-            Counter.texts += len(batch[1])
+            Counter.step(len(batch[1]))
+            Counter.note(batch[0]["input_ids"], self.pad_id)
 
 
-def start_counting() -> None:
-    """Set the counts to zero."""
-    Counter.steps = Counter.texts = 0
+class CountedBatches(TokenBatches):
+    """Counts the batches of `BertClassifier`: a callback of one's own would cost it a fast way."""
 
+    def __init__(self, dataset: Any, *args: Any, pad_id: int = 0, **kwargs: Any) -> None:
+        super().__init__(dataset, *args, pad_id=pad_id, **kwargs)
+        self.pad_id = pad_id
 
-def counted() -> tuple[int, int]:
-    """Optimiser steps, and texts in them, since `start_counting`."""
-    return Counter.steps, Counter.texts
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        Counter.note(self.ids, self.pad_id)
+        for batch in super().__iter__():
+            Counter.step(len(batch[1]))
+            yield batch
 
 
 class Module(nn.Module):
@@ -96,7 +143,10 @@ class Textbook:
             "batch_size": options.batch_size,
             "iterator_train__shuffle": True,
             "train_split": None,
-            "callbacks": [("counter", Counter()), ("clip", GradientNormClipping(1.0))],
+            "callbacks": [
+                ("counter", CountedByCallback(self.tokenizer.pad_token_id)),
+                ("clip", GradientNormClipping(1.0)),
+            ],
             "device": options.device,
             "verbose": 0,
         }
@@ -125,7 +175,7 @@ class Textbook:
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         """Tokenise and label."""
-        return np.asarray(torch.from_numpy(self.net.predict(self.encoded(texts))).softmax(dim=1))
+        return np.asarray(self.net.predict_proba(self.encoded(texts)))  # skorch adds the softmax
 
 
 # -- (b) the Trainer of transformers ---------------------------------------------------------------
@@ -140,7 +190,10 @@ class HuggingFace:
         self.options = options
         given = options.trainer_precision
         self.precision = resolve_precision(given, options.device)
-        self.output = tempfile.mkdtemp(prefix="sklearn_spt_benchmark")
+        self.output = tempfile.TemporaryDirectory(prefix="sklearn_spt_benchmark")
+        # The Trainer's own 8, which on a CPU is faster than more: texts come in any order, and a
+        # large batch is as wide as its longest. A GPU would wait for launches.
+        self.eval_batch_size = 8 if options.device == "cpu" else 8 * options.batch_size
 
     def rows(self, texts: Sequence[str], targets: np.ndarray | None = None) -> list[dict[str, Any]]:
         """One dictionary a text."""
@@ -158,6 +211,8 @@ class HuggingFace:
             )
         )
         if "labels" in rows[0]:
+            Counter.step(len(rows))
+            Counter.note(batch["input_ids"], self.tokenizer.pad_token_id)
             batch["labels"] = torch.tensor([row["labels"] for row in rows])
         return batch
 
@@ -180,15 +235,12 @@ class HuggingFace:
                 logits = self.module(input_ids, attention_mask)
                 if labels is None:
                     return {"logits": logits}
-                if self.training:
-                    Counter.steps += 1
-                    Counter.texts += len(labels)
                 return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
 
         arguments = transformers.TrainingArguments(
-            output_dir=self.output,
+            output_dir=self.output.name,
             per_device_train_batch_size=self.options.batch_size,
-            per_device_eval_batch_size=8 * self.options.batch_size,
+            per_device_eval_batch_size=self.eval_batch_size,
             num_train_epochs=epochs,
             learning_rate=LEARNING_RATE,
             lr_scheduler_type="constant",
@@ -197,7 +249,8 @@ class HuggingFace:
             optim="adamw_torch_fused",
             bf16=self.precision == "bf16",
             use_cpu=self.options.device == "cpu",
-            train_sampling_strategy="group_by_length",
+            # it would group the texts to predict, too, and give results back in that order
+            train_sampling_strategy="group_by_length" if rows is not None else "random",
             length_column_name="length",
             remove_unused_columns=False,
             save_strategy="no",
@@ -269,7 +322,8 @@ class Ours:
             "head_init": "random",
             "device": options.device,
             "precision": options.precision,
-            "callbacks": [("counter", Counter())],
+            "cuda_graphs": options.cuda_graphs,
+            "iterator_train": CountedBatches,
         }
 
     def net(self, **params: Any) -> BertClassifier:
@@ -310,14 +364,15 @@ def self_pretraining(
 ) -> None:
     """Self-Pretraining as one would write it around a program that trains and labels.
 
-    The number of texts trained on and labelled, and of steps, is that of the estimator; inertia
-    and the learning-rate schedule, which take no time, are left out.
+    The samples are those that the estimator draws, so that the texts trained on and labelled are
+    the same; inertia and the learning-rate schedule, which take no time, are left out.
     """
     hard = np.eye(2)[y]
-    rng = np.random.default_rng(0)
+    n = len(unlabeled)
     program.train(labeled, hard, 3)
-    for size in range(step, len(unlabeled) + 1, step):
-        sample = [unlabeled[i] for i in rng.permutation(len(unlabeled))[:size]]
+    for t, size in enumerate(range(step, n + 1, step), start=1):
+        rng = np.random.default_rng(derive_seed(root_seed(0), t, 1))
+        sample = [unlabeled[i] for i in draw_sample(n, size, rng)]
         soft, guide = program.predict_proba(sample), program.predict_proba(labeled)
         program.train(sample, soft, 1)
         program.go_on(labeled, 0.7 * hard + 0.3 * guide, 3)

@@ -28,6 +28,7 @@ from _checkpoints import HELP, checkpoint
 from tqdm import tqdm
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+from sklearn_spt._checkpoints import vocabulary_size
 from sklearn_spt._functional import inertial_transform, predicted_classes
 from sklearn_spt._locations import DEFAULT_ENCODER
 from sklearn_spt._sampling import draw_sample, growing_sample_sizes
@@ -96,7 +97,8 @@ def by_length(options: argparse.Namespace) -> None:
     rng = np.random.default_rng(0)
     for width in tqdm(options.sizes or [16, 32, 64, 128, 256], desc="lengths"):
         n = max(32, min(256, 8192 // width // 32 * 32))
-        ids = rng.integers(2000, 20_000, size=(n, width), dtype=np.int32)
+        words = vocabulary_size(options.pretrained)
+        ids = rng.integers(words // 10, words, size=(n, width), dtype=np.int32)
         y = np.arange(n) % 2
         net = BertClassifier(
             options.pretrained,

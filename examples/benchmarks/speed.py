@@ -16,11 +16,12 @@ sklearn_spt
 setfit
     SetFit on the same labels. It trains on pairs, so only its times are given.
 
-Before anything is timed, the program checks that all start from the same weights and read texts as
-the same tokens; afterwards, that they took the same number of optimiser steps over the same number
-of texts. Otherwise it stops. Times are those of a whole call on raw texts: tokenising and building
-the net are in them. A table in Markdown goes to the standard output, and everything that was
-measured to the file of ``--json``.
+Before anything is timed, the program checks that all start from the same weights, read every text
+as the same tokens, and give back probabilities in the order of the texts; afterwards, that they
+took the same number of optimiser steps over the same texts. Otherwise it stops. Times are those of
+a whole call on raw texts: tokenising and building the net are in them. Peak memory is that of the
+process during a call, in which the nets of the other programs lie too. A table in Markdown goes to
+the standard output, and everything that was measured to the file of ``--json``.
 
 The share of the machine's rate says how much of what its matrix units can do is used for the
 texts: 6 floating-point operations for each encoder weight and token in training, 2 in inference,
@@ -46,14 +47,14 @@ import torch
 import transformers
 from _checkpoints import HELP, checkpoint
 from _programs import (
+    Counter,
     HuggingFace,
     Module,
     Ours,
     SetFit,
     Textbook,
-    counted,
+    Work,
     self_pretraining,
-    start_counting,
 )
 from _texts import texts_of
 from torch import nn
@@ -61,6 +62,7 @@ from tqdm import tqdm
 
 import sklearn_spt
 from sklearn_spt._locations import DEFAULT_ENCODER
+from sklearn_spt.experiments._memory import PeakMemory
 
 # Weights that take part in a matrix product for each token; a lookup is no product.
 NO_PRODUCT = ("embeddings.", "LayerNorm", "bias")
@@ -98,23 +100,48 @@ def encoder_weights(program: Ours) -> int:
     return sum(w.numel() for name, w in named if not any(part in name for part in NO_PRODUCT))
 
 
-def check_same_start(options: argparse.Namespace, text: str) -> None:
-    """Stop unless all encoders hold the same weights and read a text in the same way."""
+def check_same_start(options: argparse.Namespace, texts: list[str]) -> None:
+    """Stop unless all encoders hold the same weights and read all texts in the same way."""
     textbook, trainer = Textbook(options), HuggingFace(options)
-    batch = textbook.encoded([text])
+    batch = textbook.encoded(texts[:1])
     with torch.random.fork_rng(devices=[]):
         other = Module(textbook.folder).encoder.eval()
     net = Ours(options).net(classes=[0, 1], device="cpu", precision="fp32", random_state=0)
     encoder = net.initialize().module_.encoder.eval()
     n = int(batch["attention_mask"].sum())
-    assert trainer.collated(trainer.rows([text]))["input_ids"][0].tolist() == (
-        batch["input_ids"][0, :n].tolist()
-    ), "the programs tokenise differently"
+    pad = textbook.tokenizer.pad_token_id
+    read = (
+        [[i for i in row if i != pad] for row in ids]
+        for ids in (
+            textbook.encoded(texts)["input_ids"].tolist(),
+            [row["input_ids"] for row in trainer.rows(texts)],
+            net.encode(texts).tolist(),
+        )
+    )
+    for number, (one, two, three) in enumerate(zip(*read, strict=True)):
+        if not one == two == three:
+            raise SystemExit(f"not comparable: text {number} is not the same tokens for all.")
     with torch.inference_mode():
         states = other(**batch).last_hidden_state[0, :n]
         torch.testing.assert_close(
             encoder(batch["input_ids"])[0], states.mean(0), rtol=0, atol=1e-4
         )
+
+
+def check_probabilities(name: str, found: Any, n: int) -> None:
+    """Stop unless a program gave back one distribution for each text."""
+    P = np.asarray(found)
+    if P.shape != (n, 2) or not np.allclose(P.sum(axis=1), 1, atol=1e-3):
+        raise SystemExit(f"not comparable: {name} gave no probabilities of {n} texts back.")
+
+
+def check_order(name: str, program: Any, texts: list[str]) -> None:
+    """Stop unless the results of a program stand in the order of the texts."""
+    there, back = program.predict_proba(texts), program.predict_proba(texts[::-1])
+    check_probabilities(name, there, len(texts))
+    tolerance = 1e-4 if program.precision == "fp32" else 2e-2
+    if not np.allclose(there, back[::-1], atol=tolerance):
+        raise SystemExit(f"not comparable: {name} gives results in another order than the texts.")
 
 
 def both_classes_first(texts: np.ndarray, y: np.ndarray) -> tuple[list[str], np.ndarray]:
@@ -155,21 +182,35 @@ class Turns:
         self.programs = programs
         self.rounds = rounds
         self.bar = bar
-        self.work: dict[str, tuple[int, int]] = {}
+        self.work: dict[str, Work] = {}
+        self.peaks: dict[str, dict[str, int]] = {}
 
-    def __call__(self, task: str, run: Callable[[Any], Any], *, counts: bool) -> dict[str, Any]:
-        """Seconds of every program in every round; stops if steps or texts differ."""
+    def __call__(
+        self, task: str, run: Callable[[Any], Any], check: Callable[[str, Any], None] | None = None
+    ) -> dict[str, Any]:
+        """Seconds of every program in every round.
+
+        It stops if what they trained on differs, or, where nothing is trained, by a check of
+        what they gave back.
+        """
+        peaks = self.peaks[task] = dict.fromkeys(self.programs, 0)
         times: dict[str, list[float]] = {name: [] for name in self.programs}
         for number in range(self.rounds):
             for name in list(self.programs)[:: 1 if number % 2 == 0 else -1]:
                 self.bar.set_postfix_str(f"{task}, {name}")
-                start_counting()
+                Counter.start()
                 program = self.programs[name]
-                times[name].append(seconds(lambda p=program: run(p)))
-                if counts and self.work.setdefault(task, counted()) != counted():
+                out: list[Any] = []
+                with PeakMemory() as memory:
+                    times[name].append(seconds(lambda p=program, o=out: o.append(run(p))))
+                peak = memory.peak if memory.peak_cuda is None else memory.peak_cuda
+                peaks[name] = max(peaks[name], peak)
+                if check is not None:
+                    check(name, out[0])
+                elif self.work.setdefault(task, Counter.work) != Counter.work:
                     raise SystemExit(
-                        f"not comparable: {task} of {name} took (steps, texts) = {counted()}, "
-                        f"others {self.work[task]}."
+                        f"not comparable: {task} of {name} took {Counter.work}, of another "
+                        f"program {self.work[task]}."
                     )
                 self.bar.update()
         return times
@@ -179,7 +220,15 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     """All measurements of all rounds, and what belongs to them."""
     data, *drawn = texts_of(options.n_texts, options.data, normalize=options.normalize)
     texts, y = both_classes_first(*drawn)
-    check_same_start(options, texts[0])
+    n_labeled, step = options.n_labeled, options.step_size
+    labeled, unlabeled = texts[:n_labeled], texts[n_labeled:]
+    if step > len(unlabeled) or n_labeled < 2:
+        raise SystemExit(
+            f"{len(texts)} texts less --n-labeled={n_labeled} leave {len(unlabeled)}, of which "
+            f"--step-size={step} cannot be taken; take more --n-texts, or --step-size 0 for no "
+            "whole fit."
+        )
+    check_same_start(options, texts)
     ours = Ours(options)
     programs: dict[str, Any] = {p.name: p for p in (Textbook(options), HuggingFace(options), ours)}
     setfit = SetFit(options) if options.setfit else None
@@ -187,18 +236,16 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     ids = ours.net().encode(texts)
     lengths = (ids != 0).sum(axis=1)
     few = max(options.batch_size, 2)
-    for program in programs.values():  # not timed: files are read, threads start
+    for name, program in programs.items():  # not timed: files are read, threads start
         program.train(texts[:few], targets[:few], 1)
-        program.predict_proba(texts[:few])
+        check_order(name, program, texts[:few])
     config = ours.fitted.module_.encoder.model.config
     sizes = (
         round(options.batch_size * float(lengths.mean())),
         int(config.hidden_size),
         int(getattr(config, "intermediate_size", 4 * config.hidden_size)),
     )
-    n_labeled, step = options.n_labeled, options.step_size
-    labeled, unlabeled = texts[:n_labeled], texts[n_labeled:]
-    end_to_end = len(unlabeled) >= step > 0
+    end_to_end = step > 0
     parts = options.rounds * (len(programs) * (2 + end_to_end) + 2) + bool(setfit)
     with tqdm(total=parts, desc="measuring", unit="part") as bar:
         rates: dict[str, list[float]] = {}
@@ -209,10 +256,12 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             bar.update()
         turns = Turns(programs, options.rounds, bar)
         times = {
-            "training": turns(
-                "training", lambda p: p.train(texts, targets, options.epochs), counts=True
+            "training": turns("training", lambda p: p.train(texts, targets, options.epochs)),
+            "inference": turns(
+                "inference",
+                lambda p: p.predict_proba(texts),
+                lambda name, found: check_probabilities(name, found, len(texts)),
             ),
-            "inference": turns("inference", lambda p: p.predict_proba(texts), counts=False),
         }
         weights = encoder_weights(ours)
         if end_to_end:
@@ -223,7 +272,6 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
                     if isinstance(p, Ours)
                     else self_pretraining(p, labeled, y[:n_labeled], unlabeled, step)
                 ),
-                counts=True,
             )
         if setfit is not None:
             bar.set_postfix_str("setfit")
@@ -244,6 +292,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "batch_size": options.batch_size,
         "epochs": options.epochs,
         "work": turns.work,
+        "peak_memory": turns.peaks,
         "rounds": options.rounds,
         "encoder_weights": weights,
         "precision": {name: program.precision for name, program in programs.items()},
@@ -298,12 +347,16 @@ def table(record: dict[str, Any]) -> str:
         lines.append(f"| {task}, share of the matrix rate | {' | '.join(cells)} |")
     for task in units:
         if task in record["seconds"]:
+            cells = [f"{record['peak_memory'][task][name] / 2**20:,.0f}" for name in precision]
+            lines.append(f"| {task}, peak memory in MiB | {' | '.join(cells)} |")
+    for task in units:
+        if task in record["seconds"]:
             cells = []
             for name in precision:
                 found = times_faster(record, task, name)
-                spread = f"{found[0]:.1f} to {found[-1]:.1f}"
+                spread = f" ({found[0]:.1f} to {found[-1]:.1f})" if len(found) > 1 else ""
                 cells.append(
-                    "1" if name == "sklearn_spt" else f"{statistics.median(found):.1f} ({spread})"
+                    "1" if name == "sklearn_spt" else f"{statistics.median(found):.1f}{spread}"
                 )
             lines.append(f"| {task}: sklearn_spt is faster by | {' | '.join(cells)} |")
     host = record["machine"]
@@ -319,7 +372,7 @@ def table(record: dict[str, Any]) -> str:
             f"SetFit on the same {record['n_labeled']} labels: {fit:.0f} s, inference "
             f"{record['n_texts'] / inference:.0f} texts/s (fp32, one run)."
         )
-    steps = {task: f"{n} steps on {texts} texts" for task, (n, texts) in record["work"].items()}
+    steps = {task: f"{n} steps on {texts} texts" for task, (n, texts, _) in record["work"].items()}
     lines += [
         f"Work of each program: {'; '.join(f'{t}: {what}' for t, what in steps.items())}; "
         f"{record['batch_size']} texts in a step.",
@@ -329,8 +382,8 @@ def table(record: dict[str, Any]) -> str:
         f"sklearn_spt {host['sklearn_spt']}.",
         f"{record['pretrained']}: {record['encoder_weights'] / 1e6:.1f}M weights in products. "
         f"{record['n_texts']} {record['data']} of {record['tokens_per_text']:.1f} tokens on "
-        f"average. Matrix product {sizes}: {rates}. Rounds: {record['rounds']} (medians; in "
-        "brackets the least and the greatest).",
+        f"average. Matrix product {sizes}: {rates}. Rounds: {record['rounds']}"
+        + (" (medians; in brackets the least and the greatest)." if record["rounds"] > 1 else "."),
     ]
     return "\n".join(lines)
 
@@ -357,6 +410,7 @@ def main() -> None:
     for name, whose in (("--precision", "sklearn_spt"), ("--trainer-precision", "the Trainer")):
         add(name, choices=("auto", "fp32", "bf16"), default="auto", help=f"of {whose}")
     add("--device", choices=("cpu", "cuda"), default="cpu", help="where (default: cpu)")
+    add("--cuda-graphs", action="store_true", help="sklearn_spt launches steps as graphs")
     add("--no-setfit", dest="setfit", action="store_false", help="leave SetFit out")
     add("--threads", type=int, help="CPU threads (default: torch's own choice)")
     add("--json", type=Path, help="file for everything that was measured")

@@ -24,6 +24,7 @@ from tqdm import tqdm
 
 from sklearn_spt import BertClassifier
 from sklearn_spt._batching import INFERENCE_TOKENS, INFERENCE_TOKENS_CPU
+from sklearn_spt._cuda_graphs import WIDTH_MULTIPLE
 from sklearn_spt._kernels import plain
 from sklearn_spt._locations import DEFAULT_ENCODER
 
@@ -46,7 +47,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--n-texts", type=int, default=256, help="texts in a fit (default: 256)")
+    add("--n-texts", type=int, help="texts in a fit (default: 256, on a GPU 2000)")
+    add("--epochs", type=int, help="of a fit (default: 1, on a GPU 4: graphs need many batches)")
     add("--rounds", type=int, default=5, help="of which the median is taken (default: 5)")
     add("--threads", type=int, help="CPU threads (default: torch's own choice)")
     add("--pretrained", default=DEFAULT_ENCODER, type=checkpoint, help=HELP)
@@ -55,18 +57,22 @@ def main() -> None:
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
-    data, texts, y = texts_of(options.n_texts, normalize=True)
+    cuda = options.device == "cuda"
+    epochs = options.epochs or (4 if cuda else 1)
+    data, texts, y = texts_of(options.n_texts or (2000 if cuda else 256), normalize=True)
 
     def fit(window: int, graphs: bool, mode: AbstractContextManager[None]) -> float:
         net = BertClassifier(
             options.pretrained,
-            max_epochs=1,
+            max_epochs=epochs,
             balanced_batches=False,
             head_init="random",
             precision=options.precision,
             device=options.device,
             cuda_graphs=graphs,
             iterator_train__window=window,
+            # the same batches with graphs and without
+            iterator_train__width_multiple=WIDTH_MULTIPLE if cuda else 1,
             random_state=0,
         )
         start = time.perf_counter()
@@ -74,7 +80,6 @@ def main() -> None:
             net.fit(texts, y)  # ends with a look at the losses, for which a GPU is waited for
         return time.perf_counter() - start
 
-    cuda = options.device == "cuda"
     names = FAST_ON_CUDA if cuda else FAST_ON_CPU
     variants: dict[str, tuple[int, bool, Callable[[], AbstractContextManager[None]]]] = {
         "everything": (50, cuda, nullcontext),
@@ -94,19 +99,26 @@ def main() -> None:
                 times[name].append(fit(window, graphs, mode()))
                 bar.update()
     print("| | training, texts/s | everything is faster by |\n| --- | ---: | ---: |")
+    n = epochs * len(y)
     for name, found in times.items():
-        pairs = zip(found, times["everything"], strict=True)
-        ratio = statistics.median(slow / fast for slow, fast in pairs)
-        print(f"| {name} | {len(y) / statistics.median(found):.1f} | {ratio:.2f} |")
+        print(f"| {name} | {n / statistics.median(found):.1f} | {faster(found, times)} |")
     used = INFERENCE_TOKENS if cuda else INFERENCE_TOKENS_CPU
     print(f"\n| tokens in a batch of inference | texts/s | {used} are faster by |")
     print("| ---: | ---: | ---: |")
     inference = inference_seconds(options, texts)
     for tokens, found in inference.items():
-        pairs = zip(found, inference[used], strict=True)
-        ratio = statistics.median(slow / fast for slow, fast in pairs)
-        print(f"| {tokens} | {len(y) / statistics.median(found):.1f} | {ratio:.2f} |")
-    print(f"\n{len(y)} {data}, threads: {torch.get_num_threads()}, rounds: {options.rounds}.")
+        rate = len(y) / statistics.median(found)
+        print(f"| {tokens} | {rate:.1f} | {faster(found, {'everything': inference[used]})} |")
+    print(
+        f"\n{len(y)} {data}, epochs: {epochs}, threads: {torch.get_num_threads()}, rounds: "
+        f"{options.rounds} (medians; in brackets the least and the greatest)."
+    )
+
+
+def faster(found: list[float], times: dict[str, list[float]]) -> str:
+    """Time over that of "everything" in the same round: median, least and greatest."""
+    ratios = [slow / fast for slow, fast in zip(found, times["everything"], strict=True)]
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 def inference_seconds(options: argparse.Namespace, texts: Sequence[str]) -> dict[int, list[float]]:

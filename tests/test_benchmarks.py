@@ -1,0 +1,146 @@
+"""The programs in examples/benchmarks run, and compare equal work only."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import _build_checkpoint
+
+FOLDER = Path(__file__).parents[1] / "examples" / "benchmarks"
+MODULES = [file.stem for file in FOLDER.glob("*.py")]
+
+needs_trainer = pytest.mark.skipif(
+    find_spec("accelerate") is None, reason="the extra [benchmarks] is not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    """A tiny encoder that takes 256 tokens."""
+    return _build_checkpoint(tmp_path_factory.mktemp("benchmark"), positions=256)
+
+
+@pytest.fixture
+def program(monkeypatch):
+    """Import a program as it is imported when it runs: with its folder in the path."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield importlib.import_module
+    for name in MODULES:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def run(program, monkeypatch, capsys, checkpoint):
+    """Run a program and return what it prints."""
+
+    def run(name, *arguments):
+        monkeypatch.setattr(sys, "argv", [name, *arguments, "--pretrained", checkpoint])
+        module = program(name)
+        threads = torch.get_num_threads()
+        try:
+            module.main()
+        finally:
+            torch.set_num_threads(threads)
+        return capsys.readouterr().out
+
+    return run
+
+
+def options(checkpoint):
+    return argparse.Namespace(
+        pretrained=checkpoint,
+        batch_size=8,
+        device="cpu",
+        precision="fp32",
+        trainer_precision="fp32",
+        cuda_graphs=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "wanted"),
+    [
+        ("what_pays", "--n-texts 40 --rounds 2 --threads 1", "without any of them"),
+        ("same_scores", "--n-labeled 30 --n-test 40 --seeds 2", "Difference of F1"),
+        ("scaling", "unlabeled --sizes 20 40 --step-size 0.5", "| 40 |"),
+        ("scaling", "unlabeled --sizes 20 --step-size 1", "| 20 |"),
+        ("scaling", "length --sizes 16 256 --rounds 1", "| 256 |"),
+        ("scaling", "threads --sizes 1 --n-texts 40 --rounds 1", "| 1 |"),
+        ("scaling", "million --sizes 3000", "Token ids:"),
+        (
+            "search",
+            "--n-labeled 24 --n-unlabeled 20 --values 2 --folds 2 --step-size 0.5",
+            "Sharing is faster by",
+        ),
+    ],
+)
+def test_programs_print_their_tables(run, name, arguments, wanted):
+    assert wanted in run(name, *arguments.split())
+
+
+@needs_trainer
+def test_speed_measures_equal_work(run, tmp_path):
+    arguments = "--n-texts 60 --n-labeled 24 --step-size 12 --rounds 2 --threads 1 --no-setfit"
+    found = run("speed", *arguments.split(), "--json", str(tmp_path / "speed.json"))
+    for row in ("training, texts/s", "self-pretraining, peak memory", "inference: sklearn_spt"):
+        assert row in found
+    assert "training: 2 steps on 60 texts" in found
+
+
+def test_speed_says_what_is_too_large(run):
+    with pytest.raises(SystemExit, match=r"leave 10, of which --step-size=20"):
+        run("speed", *["--n-texts", "40", "--n-labeled", "30", "--step-size", "20", "--no-setfit"])
+
+
+def test_probabilities_of_the_textbook_are_those_of_its_net(program, checkpoint):
+    programs = program("_programs")
+    texts, targets = ["the flu", "a shot", "a cold day"], np.eye(2)[[0, 1, 1]]
+    textbook = programs.Textbook(options(checkpoint))
+    textbook.train(texts, targets, 1)
+    with torch.no_grad():
+        logits = textbook.net.module_.eval()(**textbook.encoded(texts))
+    np.testing.assert_allclose(textbook.predict_proba(texts), logits.softmax(1), atol=1e-6)
+
+
+def test_work_is_the_texts_themselves(program, checkpoint):
+    """Neither their order nor the batches matter, and as many others do."""
+    programs = program("_programs")
+    texts = [f"the flu {'again ' * n}" for n in range(12)]
+    targets = np.eye(2)[np.arange(12) % 2]
+
+    def work(kind, texts):
+        programs.Counter.start()
+        kind(options(checkpoint)).train(texts, targets, 2)
+        return programs.Counter.work
+
+    found = work(programs.Textbook, texts)
+    assert found == work(programs.Ours, texts)
+    assert (found.steps, found.texts) == (4, 24)
+    assert work(programs.Ours, ["a cold", *texts[1:]]).tokens != found.tokens
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.full((3, 2), 0.4), np.full((2, 2), 0.5), np.full((3, 1), 1.0)]
+)
+def test_what_is_no_labelling_stops(program, wrong):
+    with pytest.raises(SystemExit, match="not comparable: x gave no probabilities of 3 texts"):
+        program("speed").check_probabilities("x", wrong, 3)
+
+
+def test_results_in_another_order_stop(program):
+    class Sorted:
+        precision = "fp32"
+
+        def predict_proba(self, texts):
+            share = np.sort([len(text) / 10 for text in texts])
+            return np.column_stack([share, 1 - share])
+
+    with pytest.raises(SystemExit, match="in another order than the texts"):
+        program("speed").check_order("x", Sorted(), ["a", "bbb", "cc"])
