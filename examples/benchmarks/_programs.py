@@ -12,7 +12,9 @@ head; targets are distributions, of shape (n, n_classes), under cross-entropy.
 from __future__ import annotations
 
 import argparse
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -190,7 +192,8 @@ class HuggingFace:
         self.options = options
         given = options.trainer_precision
         self.precision = resolve_precision(given, options.device)
-        self.output = tempfile.TemporaryDirectory(prefix="sklearn_spt_benchmark")
+        self.output = tempfile.mkdtemp(prefix="sklearn_spt_benchmark")
+        weakref.finalize(self, shutil.rmtree, self.output, ignore_errors=True)
         # The Trainer's own 8, which on a CPU is faster than more: texts come in any order, and a
         # large batch is as wide as its longest. A GPU would wait for launches.
         self.eval_batch_size = 8 if options.device == "cpu" else 8 * options.batch_size
@@ -238,7 +241,7 @@ class HuggingFace:
                 return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
 
         arguments = transformers.TrainingArguments(
-            output_dir=self.output.name,
+            output_dir=self.output,
             per_device_train_batch_size=self.options.batch_size,
             per_device_eval_batch_size=self.eval_batch_size,
             num_train_epochs=epochs,

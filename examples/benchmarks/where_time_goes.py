@@ -1,0 +1,108 @@
+"""Where the time of a training step goes, and how fast its matrix products are.
+
+Run ``python examples/benchmarks/where_time_goes.py`` on a machine that does nothing else. It
+records the operations of a fit of `BertClassifier` by torch.profiler, and says which share of their
+time was spent in matrix products, at which rate, beside that of one large product; and how many of
+the tokens were padding, and how many words of the table were used. Recording costs time, most where
+operations are small. A table in Markdown goes to the standard output.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+
+import numpy as np
+import torch
+from _checkpoints import HELP, checkpoint
+from _rate import matrix_rate
+from _texts import texts_of
+from torch.profiler import ProfilerActivity, profile
+
+from sklearn_spt import BertClassifier
+from sklearn_spt._batching import WINDOW, bucketed_batches
+from sklearn_spt._checkpoints import pad_token_id, vocabulary_size
+from sklearn_spt._encoding import sequence_lengths
+from sklearn_spt._locations import DEFAULT_ENCODER
+
+#: Parts of a step, by what the names of their operations hold; the first that fits.
+PARTS = {
+    "matrix products": ("::mm", "::addmm", "::bmm", "::baddbmm", "mkldnn_linear"),
+    "optimiser and clipping": ("optimizer", "_fused_adam", "_foreach", "linalg_vector_norm"),
+    "GELU, softmax, layer norm": ("gelu", "softmax", "layer_norm"),
+    "word vectors": ("embedding", "index_select", "index_copy"),
+}
+REST = "all else (dropout, residuals, copies, ...)"
+N_WARM = 64
+
+
+def main() -> None:
+    """Record and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--n-texts", type=int, default=256, help="texts in a fit (default: 256)")
+    add("--threads", type=int, default=1, help="CPU threads (default: 1)")
+    add("--pretrained", default=DEFAULT_ENCODER, type=checkpoint, help=HELP)
+    add("--precision", choices=("auto", "fp32", "bf16"), default="auto")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    data, texts, y = texts_of(options.n_texts, normalize=True)
+    net = BertClassifier(
+        options.pretrained,
+        max_epochs=1,
+        balanced_batches=False,
+        head_init="random",
+        precision=options.precision,
+        device="cpu",
+        random_state=0,
+    )
+    net.fit(texts[:N_WARM], y[:N_WARM])  # not recorded: files are read, threads start
+    with profile(activities=[ProfilerActivity.CPU], with_flops=True) as recorded:
+        net.fit(texts, y)
+    spent: dict[str, float] = defaultdict(float)
+    operations = 0.0
+    for event in recorded.key_averages():
+        part = next((p for p, names in PARTS.items() if any(n in event.key for n in names)), REST)
+        spent[part] += event.self_cpu_time_total / 1e6
+        operations += event.flops if part == "matrix products" else 0
+    total = sum(spent.values())
+    print("| part of a fit | share of its time |\n| --- | ---: |")
+    for part in (*PARTS, REST):
+        print(f"| {part} | {spent[part] / total:.1%} |")
+    config = net.module_.encoder.model.config
+    ids = net.encode(texts)
+    lengths = sequence_lengths(ids, pad_token_id(options.pretrained))
+    sizes = (
+        round(net.batch_size * float(lengths.mean())),
+        int(config.hidden_size),
+        int(getattr(config, "intermediate_size", 4 * config.hidden_size)),
+    )
+    rate = operations / spent["matrix products"]
+    alone = matrix_rate(*sizes, net.precision_, "cpu")
+    print(
+        f"\nMatrix products: {rate / 1e9:.0f} GFLOP/s, one of {' x '.join(map(str, sizes))} alone "
+        f"{alone / 1e9:.0f}. Were all else free, training would be "
+        f"{total / spent['matrix products']:.2f} times as fast."
+    )
+    for multiple, where in ((1, "as they are"), (16, "in multiples of 16, for CUDA graphs")):
+        share = padding(lengths, net.batch_size, multiple)
+        print(f"Padding, widths {where}: {share:.1%} of all tokens.")
+    words = vocabulary_size(options.pretrained)
+    print(f"Words in use: {len(np.unique(ids)):,} of {words:,}.")
+    print(
+        f"{len(y)} {data}, {options.pretrained}, {net.precision_}, threads: "
+        f"{torch.get_num_threads()}, {total:.1f} s recorded."
+    )
+
+
+def padding(lengths: np.ndarray, batch_size: int, multiple: int) -> float:
+    """Share of padding among the tokens of an epoch in batches of like length."""
+    batches = bucketed_batches(lengths, batch_size, np.random.default_rng(0), WINDOW)
+    cells = sum(len(b) * -(-int(lengths[b].max()) // multiple) * multiple for b in batches)
+    return 1 - float(lengths.sum()) / cells
+
+
+if __name__ == "__main__":
+    main()
