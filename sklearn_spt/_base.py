@@ -19,7 +19,6 @@ from skorch.dataset import get_len
 from skorch.utils import multi_indexing
 from torch import nn
 
-from sklearn_spt._allocation import freed_memory_kept
 from sklearn_spt._callbacks import reject_lr_scheduler
 from sklearn_spt._encoding import check_texts, is_text
 from sklearn_spt._functional import mean_probabilities, tempered_softmax
@@ -133,7 +132,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             data = self._validate(net, X, y, X_unlabeled, sample_weight)
             if data.n_unlabeled == 0:
                 warn_no_unlabeled(self.unlabeled_marker)
-            with isolated(n_threads=getattr(net, "n_threads", None)), freed_memory_kept():
+            with isolated(n_threads=getattr(net, "n_threads", None)):
                 self.n_threads_ = torch.get_num_threads()
                 self._fit(net, data)
             self.classes_ = data.classes

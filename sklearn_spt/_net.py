@@ -13,7 +13,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 from skorch.utils import multi_indexing
 
-from sklearn_spt._allocation import freed_memory_kept
 from sklearn_spt._batching import TokenBatches
 from sklearn_spt._bert_module import BertModule
 from sklearn_spt._callbacks import ScheduledLR
@@ -238,7 +237,7 @@ class BertClassifier(TokenNet):
             self.classes_inferred_ = classes
             self.history_ = None  # skorch would empty the one of an earlier fit
             seed = derive_seed(root_seed(self.random_state), 0)
-            with isolated(seed, self.n_threads), freed_memory_kept():
+            with isolated(seed, self.n_threads):
                 self.n_threads_ = torch.get_num_threads()
                 self.initialize()
                 self._start(X, codes, weights)
@@ -282,7 +281,7 @@ class BertClassifier(TokenNet):
                 X, y, X_unlabeled, sample_weight, known, reset=not self.initialized_
             )
             seed = derive_seed(root_seed(self.random_state), 0)
-            with isolated(seed, self.n_threads), freed_memory_kept():
+            with isolated(seed, self.n_threads):
                 self.n_threads_ = torch.get_num_threads()
                 if not self.initialized_:
                     self.classes_inferred_ = known

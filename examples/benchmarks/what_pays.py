@@ -29,7 +29,6 @@ from sklearn_spt._kernels import plain
 from sklearn_spt._locations import DEFAULT_ENCODER
 
 FAST_ON_CPU = {
-    "allocation": "without keeping freed memory",
     "dropout": "without masks from random bytes",
     "attention": "without the attention written out",
     "word_table": "without the table of words in use",
