@@ -135,13 +135,29 @@ def test_what_is_no_labelling_stops(program, wrong):
         program("speed").check_probabilities("x", wrong, 3)
 
 
-def test_results_in_another_order_stop(program):
-    class Sorted:
+@pytest.mark.parametrize("order", [np.sort, lambda share: share[::-1]])
+def test_results_in_another_order_stop(program, order):
+    class Disordered:
         precision = "fp32"
 
         def predict_proba(self, texts):
-            share = np.sort([len(text) / 10 for text in texts])
+            share = order(np.array([len(text) / 10 for text in texts]))
             return np.column_stack([share, 1 - share])
 
     with pytest.raises(SystemExit, match="in another order than the texts"):
-        program("speed").check_order("x", Sorted(), ["a", "bbb", "cc"])
+        program("speed").check_order("x", Disordered(), ["a", "bbb", "cc", "ddddd", "eeee"])
+
+
+def test_unequal_work_stops(program, checkpoint):
+    class Lazy:
+        """Leaves the last text out."""
+
+        def __init__(self, ours):
+            self.train = lambda texts, y, epochs: ours.train(texts[:-1], y[:-1], epochs)
+
+    ours = program("_programs").Ours(options(checkpoint))
+    bar = type("Bar", (), {"set_postfix_str": lambda *a: None, "update": lambda *a: None})()
+    turns = program("speed").Turns({"one": ours, "other": Lazy(ours)}, 1, bar)
+    texts = [f"the flu {'again ' * n}" for n in range(9)]
+    with pytest.raises(SystemExit, match=r"not comparable: training of other took Work\(steps=1"):
+        turns("training", lambda p: p.train(texts, np.eye(2)[np.arange(len(texts)) % 2], 1))

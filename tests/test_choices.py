@@ -110,5 +110,15 @@ def test_defaults_of_two_releases_are_not_mixed():
         [{**r, "parameters": {"lam": 0.3, "ensemble": value}} for r in cells(seeds=[seed])]
         for seed, value in enumerate(("last_two", "with_start"))
     )
-    with pytest.raises(ValueError, match=r"bert_classifier \(defaults\).*values of ensemble"):
+    with pytest.raises(ValueError, match=r"bert_classifier: .*values of ensemble"):
         make_table("choices", [*old, *new, *cells(params={"lr": 1e-5})])
+    other = [{**r, "parameters": {"lr": 1e-5, "ensemble": "x"}} for r in cells(params={"lr": 1e-5})]
+    with pytest.raises(ValueError, match=r"bert_classifier: .*values of ensemble"):
+        make_table("choices", [*old, *other])
+
+
+def test_other_test_rows_are_not_paired():
+    records = cells() + cells(params={"lr": 1e-5}, n_test=50)
+    with pytest.raises(ValueError, match=r"the cells of illness differ in n_test"):
+        make_table("choices", records)
+    assert make_table("choices", cells() + cells(params={"lr": 1e-5})).rows

@@ -253,6 +253,19 @@ class TestWhatMustNotBeMixed:
         with pytest.raises(ValueError, match=f"illness, 300 labelled, .*{message}.*--out"):
             make_table("main", [old, new])
         assert make_table("main", [new, {**new, "cell": record(seed=2)["cell"]}, record(seed=0)])
+        # the same number, and what a cell sets itself
+        for one, other in ((3, 3.0), (400, 400.0)):
+            pair = (
+                {**record(seed=i), "parameters": {"temperature": value}}
+                for i, value in enumerate((one, other))
+            )
+            assert make_table("main", list(pair))
+        counted = {**record(seed=1, params={"step_size": 400}), "parameters": {"step_size": 400}}
+        share = {**record(seed=0), "parameters": {"step_size": 0.2}}
+        assert make_table("main", [share, counted])
+        third = {**record(seed=2), "parameters": {"another": 1}}
+        with pytest.raises(ValueError, match="different values of ensemble"):
+            make_table("main", [old, new, third])
 
     def test_settings_may_differ_between_data_sets(self):
         records = grid() + grid(dataset="psytar", n_unlabeled=500, n_test=100)

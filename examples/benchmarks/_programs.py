@@ -97,9 +97,13 @@ class CountedBatches(TokenBatches):
         self.pad_id = pad_id
 
     def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        Counter.note(self.ids, self.pad_id)
+        on_cpu = torch.device(self.device).type == "cpu"
+        if not on_cpu:  # to look at a batch would wait for the device
+            Counter.note(self.ids, self.pad_id)
         for batch in super().__iter__():
             Counter.step(len(batch[1]))
+            if on_cpu:
+                Counter.note(batch[0], self.pad_id)
             yield batch
 
 

@@ -28,7 +28,7 @@ from sklearn_spt._locations import DEFAULT_ENCODER
 #: Parts of a step, by what the names of their operations hold; the first that fits.
 PARTS = {
     "matrix products": ("::mm", "::addmm", "::bmm", "::baddbmm", "mkldnn_linear"),
-    "optimiser and clipping": ("optimizer", "_fused_adam", "_foreach", "linalg_vector_norm"),
+    "optimiser and clipping": ("Optimizer.", "_fused_adam", "_foreach", "linalg_vector_norm"),
     "GELU, softmax, layer norm": ("gelu", "softmax", "layer_norm"),
     "word vectors": ("embedding", "index_select", "index_copy"),
 }

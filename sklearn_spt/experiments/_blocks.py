@@ -149,13 +149,14 @@ def _check_setting(block: Block, records: Sequence[Record]) -> None:
 def check_defaults(row: str, records: Sequence[Record]) -> None:
     """Refuse a row whose cells were made with different defaults.
 
-    Older records name none, and a parameter that only some of them know is passed over.
+    Older records name none. What a cell sets itself is for its own set of parameters to tell.
     """
-    known = [(r["cell"]["seed"], r["parameters"]) for r in records if "parameters" in r]
-    names = [set(parameters) for _, parameters in known]
-    for name in sorted(set.intersection(*names) if names else ()):
+    given = {name for record in records for name in record["cell"].get("params") or {}}
+    every = [(r["cell"]["seed"], r["parameters"]) for r in records if "parameters" in r]
+    for name in distinct(n for _, parameters in every for n in parameters if n not in given):
+        known = [(seed, parameters) for seed, parameters in every if name in parameters]
         values = [parameters[name] for _, parameters in known]
-        if len(distinct(map(repr, values))) > 1:
+        if len(distinct(values)) > 1:
             of_seeds = ", ".join(
                 f"{value!r} in seed {seed}" for (seed, _), value in zip(known, values, strict=True)
             )

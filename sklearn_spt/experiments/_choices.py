@@ -59,8 +59,11 @@ def choices_table(records: Sequence[Record]) -> Table:
     rows: list[tuple[Value, ...]] = []
     for method in in_order(distinct(map(method_of, done))):
         sets = _sets(record for record in done if method_of(record) == method)
-        for name, groups in sets.items():
-            check_defaults(f"{method} ({name})", [r for group in groups.values() for r in group])
+        every = [r for groups in sets.values() for group in groups.values() for r in group]
+        check_defaults(method, every)
+        for dataset in distinct(record["cell"]["dataset"] for record in every):
+            here = [record for record in every if record["cell"]["dataset"] == dataset]
+            check_same(here, ("n_test",), f"the cells of {dataset}", "mean")
         if len(sets) < 2:
             continue
         if DEFAULTS not in sets:
