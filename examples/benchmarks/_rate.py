@@ -19,6 +19,26 @@ def seconds(work: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
+def product_sizes(config: Any, batch_size: int, tokens: float) -> tuple[int, int, int]:
+    """Tokens of a batch, hidden and intermediate size: the largest product of an encoder's layer.
+
+    Parameters
+    ----------
+    config : transformers configuration
+        Of the encoder.
+    batch_size : int
+        Texts in a batch.
+    tokens : float
+        Tokens of a text, on average.
+    """
+    hidden = int(config.hidden_size)
+    return (
+        round(batch_size * tokens),
+        hidden,
+        int(getattr(config, "intermediate_size", 4 * hidden)),
+    )
+
+
 def matrix_rate(n: int, k: int, m: int, precision: str, device: str, least: float = 0.5) -> float:
     """Floating-point operations a second of an (n, k) by (k, m) product, the best of five."""
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32

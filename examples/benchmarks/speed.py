@@ -55,7 +55,7 @@ from _programs import (
     Work,
     self_pretraining,
 )
-from _rate import matrix_rate, seconds
+from _rate import matrix_rate, product_sizes, seconds
 from _texts import texts_of
 from tqdm import tqdm
 
@@ -216,11 +216,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         program.train(texts[:few], targets[:few], 1)
         check_order(name, program, texts[:few])
     config = ours.fitted.module_.encoder.model.config
-    sizes = (
-        round(options.batch_size * float(lengths.mean())),
-        int(config.hidden_size),
-        int(getattr(config, "intermediate_size", 4 * config.hidden_size)),
-    )
+    sizes = product_sizes(config, options.batch_size, float(lengths.mean()))
     end_to_end = step > 0
     parts = options.rounds * (len(programs) * (2 + end_to_end) + 2) + bool(setfit)
     with tqdm(total=parts, desc="measuring", unit="part") as bar:

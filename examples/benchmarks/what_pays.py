@@ -101,23 +101,24 @@ def main() -> None:
     print("| | training, texts/s | everything is faster by |\n| --- | ---: | ---: |")
     n = epochs * len(y)
     for name, found in times.items():
-        print(f"| {name} | {n / statistics.median(found):.1f} | {faster(found, times)} |")
+        ratios = faster(found, times["everything"])
+        print(f"| {name} | {n / statistics.median(found):.1f} | {ratios} |")
     used = INFERENCE_TOKENS if cuda else INFERENCE_TOKENS_CPU
     print(f"\n| tokens in a batch of inference | texts/s | {used} are faster by |")
     print("| ---: | ---: | ---: |")
     inference = inference_seconds(options, texts)
     for tokens, found in inference.items():
         rate = len(y) / statistics.median(found)
-        print(f"| {tokens} | {rate:.1f} | {faster(found, {'everything': inference[used]})} |")
+        print(f"| {tokens} | {rate:.1f} | {faster(found, inference[used])} |")
     print(
         f"\n{len(y)} {data}, epochs: {epochs}, threads: {torch.get_num_threads()}, rounds: "
         f"{options.rounds} (medians; in brackets the least and the greatest)."
     )
 
 
-def faster(found: list[float], times: dict[str, list[float]]) -> str:
-    """Time over that of "everything" in the same round: median, least and greatest."""
-    ratios = [slow / fast for slow, fast in zip(found, times["everything"], strict=True)]
+def faster(found: list[float], against: list[float]) -> str:
+    """Time over another in the same round: median, least and greatest."""
+    ratios = [slow / fast for slow, fast in zip(found, against, strict=True)]
     return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 

@@ -15,13 +15,15 @@ from collections import defaultdict
 import numpy as np
 import torch
 from _checkpoints import HELP, checkpoint
-from _rate import matrix_rate
+from _rate import matrix_rate, product_sizes
 from _texts import texts_of
+from skorch.dataset import Dataset
 from torch.profiler import ProfilerActivity, profile
 
 from sklearn_spt import BertClassifier
-from sklearn_spt._batching import WINDOW, bucketed_batches
+from sklearn_spt._batching import TokenBatches
 from sklearn_spt._checkpoints import pad_token_id, vocabulary_size
+from sklearn_spt._cuda_graphs import WIDTH_MULTIPLE
 from sklearn_spt._encoding import sequence_lengths
 from sklearn_spt._locations import DEFAULT_ENCODER
 
@@ -73,12 +75,9 @@ def main() -> None:
         print(f"| {part} | {spent[part] / total:.1%} |")
     config = net.module_.encoder.model.config
     ids = net.encode(texts)
-    lengths = sequence_lengths(ids, pad_token_id(options.pretrained))
-    sizes = (
-        round(net.batch_size * float(lengths.mean())),
-        int(config.hidden_size),
-        int(getattr(config, "intermediate_size", 4 * config.hidden_size)),
-    )
+    pad_id = pad_token_id(options.pretrained)
+    n_tokens = int(sequence_lengths(ids, pad_id).sum())
+    sizes = product_sizes(config, net.batch_size, n_tokens / len(y))
     rate = operations / spent["matrix products"]
     alone = matrix_rate(*sizes, net.precision_, "cpu")
     print(
@@ -86,22 +85,16 @@ def main() -> None:
         f"{alone / 1e9:.0f}. Were all else free, training would be "
         f"{total / spent['matrix products']:.2f} times as fast."
     )
-    for multiple, where in ((1, "as they are"), (16, "in multiples of 16, for CUDA graphs")):
-        share = padding(lengths, net.batch_size, multiple)
-        print(f"Padding, widths {where}: {share:.1%} of all tokens.")
+    for multiple in (1, WIDTH_MULTIPLE):
+        batches = TokenBatches(Dataset(ids), net.batch_size, pad_id=pad_id, width_multiple=multiple)
+        share = 1 - n_tokens / sum(x.numel() for x, _ in batches)
+        print(f"Padding, widths in multiples of {multiple}: {share:.1%} of all tokens.")
     words = vocabulary_size(options.pretrained)
     print(f"Words in use: {len(np.unique(ids)):,} of {words:,}.")
     print(
         f"{len(y)} {data}, {options.pretrained}, {net.precision_}, threads: "
         f"{torch.get_num_threads()}, {total:.1f} s recorded."
     )
-
-
-def padding(lengths: np.ndarray, batch_size: int, multiple: int) -> float:
-    """Share of padding among the tokens of an epoch in batches of like length."""
-    batches = bucketed_batches(lengths, batch_size, np.random.default_rng(0), WINDOW)
-    cells = sum(len(b) * -(-int(lengths[b].max()) // multiple) * multiple for b in batches)
-    return 1 - float(lengths.sum()) / cells
 
 
 if __name__ == "__main__":
