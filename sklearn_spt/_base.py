@@ -24,6 +24,7 @@ from sklearn_spt._encoding import check_texts, is_text
 from sklearn_spt._functional import mean_probabilities, tempered_softmax
 from sklearn_spt._losses import DistillationLoss
 from sklearn_spt._net import BertClassifier
+from sklearn_spt._rows import moved_up
 from sklearn_spt._token_net import TokenNet
 from sklearn_spt._training import isolated, predict_logits
 from sklearn_spt._validation import (
@@ -249,8 +250,9 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         n = get_len(encoded)
         labeled, classes, codes = check_labels(y, n, self.unlabeled_marker)
         weights = check_weights(sample_weight, n, labeled)
-        rows = np.flatnonzero(~labeled)
-        X_u = multi_indexing(encoded, rows) if len(rows) else None
+        X_l = encoded if labeled.all() else multi_indexing(encoded, np.flatnonzero(labeled))
+        fresh = is_text(X) and getattr(type(net), "encode", None) is TokenNet.encode
+        X_u = _set_apart(encoded, np.flatnonzero(~labeled), fresh)
         if more is not None:
             if get_len(more) == n:
                 warnings.warn(
@@ -262,9 +264,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 )
             labeled = np.concatenate([labeled, np.zeros(get_len(more), dtype=bool)])
             X_u = more if X_u is None else concatenated(X_u, more)
-        mask = codes >= 0
-        X_l = encoded if mask.all() else multi_indexing(encoded, np.flatnonzero(mask))
-        return SemiSupervisedData(X_l, X_u, codes[mask], classes, weights, labeled)
+        return SemiSupervisedData(X_l, X_u, codes[codes >= 0], classes, weights, labeled)
 
     def _encode(self, net: NeuralNet, X: Any, *, reset: bool, name: str = "X") -> Any:
         """Documents in the form that the net takes, encoded once.
@@ -367,6 +367,28 @@ def concatenated(first: Any, second: Any) -> Any:
     if isinstance(first, Mapping):
         return {key: np.concatenate([first[key], second[key]]) for key in first}
     return np.concatenate([first, second])
+
+
+def _set_apart(encoded: Any, rows: npt.NDArray[np.int64], fresh: bool) -> Any:
+    """Take the rows in ascending order, of an array without a copy if that can be had.
+
+    Parameters
+    ----------
+    encoded : indexable
+        Documents.
+    rows : ndarray of int
+        Which of them.
+    fresh : bool
+        Whether nobody else needs what is not taken.
+    """
+    if not len(rows):
+        return None
+    if not isinstance(encoded, np.ndarray):
+        return multi_indexing(encoded, rows)
+    first, last = rows[0], rows[-1] + 1
+    if last - first == len(rows):
+        return encoded[first:last]
+    return moved_up(encoded, rows) if fresh else encoded[rows]
 
 
 def plain_label(label: Any) -> Any:

@@ -18,6 +18,7 @@ import torch
 
 from sklearn_spt._device import is_asynchronous
 from sklearn_spt._kernels import is_plain
+from sklearn_spt._rows import Rows
 from sklearn_spt._validation import check_integer
 
 IntArray = npt.NDArray[np.int64]
@@ -95,7 +96,7 @@ def inference_batches(lengths: IntArray, least: int, max_tokens: int) -> Iterato
 
 def in_batches(
     compute: Callable[[torch.Tensor], torch.Tensor],
-    ids: npt.NDArray[np.int32],
+    ids: npt.NDArray[np.int32] | Rows,
     lengths: IntArray,
     limits: tuple[int, int],
     device: str,
@@ -107,7 +108,7 @@ def in_batches(
     ----------
     compute : callable
         Takes token ids of shape (n_batch, width) on the device, returns n_batch rows there.
-    ids : ndarray of int32 of shape (n, width)
+    ids : ndarray of int32 or Rows of shape (n, width)
         Token ids.
     lengths : ndarray of shape (n,)
         Their numbers of tokens.
@@ -145,7 +146,7 @@ def in_batches(
 
 
 def _laid_out(
-    values: npt.NDArray[Any],
+    values: npt.NDArray[Any] | Rows,
     batches: list[IntArray],
     device: str,
     widths: list[int] | None = None,
@@ -207,7 +208,7 @@ class TokenBatches:
         check_integer(window, "iterator_train__window", low=1)
         check_integer(width_multiple, "iterator_train__width_multiple", low=1)
 
-        self.ids = np.asarray(dataset.X)
+        self.ids = dataset.X if isinstance(dataset.X, Rows) else np.asarray(dataset.X)
         self.y = dataset.y
         self.batch_size = batch_size
         self.window = window

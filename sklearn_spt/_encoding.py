@@ -23,6 +23,7 @@ from sklearn_spt._checkpoints import (
     vocabulary_size,
 )
 from sklearn_spt._locations import DEFAULT_ENCODER
+from sklearn_spt._rows import Rows, in_chunks
 from sklearn_spt._validation import check_integer, is_missing
 
 if TYPE_CHECKING:
@@ -177,12 +178,12 @@ def check_token_ids(
     return np.ascontiguousarray(checked)
 
 
-def sequence_lengths(ids: NDArray[np.integer], pad_id: int) -> NDArray[np.intp]:
+def sequence_lengths(ids: NDArray[np.integer] | Rows, pad_id: int) -> NDArray[np.intp]:
     """Count the tokens of each row, which is padded at the right.
 
     Parameters
     ----------
-    ids : ndarray of shape (n, width)
+    ids : ndarray or Rows of shape (n, width)
         Token ids.
     pad_id : int
         Id of the padding token.
@@ -193,9 +194,12 @@ def sequence_lengths(ids: NDArray[np.integer], pad_id: int) -> NDArray[np.intp]:
         Index of the last token that is no padding, plus one: a padding id between two others
         counts as a token. 0 for a row of padding only.
     """
-    present = ids != pad_id
-    lengths = ids.shape[1] - np.argmax(present[:, ::-1], axis=1)
-    return np.where(present.any(axis=1), lengths, 0)
+    found = np.zeros(len(ids), dtype=np.intp)
+    for part in in_chunks(ids):
+        present = ids[part] != pad_id
+        lengths = ids.shape[1] - np.argmax(present[:, ::-1], axis=1)
+        found[part] = np.where(present.any(axis=1), lengths, 0)
+    return found
 
 
 def _first_column(X: Any) -> tuple[Iterable[Any] | None, int]:
@@ -294,9 +298,12 @@ def encode_texts(
         chunks = list(pool.map(encode_chunk, starts))  # the list raises what a chunk raised
     longest = max((int(lengths.max()) for _, lengths in chunks), default=1)
     width = max_length if full_width else longest
-    ids = np.full((len(inverse), width), pad_token_id(pretrained), dtype=np.int32)
-    for start, (flat, lengths) in zip(starts, chunks, strict=True):
-        rows = np.repeat(first[start : start + _CHUNK], lengths)
+    ids = np.empty((len(inverse), width), dtype=np.int32)
+    for start in reversed(starts):
+        flat, lengths = chunks.pop()  # so that only one of the two forms is held
+        rows = first[start : start + _CHUNK]
+        ids[rows] = pad_token_id(pretrained)
+        rows = np.repeat(rows, lengths)
         columns = np.arange(flat.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         ids[rows, columns] = flat
     repeated = np.flatnonzero(first[inverse] != np.arange(len(inverse)))

@@ -26,7 +26,7 @@ ATTENTION = "sklearn_spt"
 
 _LEVELS = 256
 #: What has a plain twin.
-FAST = ("attention", "dropout", "losses", "resident", "word_table")
+FAST = ("attention", "dropout", "losses", "resident", "rows", "word_table")
 
 _PLAIN: ContextVar[tuple[str, ...]] = ContextVar("sklearn_spt_plain", default=())
 
@@ -38,7 +38,7 @@ def plain(*names: str) -> Iterator[None]:
 
     Parameters
     ----------
-    *names : {"attention", "dropout", "losses", "resident", "word_table"}
+    *names : {"attention", "dropout", "losses", "resident", "rows", "word_table"}
         Which of them; without a name all.
     """
     if unknown := set(names) - set(FAST):

@@ -17,7 +17,8 @@ from skorch.callbacks import (
     PassthroughScoring,
     PrintLog,
 )
-from skorch.utils import to_tensor
+from skorch.dataset import Dataset
+from skorch.utils import multi_indexing, to_tensor
 
 from sklearn_spt._batching import TokenBatches, in_batches, inference_limits
 from sklearn_spt._bert_module import BertModule
@@ -34,8 +35,10 @@ from sklearn_spt._encoding import (
     is_text,
     sequence_lengths,
 )
+from sklearn_spt._kernels import is_plain
 from sklearn_spt._linear_probe import LinearHead, linear_probe, subsample_by_class
 from sklearn_spt._losses import DistillationLoss
+from sklearn_spt._rows import Rows, in_chunks
 from sklearn_spt._validation import (
     check_flag,
     check_integer,
@@ -123,6 +126,25 @@ class TokenNet(DeviceLoop):
             texts = check_texts(X)
             return encode_texts(texts, self.pretrained, self.max_length, full_width=full_width)
         return check_token_ids(X, self.pretrained)
+
+    def select_rows(self, X: Any, rows: npt.NDArray[np.int64]) -> Any:
+        """Documents by their numbers: without a copy where nobody but this package looks at them.
+
+        Parameters
+        ----------
+        X : ndarray of int32 or Rows of shape (n_samples, width)
+            Token ids.
+        rows : ndarray of int of shape (n,)
+            Which of them, in which order.
+
+        Returns
+        -------
+        Rows or ndarray of shape (n, width)
+            Their token ids.
+        """
+        parts = (self.iterator_train, self.dataset, self.callbacks or None)
+        ours = parts == (TokenBatches, Dataset, None) and isinstance(X, np.ndarray | Rows)
+        return Rows(X, rows) if ours and not is_plain("rows") else multi_indexing(X, rows)
 
     def padded(self, ids: npt.NDArray[np.int32], width: int) -> npt.NDArray[np.int32]:
         """Token ids of at least the given width."""
@@ -282,7 +304,8 @@ class TokenNet(DeviceLoop):
         if not isinstance(encoder, Encoder) or self.compile or not self._steps_are_ours():
             yield
             return
-        used = np.unique(np.concatenate([np.unique(ids) for ids in X]))
+        parts = [np.unique(ids[part]) for ids in X for part in in_chunks(ids)]
+        used = np.unique(np.concatenate(parts))
         with only_words(encoder.model, self._all_optimizers, used):
             yield
 
@@ -399,12 +422,13 @@ class TokenNet(DeviceLoop):
         """
         self.check_is_fitted()
         logits = self._in_batches(
-            self.encode(X), lambda batch: self.evaluation_step((batch, None), training)
+            X if isinstance(X, Rows) else self.encode(X),  # rows are of an encoded matrix
+            lambda batch: self.evaluation_step((batch, None), training),
         )
         return logits.to(device)
 
     def _in_batches(
-        self, ids: npt.NDArray[np.int32], compute: Callable[[torch.Tensor], torch.Tensor]
+        self, ids: npt.NDArray[np.int32] | Rows, compute: Callable[[torch.Tensor], torch.Tensor]
     ) -> torch.Tensor:
         lengths = sequence_lengths(ids, pad_token_id(self.pretrained))
         limits = inference_limits(self.batch_size, self.device_)

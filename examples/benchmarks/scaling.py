@@ -140,7 +140,9 @@ def million(options: argparse.Namespace) -> None:
     """All but training and labelling; the teacher's probabilities are drawn by chance."""
     n = (options.sizes or [1_000_000])[0]
     texts, y = texts_of(n)
-    y[N_LABELED:] = -1
+    y = y.copy()
+    labeled = np.random.default_rng(0).choice(len(y), N_LABELED, replace=False)
+    y[np.setdiff1d(np.arange(len(y)), labeled)] = -1  # labelled rows anywhere, as users have them
     net = BertClassifier(options.pretrained, device="cpu")
     clf = SelfPretrainingClassifier(net, step_size=0.2, random_state=0)
     net.encode(texts[:1000])  # not timed: files are read
@@ -158,7 +160,7 @@ def million(options: argparse.Namespace) -> None:
         for t, size in enumerate(growing_sample_sizes(n, n // 5), start=1):
             with timed(took, "sampling (all iterations)"):
                 rows = draw_sample(n, size, np.random.default_rng(t))
-                C = data.X_unlabeled[rows]
+                C = net.select_rows(data.X_unlabeled, rows)
             p = rng.beta(0.5, 0.5, size)
             P = np.column_stack([p, 1 - p])
             with timed(took, "inertia and pseudo-labels (all iterations)"):
@@ -176,7 +178,8 @@ def million(options: argparse.Namespace) -> None:
     held = data.X_unlabeled.nbytes
     print(
         f"\nPeak memory {memory.peak / 2**30:.2f} GiB, {before / 2**30:.2f} GiB of it there "
-        f"before (libraries and texts). Token ids: {held / n:.0f} bytes a text."
+        f"before (libraries and texts): {(memory.peak - before) / n:.0f} bytes a text, "
+        f"{held / n:.0f} of them its token ids."
     )
 
 

@@ -1,0 +1,85 @@
+"""Some rows of a matrix, by their numbers and without a copy.
+
+A fit draws samples from the unlabelled documents and epochs from the samples. Of a million
+documents each copy of their token ids would take hundreds of megabytes, the numbers of the rows
+take eight.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+#: Rows that are looked at in one go where all have to be.
+CHUNK = 2**16
+
+
+class Rows:
+    """Rows of a matrix; what is asked of them is copied, the rest is not.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_X, ...) or Rows
+        The matrix, not to be changed while these rows are in use.
+    rows : ndarray of int of shape (n,)
+        Which of its rows, in which order; a row may stand several times.
+    """
+
+    def __init__(self, X: npt.NDArray[Any] | Rows, rows: npt.NDArray[np.int64]) -> None:
+        self.X: npt.NDArray[Any] = X.X if isinstance(X, Rows) else X
+        self.rows: npt.NDArray[np.int64] = X.rows[rows] if isinstance(X, Rows) else rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Numbers of rows and columns."""
+        return (len(self.rows), *self.X.shape[1:])
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return self.X.ndim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Kind of the entries."""
+        return self.X.dtype
+
+    def __getitem__(self, which: Any) -> Any:
+        first, *others = which if isinstance(which, tuple) else (which,)
+        return self.X[(self.rows[first], *others)]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("rows of a matrix become an array of their own by a copy only.")
+        return np.asarray(self.X[self.rows], dtype=dtype)
+
+
+def in_chunks(X: npt.NDArray[Any] | Rows) -> list[Any]:
+    """Slices that cover the rows of `X`, each small enough to be copied."""
+    return [slice(start, start + CHUNK) for start in range(0, len(X), CHUNK)]
+
+
+def moved_up(X: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """Rows of an array in ascending order, in the memory of the array itself.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_X, ...)
+        Overwritten.
+    rows : ndarray of int of shape (n,)
+        Distinct and ascending, so that none is overwritten before it has moved.
+
+    Returns
+    -------
+    ndarray of shape (n, ...)
+        A view of the first rows of `X`.
+    """
+    for start in range(0, len(rows), CHUNK):
+        moving = rows[start : start + CHUNK]
+        X[start : start + len(moving)] = X[moving]
+    return X[: len(rows)]
