@@ -10,7 +10,9 @@ from typing import Any
 import torch
 
 PRECISIONS = ("auto", "fp32", "bf16")
-#: Values of ONEDNN_MAX_CPU_ISA with which oneDNN, by which torch multiplies, has no bf16 products.
+#: By which a user limits oneDNN; the first that is set counts.
+_ISA_VARIABLES = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
+#: Values of these variables with which oneDNN, by which torch multiplies, has no bf16 products.
 _ISA_WITHOUT_BF16 = (
     *("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2"),
     *("AVX512_CORE", "AVX512_CORE_VNNI"),
@@ -53,7 +55,8 @@ def is_asynchronous(device: str) -> bool:
 @lru_cache(maxsize=1)
 def _cpu_has_bf16() -> bool:
     """Whether the CPU multiplies bf16 matrices in hardware (AMX or AVX-512 BF16), and may."""
-    if os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() in _ISA_WITHOUT_BF16:
+    asked = (os.environ[name] for name in _ISA_VARIABLES if os.environ.get(name))
+    if next(asked, "").upper() in _ISA_WITHOUT_BF16:
         return False
     capabilities: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     return bool(capabilities.get("amx_bf16")) or bool(capabilities.get("avx512_bf16"))

@@ -36,6 +36,7 @@ from sklearn_spt._encoding import (
     sequence_lengths,
 )
 from sklearn_spt._kernels import is_plain
+from sklearn_spt._known_code import steps_are_known
 from sklearn_spt._linear_probe import LinearHead, linear_probe, subsample_by_class
 from sklearn_spt._losses import DistillationLoss
 from sklearn_spt._rows import Rows, in_chunks
@@ -301,24 +302,13 @@ class TokenNet(DeviceLoop):
             Token ids of all documents that are trained on.
         """
         encoder = getattr(self.module_, "encoder", None)
-        if not isinstance(encoder, Encoder) or self.compile or not self._steps_are_ours():
+        if not isinstance(encoder, Encoder) or self.compile or not steps_are_known(self):
             yield
             return
         parts = [np.unique(ids[part]) for ids in X for part in in_chunks(ids)]
         used = np.unique(np.concatenate(parts))
         with only_words(encoder.model, self._all_optimizers, used):
             yield
-
-    def _steps_are_ours(self) -> bool:
-        """Whether nobody else sees weights in training, or adds to their gradients.
-
-        A loss or a callback of the user's own may hold all words, as a penalty or a running mean
-        of the weights does.
-        """
-        return all(map(of_known_make, (callback for _, callback in self.callbacks_))) and all(
-            getattr(getattr(self, name), "__func__", None) is getattr(TokenNet, name)
-            for name in ("get_loss", "infer", "train_step", "train_step_single")
-        )
 
     def uses_graphs(self) -> bool:
         """Whether forward and backward passes are to run as CUDA graphs."""
@@ -451,11 +441,6 @@ class TokenNet(DeviceLoop):
             encoder = getattr(self.module_, "encoder", None)
             if isinstance(encoder, Encoder):
                 encoder.precision = self.precision_
-
-
-def of_known_make(callback: Callback) -> bool:
-    """Whether a callback is one of skorch's or of this package."""
-    return type(callback).__module__.partition(".")[0] in ("skorch", "sklearn_spt")
 
 
 def _is_class(given: Any, kind: type) -> bool:

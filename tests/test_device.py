@@ -75,8 +75,9 @@ def test_auto_on_a_cpu(machine, capabilities, expected):
     ("isa", "expected"),
     [("avx2", "fp32"), ("AVX512_CORE", "fp32"), ("AVX512_CORE_AMX", "bf16"), ("", "bf16")],
 )
-def test_auto_is_fp32_where_the_user_forbids_the_instructions(machine, monkeypatch, isa, expected):
-    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", isa)
+@pytest.mark.parametrize("name", ["ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"])
+def test_auto_is_fp32_where_the_user_forbids_them(machine, monkeypatch, name, isa, expected):
+    monkeypatch.setenv(name, isa)
     machine(amx_bf16=True)
     assert resolve_precision("auto", "cpu") == expected
 

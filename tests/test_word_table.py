@@ -9,10 +9,11 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
-from skorch.callbacks import Callback, Checkpoint
+from sklearn.metrics import f1_score, make_scorer
+from skorch.callbacks import Callback, Checkpoint, EarlyStopping, EpochScoring, Freezer
 from torch import nn
 
-from sklearn_spt import BertClassifier, _token_net
+from sklearn_spt import BertClassifier, _known_code
 from sklearn_spt._bert_module import BertModule
 from sklearn_spt._kernels import plain
 from sklearn_spt._word_table import WordsInUse, only_words
@@ -245,6 +246,46 @@ def test_a_loss_of_the_users_sees_the_whole_table(tiny_checkpoint, tiny_texts):
     assert moved.sum() == (before != 0).any(dim=1).sum()
 
 
+def test_a_function_of_the_users_sees_the_whole_table(tiny_checkpoint, tiny_texts):
+    """In a callback of skorch's, and in a method of the net that skorch calls."""
+    seen = []
+
+    def score(net, X, y):
+        seen.append(type(net.module_.encoder.model.get_input_embeddings()))
+        return 0.0
+
+    class Shrinking(BertClassifier):
+        def on_batch_end(self, *args, **kwargs):
+            super().on_batch_end(*args, **kwargs)
+            seen.append(type(self.module_.encoder.model.get_input_embeddings()))
+
+    y = np.arange(len(tiny_texts)) % 2
+    settings = {"random_state": 0, "device": "cpu", "max_length": 32, "max_epochs": 1}
+    scoring = ("scored", EpochScoring(score, on_train=True))
+    BertClassifier(tiny_checkpoint, callbacks=[scoring], **settings).fit(tiny_texts, y)
+    assert seen.pop() is nn.Embedding
+    assert not seen
+    Shrinking(tiny_checkpoint, **settings).fit(tiny_texts, y)
+    assert set(seen) == {nn.Embedding}
+
+
+@pytest.mark.parametrize(
+    ("callback", "known"),
+    [
+        (EpochScoring("accuracy", on_train=True), True),
+        (EpochScoring(make_scorer(f1_score), on_train=True), True),
+        (EpochScoring(lambda net, X, y: 0.0), False),
+        (Freezer(["module.encoder*"]), True),
+        (Freezer([lambda name: True]), False),
+        (EarlyStopping("train_loss"), True),
+        (Checkpoint(monitor=lambda net: True), False),
+        (Still(), False),
+    ],
+)
+def test_callbacks_that_are_known(callback, known):
+    assert _known_code.of_known_make(callback) is known
+
+
 def test_a_callback_of_the_users_sees_the_whole_table(tiny_checkpoint, tiny_texts):
     """It may remember weights by name, as this running mean does, also from fit to fit."""
 
@@ -273,7 +314,7 @@ def test_a_callback_of_the_users_sees_the_whole_table(tiny_checkpoint, tiny_text
 @pytest.fixture
 def trusting(monkeypatch):
     """Take every callback for one of skorch's, some of which do such things."""
-    monkeypatch.setattr(_token_net, "of_known_make", lambda callback: True)
+    monkeypatch.setattr(_known_code, "of_known_make", lambda callback: True)
 
 
 def twice(make, first, second, **params):

@@ -17,6 +17,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 import skorch
@@ -72,7 +73,7 @@ class Counter:
     def note(cls, ids: Any, pad_id: int) -> None:
         """Note texts by their token ids, padded at the right, on the CPU."""
         rows = np.asarray(ids, dtype=np.int64)
-        tokens = sum(hash(row[row != pad_id].tobytes()) for row in rows)
+        tokens = sum(crc32(row[row != pad_id].tobytes()) for row in rows)
         cls.work = cls.work._replace(tokens=cls.work.tokens + tokens)
 
 

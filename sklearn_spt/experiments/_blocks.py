@@ -19,6 +19,10 @@ from sklearn_spt.inspection._grouping import (
     once_a_seed,
 )
 
+#: Coverage of intervals over data sets or seeds.
+CONFIDENCE = 0.95
+#: What cells must share to stand in one mean.
+COMMON = ("n_labeled", "encoder", "normalize", "protocol", "n_validation")
 #: Data set and number of labelled texts.
 Block = tuple[str, int]
 

@@ -14,6 +14,8 @@ import numpy.typing as npt
 from sklearn_spt._intervals import mean_of_means_with_interval
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._blocks import (
+    COMMON,
+    CONFIDENCE,
     check_defaults,
     check_same,
     method_of,
@@ -23,10 +25,6 @@ from sklearn_spt.experiments._table import Column, Interval, Table, Value, in_or
 from sklearn_spt.inspection._gains import paired
 from sklearn_spt.inspection._grouping import Record, describe, distinct, error_of, once_a_seed
 
-#: Coverage of the intervals.
-CONFIDENCE = 0.95
-#: What all cells must share.
-COMMON = ("n_labeled", "n_unlabeled", "encoder", "normalize", "protocol", "n_validation")
 #: How a method without any parameter set is called.
 DEFAULTS = "defaults"
 #: Finished records of a method with one set of parameters, by data set.
@@ -55,7 +53,7 @@ def choices_table(records: Sequence[Record]) -> Table:
         If cells of different settings would be mixed, or a method has no cells with its defaults.
     """
     done = [record for record in records if record["status"] == "done"]
-    check_same(done, COMMON, "the cells", "table")
+    check_same(done, (*COMMON, "n_unlabeled"), "the cells", "table")
     rows: list[tuple[Value, ...]] = []
     for method in in_order(distinct(map(method_of, done))):
         sets = _sets(record for record in done if method_of(record) == method)

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 from sklearn_spt._intervals import mean_of_means_with_interval, mean_with_interval
 from sklearn_spt._score_names import SCORE_NAMES
 from sklearn_spt.experiments import _paper
-from sklearn_spt.experiments._blocks import Block, Blocks, check_same, method_of
+from sklearn_spt.experiments._blocks import COMMON, CONFIDENCE, Block, Blocks, check_same, method_of
 from sklearn_spt.experiments._table import (
     KEYS,
     Column,
@@ -28,14 +28,10 @@ from sklearn_spt.experiments._table import (
 from sklearn_spt.inspection._gains import paired
 from sklearn_spt.inspection._grouping import Record, distinct
 
-#: Coverage of the intervals.
-CONFIDENCE = 0.95
 #: Scores of probabilities: smaller is better.
 CALIBRATION = {"brier": "Brier score", "ece": "calibration error"}
 #: F1 by block and seed.
 Pairs = dict[tuple[Block, int], float]
-#: What all data sets must share to stand in one mean.
-COMMON = ("n_labeled", "encoder", "normalize", "protocol", "n_validation")
 
 
 def rivals_table(records: Sequence[Record], against: str = "baseline") -> Table:
