@@ -385,10 +385,10 @@ def _set_apart(encoded: Any, rows: npt.NDArray[np.int64], fresh: bool) -> Any:
         return None
     if not isinstance(encoded, np.ndarray):
         return multi_indexing(encoded, rows)
+    if not fresh or 2 * len(rows) < len(encoded):  # a few rows would hold the memory of all
+        return encoded[rows]
     first, last = rows[0], rows[-1] + 1
-    if last - first == len(rows):
-        return encoded[first:last]
-    return moved_up(encoded, rows) if fresh else encoded[rows]
+    return encoded[first:last] if last - first == len(rows) else moved_up(encoded, rows)
 
 
 def plain_label(label: Any) -> Any:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from skorch import NeuralNet
 from skorch.dataset import get_len, unpack_data
-from skorch.utils import TeeGenerator, multi_indexing, to_tensor
+from skorch.utils import TeeGenerator, to_tensor
 
 from sklearn_spt._callbacks import ScheduledLR
 from sklearn_spt._losses import distillation_targets, mutual_kl, one_hot
@@ -30,6 +30,7 @@ from sklearn_spt._training import (
     n_steps,
     quiet,
     release_optimizer,
+    select_rows,
     trained_on,
 )
 
@@ -313,12 +314,13 @@ class JointTrainer:
                 yield ((batch, next(stream)) for batch in self._labeled_pass())
 
     def _labeled_pass(self) -> Iterator[Any]:
+        net = self._leader.net
         rows = epoch_rows(self.codes, self.model.balanced_batches, self._draws)
-        return self._pass(multi_indexing(self.X, rows), self.targets[rows], self._leader.random)
+        return self._pass(select_rows(net, self.X, rows), self.targets[rows], self._leader.random)
 
     def _unlabeled_pass(self) -> Iterator[Any]:
         rows = shuffled(len(self._no_targets), self._draws_unlabeled)
-        X = multi_indexing(self.X_unlabeled, rows)
+        X = select_rows(self._leader.net, self.X_unlabeled, rows)
         return self._pass(X, self._no_targets, self._leader.random_more)
 
     def _pass(self, X: Any, targets: npt.NDArray[Any], stream: RandomStream) -> Iterator[Any]:

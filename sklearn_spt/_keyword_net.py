@@ -111,7 +111,7 @@ class KeywordStateClassifier(BertClassifier):
     def trained_on(self, *X: npt.NDArray[np.int32]) -> Iterator[None]:
         """Train no other words than those of the given documents inside the block."""
         n_ids = vocabulary_size(self.pretrained)
-        with super().trained_on(*(ids % n_ids for ids in X)):
+        with super().trained_on(*(np.asarray(ids) % n_ids for ids in X)):
             yield
 
     def encode(self, X: Any, *, full_width: bool = False) -> npt.NDArray[np.int32]:

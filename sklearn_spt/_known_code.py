@@ -1,43 +1,67 @@
-"""Whose code a step of training runs: that of known libraries, or something of the user's too.
+"""Whose code a training step runs: that of known libraries, or something of the user's too.
 
-Shortcuts that are invisible to known code (a smaller word table) may not be so to other code.
+Shortcuts that known code cannot tell from the plain way (a smaller word table, documents by number
+in place of a copy) may surprise other code. Where some takes part, they are left out.
 """
 
 from __future__ import annotations
 
+from functools import partial
+from types import FunctionType, MethodType
 from typing import Any
 
-from skorch.callbacks import Callback
-
-_LIBRARIES = ("builtins", "skorch", "sklearn", "sklearn_spt")
-#: What a step of training goes through, besides the methods that skorch tells of its progress.
-_STEPS = ("get_loss", "infer", "notify", "run_single_epoch", "train_step", "train_step_single")
+_LIBRARIES = ("builtins", "skorch", "sklearn", "sklearn_spt", "torch")
+#: Parts of a net that run in each step of training.
+_PARTS = ("module", "criterion", "optimizer", "iterator_train", "dataset")
 
 
-def steps_are_known(net: Any) -> bool:
-    """Whether nobody but known code sees a net's weights in training, or adds to their gradients.
+def is_known_net(net: Any) -> bool:
+    """Whether a skorch net runs known code alone, as far as its parameters say.
 
-    A loss, a callback or a method of the user's own may hold all weights, as a penalty or a
-    running mean of them does.
+    Parameters
+    ----------
+    net : skorch.NeuralNet
+        Initialised or not. Callbacks are looked at as soon as they are initialised; before that
+        only a net to which none were given counts as known.
+
+    Returns
+    -------
+    bool
+        False if its class, a method that was put on it, one of its parts or a callback is neither
+        torch's, skorch's, scikit-learn's nor this package's.
     """
-    known = next(kind for kind in type(net).__mro__ if _is_known(kind.__module__))
-    return all(of_known_make(callback) for _, callback in net.callbacks_) and all(
-        getattr(getattr(net, name), "__func__", None) is getattr(known, name)
-        for name in dir(known)
-        if name in _STEPS or name.startswith("on_")
-    )
+    parts = [getattr(net, name) for name in _PARTS]
+    if not all(map(is_known, (type(net), *parts))) or _has_own_methods(net):
+        return False
+    if net.initialized_:
+        return all(is_known_callback(callback) for _, callback in net.callbacks_)
+    given = [value for name, value in vars(net).items() if name.startswith("callbacks")]
+    return all(value in (None, "disable") or value == [] for value in given)
 
 
-def of_known_make(callback: Callback) -> bool:
+def is_known_callback(callback: Any) -> bool:
     """Whether a callback is a known library's and calls no function of another one."""
     held = [
         part
         for value in vars(callback).values()
         for part in (value if isinstance(value, list | tuple) else [value])
     ]
-    makers = [type(callback), *filter(callable, held)]
-    return all(_is_known(getattr(maker, "__module__", None) or "") for maker in makers)
+    return is_known(callback) and all(is_known(part) for part in held if callable(part))
 
 
-def _is_known(module: str) -> bool:
-    return module.partition(".")[0] in _LIBRARIES
+def is_known(code: Any) -> bool:
+    """Whether a class, a function or an object belongs to one of the known libraries."""
+    if isinstance(code, partial):
+        bound = (*code.args, *code.keywords.values())
+        return all(map(is_known, (code.func, *filter(callable, bound))))
+    if isinstance(code, MethodType):
+        return is_known(code.__func__) and is_known(code.__self__)
+    if isinstance(code, FunctionType):  # functools.wraps lends a function another one's name
+        module = code.__globals__["__name__"]
+    else:
+        module = (code if isinstance(code, type) else type(code)).__module__
+    return str(module).partition(".")[0] in _LIBRARIES
+
+
+def _has_own_methods(net: Any) -> bool:
+    return any(callable(getattr(type(net), name, None)) for name in vars(net))

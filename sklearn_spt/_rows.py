@@ -19,6 +19,9 @@ CHUNK = 2**16
 class Rows:
     """Rows of a matrix; what is asked of them is copied, the rest is not.
 
+    They can be indexed and turned into an array, and nothing else: whoever compares or computes
+    needs that array.
+
     Parameters
     ----------
     X : ndarray of shape (n_X, ...) or Rows
@@ -52,6 +55,11 @@ class Rows:
     def __getitem__(self, which: Any) -> Any:
         first, *others = which if isinstance(which, tuple) else (which,)
         return self.X[(self.rows[first], *others)]
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("rows of a matrix cannot be compared; np.asarray makes an array of them.")
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:

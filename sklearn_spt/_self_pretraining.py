@@ -26,7 +26,7 @@ from sklearn_spt._sampling import (
 )
 from sklearn_spt._state import Iteration, State
 from sklearn_spt._student import Run
-from sklearn_spt._training import root_seed, selected
+from sklearn_spt._training import root_seed, select_rows
 from sklearn_spt._validation import (
     check_flag,
     check_integer,
@@ -299,7 +299,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                     break
                 M2 = now.M1  # step 3: the last student teaches
                 rows = draw_sample(data.n_unlabeled, sizes[t - 1], run.rng(t))
-                C = selected(net, data.X_unlabeled, rows)  # step 4
+                C = select_rows(net, data.X_unlabeled, rows)  # step 4
                 P, q = run.soft_labels(t, M2, C)  # steps 5 and 7
                 S = now.S
                 if self.distillation:  # step 6

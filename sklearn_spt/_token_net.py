@@ -36,7 +36,7 @@ from sklearn_spt._encoding import (
     sequence_lengths,
 )
 from sklearn_spt._kernels import is_plain
-from sklearn_spt._known_code import steps_are_known
+from sklearn_spt._known_code import is_known_net
 from sklearn_spt._linear_probe import LinearHead, linear_probe, subsample_by_class
 from sklearn_spt._losses import DistillationLoss
 from sklearn_spt._rows import Rows, in_chunks
@@ -143,9 +143,9 @@ class TokenNet(DeviceLoop):
         Rows or ndarray of shape (n, width)
             Their token ids.
         """
-        parts = (self.iterator_train, self.dataset, self.callbacks or None)
-        ours = parts == (TokenBatches, Dataset, None) and isinstance(X, np.ndarray | Rows)
-        return Rows(X, rows) if ours and not is_plain("rows") else multi_indexing(X, rows)
+        expected = self.iterator_train is TokenBatches and self.dataset is Dataset
+        expected = expected and isinstance(X, np.ndarray | Rows) and is_known_net(self)
+        return Rows(X, rows) if expected and not is_plain("rows") else multi_indexing(X, rows)
 
     def padded(self, ids: npt.NDArray[np.int32], width: int) -> npt.NDArray[np.int32]:
         """Token ids of at least the given width."""
@@ -302,7 +302,7 @@ class TokenNet(DeviceLoop):
             Token ids of all documents that are trained on.
         """
         encoder = getattr(self.module_, "encoder", None)
-        if not isinstance(encoder, Encoder) or self.compile or not steps_are_known(self):
+        if not isinstance(encoder, Encoder) or self.compile or not is_known_net(self):
             yield
             return
         parts = [np.unique(ids[part]) for ids in X for part in in_chunks(ids)]

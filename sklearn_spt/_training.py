@@ -274,7 +274,7 @@ def train(
                 for _ in range(epochs):
                     rows = epoch_rows(codes, balanced, rng)
                     stopped = asked_to_stop(
-                        partial(net.fit_loop, selected(net, X, rows), targets[rows], epochs=1)
+                        partial(net.fit_loop, select_rows(net, X, rows), targets[rows], epochs=1)
                     )
                     losses.append(_epoch_loss(net))
                     if not np.isfinite(losses[-1]):
@@ -296,7 +296,7 @@ def train(
     return losses
 
 
-def selected(net: NeuralNet, X: Any, rows: npt.NDArray[np.int64]) -> Any:
+def select_rows(net: NeuralNet, X: Any, rows: npt.NDArray[np.int64]) -> Any:
     """Documents by their numbers, in a form that the net takes."""
     select = getattr(net, "select_rows", None)
     return multi_indexing(X, rows) if select is None else select(X, rows)

@@ -74,7 +74,7 @@ def options(checkpoint):
         ("scaling", "unlabeled --sizes 20 --step-size 1", "| 20 |"),
         ("scaling", "length --sizes 16 256 --rounds 1", "| 256 |"),
         ("scaling", "threads --sizes 1 --n-texts 40 --rounds 1", "| 1 |"),
-        ("scaling", "million --sizes 3000", "of them its token ids."),
+        ("scaling", "million --sizes 3000", "Token ids:"),
         (
             "search",
             "--n-labeled 24 --n-unlabeled 20 --values 2 --folds 2 --step-size 0.5",

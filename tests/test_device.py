@@ -12,6 +12,8 @@ from sklearn_spt._device import resolve_device, resolve_precision
 @pytest.fixture
 def machine(monkeypatch):
     """Pretend to be a machine with the given accelerators."""
+    for name in _device._ISA_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
 
     def pretend(cuda=False, mps=False, capability=(8, 0), **cpu):
         monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
@@ -78,6 +80,14 @@ def test_auto_on_a_cpu(machine, capabilities, expected):
 @pytest.mark.parametrize("name", ["ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"])
 def test_auto_is_fp32_where_the_user_forbids_them(machine, monkeypatch, name, isa, expected):
     monkeypatch.setenv(name, isa)
+    machine(amx_bf16=True)
+    assert resolve_precision("auto", "cpu") == expected
+
+
+@pytest.mark.parametrize(("first", "expected"), [("AVX2", "fp32"), ("ALL", "bf16"), ("", "fp32")])
+def test_the_newer_name_counts(machine, monkeypatch, first, expected):
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", first)
+    monkeypatch.setenv("DNNL_MAX_CPU_ISA", "AVX2")
     machine(amx_bf16=True)
     assert resolve_precision("auto", "cpu") == expected
 

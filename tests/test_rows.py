@@ -11,7 +11,7 @@ from skorch.dataset import Dataset, get_len
 from skorch.utils import multi_indexing
 from torch.utils.data import DataLoader
 
-from sklearn_spt import BertClassifier, SelfPretrainingClassifier, _rows
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier, _batching, _rows
 from sklearn_spt._base import _set_apart
 from sklearn_spt._kernels import plain
 from sklearn_spt._rows import Rows, in_chunks, moved_up
@@ -55,6 +55,11 @@ def test_an_array_without_a_copy_is_refused():
         Rows(X, ROWS).__array__(copy=False)
 
 
+def test_rows_cannot_be_compared():
+    with pytest.raises(TypeError, match="rows of a matrix cannot be compared"):
+        assert Rows(X, ROWS) == X
+
+
 def test_rows_of_rows_lead_to_the_matrix():
     rows = Rows(Rows(X, ROWS), np.array([3, 1, 1]))
     assert rows.X is X
@@ -94,18 +99,21 @@ def test_rows_move_up_in_the_memory_of_the_array(monkeypatch, rows):
 
 
 @pytest.mark.parametrize("fresh", [True, False])
-@pytest.mark.parametrize("rows", [[4, 5, 6], [0, 2, 11], [], list(range(12))])
+@pytest.mark.parametrize(
+    "rows", [[4, 5, 6, 7, 8, 9], [0, 2, 3, 5, 8, 11], [4, 5], [0, 11], list(range(12))], ids=str
+)
 def test_unlabelled_rows_are_set_apart(rows, fresh):
     mine = X.copy()
-    found = _set_apart(mine, np.array(rows, dtype=int), fresh)
-    if not rows:
-        assert found is None
-        return
+    found = _set_apart(mine, np.array(rows), fresh)
     assert_array_equal(found, X[rows])
     if not fresh:
         assert_array_equal(mine, X)  # a matrix of the user's stays as it is
-    follow = rows[-1] - rows[0] == len(rows) - 1
-    assert np.shares_memory(found, mine) == (fresh or follow)
+    # few rows must not keep many in memory
+    assert np.shares_memory(found, mine) == (fresh and len(rows) >= 6)
+
+
+def test_no_unlabelled_rows():
+    assert _set_apart(X, np.array([], dtype=int), True) is None
 
 
 def test_a_mapping_is_indexed_part_by_part():
@@ -152,19 +160,25 @@ def test_a_fit_without_copies_is_the_same_to_the_digit(tiny_checkpoint, texts, t
 
 def test_a_fit_copies_no_sample(tiny_checkpoint, texts, monkeypatch):
     sizes = []
-    n_unlabeled = int((scattered(texts) == -1).sum())
-    whole = Rows.__array__
-    monkeypatch.setattr(
-        Rows, "__array__", lambda self, *args: sizes.append(len(self)) or whole(self, *args)
-    )
+    get = Rows.__getitem__
+
+    def watched(self, which):
+        found = get(self, which)
+        sizes.append(len(found))
+        return found
+
+    monkeypatch.setattr(Rows, "__getitem__", watched)
+    monkeypatch.setattr(Rows, "__array__", lambda self, *args: pytest.fail("a copy of all rows"))
+    monkeypatch.setattr(_rows, "CHUNK", 4)
+    monkeypatch.setattr(_batching, "INFERENCE_TOKENS_CPU", 64)
     clf = fitted(tiny_checkpoint, texts)
-    assert clf.sample_sizes_[-1] == n_unlabeled
-    assert not sizes
+    assert clf.sample_sizes_[-1] == (scattered(texts) == -1).sum() == 13
+    assert 4 <= max(sizes) < 8
 
 
 @pytest.mark.parametrize("as_ids", [False, True])
 def test_what_the_user_gave_stays_as_it_was(tiny_checkpoint, texts, as_ids):
-    X = bert_net(tiny_checkpoint).encode(texts) if as_ids else texts
+    X = bert_net(tiny_checkpoint).encode(texts) if as_ids else np.array(texts, dtype=object)
     before = X.copy()
     net = bert_net(tiny_checkpoint, max_epochs=1, device="cpu")
     SelfPretrainingClassifier(net, step_size=0.5).fit(X, scattered(texts))

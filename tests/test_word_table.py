@@ -9,11 +9,10 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import f1_score, make_scorer
-from skorch.callbacks import Callback, Checkpoint, EarlyStopping, EpochScoring, Freezer
+from skorch.callbacks import Callback, Checkpoint, EpochScoring
 from torch import nn
 
-from sklearn_spt import BertClassifier, _known_code
+from sklearn_spt import BertClassifier, _token_net
 from sklearn_spt._bert_module import BertModule
 from sklearn_spt._kernels import plain
 from sklearn_spt._word_table import WordsInUse, only_words
@@ -269,23 +268,6 @@ def test_a_function_of_the_users_sees_the_whole_table(tiny_checkpoint, tiny_text
     assert set(seen) == {nn.Embedding}
 
 
-@pytest.mark.parametrize(
-    ("callback", "known"),
-    [
-        (EpochScoring("accuracy", on_train=True), True),
-        (EpochScoring(make_scorer(f1_score), on_train=True), True),
-        (EpochScoring(lambda net, X, y: 0.0), False),
-        (Freezer(["module.encoder*"]), True),
-        (Freezer([lambda name: True]), False),
-        (EarlyStopping("train_loss"), True),
-        (Checkpoint(monitor=lambda net: True), False),
-        (Still(), False),
-    ],
-)
-def test_callbacks_that_are_known(callback, known):
-    assert _known_code.of_known_make(callback) is known
-
-
 def test_a_callback_of_the_users_sees_the_whole_table(tiny_checkpoint, tiny_texts):
     """It may remember weights by name, as this running mean does, also from fit to fit."""
 
@@ -313,8 +295,8 @@ def test_a_callback_of_the_users_sees_the_whole_table(tiny_checkpoint, tiny_text
 # -- what callbacks and modules may do in the middle ---------------------------------------------
 @pytest.fixture
 def trusting(monkeypatch):
-    """Take every callback for one of skorch's, some of which do such things."""
-    monkeypatch.setattr(_known_code, "of_known_make", lambda callback: True)
+    """Take all code for known: some of skorch's callbacks do such things as those below."""
+    monkeypatch.setattr(_token_net, "is_known_net", lambda net: True)
 
 
 def twice(make, first, second, **params):

@@ -147,39 +147,44 @@ def million(options: argparse.Namespace) -> None:
     clf = SelfPretrainingClassifier(net, step_size=0.2, random_state=0)
     net.encode(texts[:1000])  # not timed: files are read
     took: dict[str, float] = {}
-    with PeakMemory() as memory:
+    peaks: dict[str, int] = {}
+
+    @contextmanager
+    def stage(name: str) -> Iterator[None]:
+        with timed(took, name), PeakMemory() as memory:
+            yield
+        peaks[name] = max(peaks.get(name, 0), memory.peak)
+
+    with PeakMemory() as start:
         pass
-    before = memory.peak
     rng = np.random.default_rng(0)
-    with PeakMemory() as memory:
-        with timed(took, "parameters, labels, texts: checked, encoded and split"):
-            clf._check_params()
-            data = clf._validate(net, texts, y, None, None)
-        S: dict[int, tuple[float, float]] = {}
-        pseudo = np.full(n, -1, dtype=np.int64)
-        for t, size in enumerate(growing_sample_sizes(n, n // 5), start=1):
-            with timed(took, "sampling (all iterations)"):
-                rows = draw_sample(n, size, np.random.default_rng(t))
-                C = net.select_rows(data.X_unlabeled, rows)
-            p = rng.beta(0.5, 0.5, size)
-            P = np.column_stack([p, 1 - p])
-            with timed(took, "inertia and pseudo-labels (all iterations)"):
-                result = inertial_transform(P, S, 0.1)
-                P, S = result.P, result.state
-                pseudo[rows] = predicted_classes(P)
-            del C, P, p, result
-        with timed(took, "attributes"):
-            clf._file_pseudo_labels(data, pseudo, pseudo)
-    print(f"| {n:,} unlabelled texts | seconds |")
-    print("| --- | ---: |")
+    with stage("parameters, labels, texts: checked, encoded and split"):
+        clf._check_params()
+        data = clf._validate(net, texts, y, None, None)
+    S: dict[int, tuple[float, float]] = {}
+    pseudo = np.full(n, -1, dtype=np.int64)
+    for t, size in enumerate(growing_sample_sizes(n, n // 5), start=1):
+        with stage("sampling (all iterations)"):
+            rows = draw_sample(n, size, np.random.default_rng(t))
+            C = net.select_rows(data.X_unlabeled, rows)
+        p = rng.beta(0.5, 0.5, size)
+        P = np.column_stack([p, 1 - p])
+        with stage("inertia and pseudo-labels (all iterations)"):
+            result = inertial_transform(P, S, 0.1)
+            P, S = result.P, result.state
+            pseudo[rows] = predicted_classes(P)
+        del C, P, p, result
+    with stage("attributes"):
+        clf._file_pseudo_labels(data, pseudo, pseudo)
+    print(f"| {n:,} unlabelled texts | seconds | peak memory, bytes a text |")
+    print("| --- | ---: | ---: |")
     for name, value in took.items():
-        print(f"| {name} | {value:.1f} |")
-    print(f"| all | {sum(took.values()):.1f} |")
-    held = data.X_unlabeled.nbytes
+        print(f"| {name} | {value:.1f} | {(peaks[name] - start.peak) / n:.0f} |")
+    peak = max(peaks.values())
+    print(f"| all | {sum(took.values()):.1f} | {(peak - start.peak) / n:.0f} |")
     print(
-        f"\nPeak memory {memory.peak / 2**30:.2f} GiB, {before / 2**30:.2f} GiB of it there "
-        f"before (libraries and texts): {(memory.peak - before) / n:.0f} bytes a text, "
-        f"{held / n:.0f} of them its token ids."
+        f"\nPeak memory {peak / 2**30:.2f} GiB, {start.peak / 2**30:.2f} GiB of it there before "
+        f"(libraries and texts). Token ids: {data.X_unlabeled.nbytes / n:.0f} bytes a text."
     )
 
 
