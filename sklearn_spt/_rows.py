@@ -67,7 +67,7 @@ class Rows:
         return np.asarray(self.X[self.rows], dtype=dtype)
 
 
-def in_chunks(X: npt.NDArray[Any] | Rows) -> list[Any]:
+def in_chunks(X: npt.NDArray[Any] | Rows) -> list[slice]:
     """Slices that cover the rows of `X`, each small enough to be copied."""
     return [slice(start, start + CHUNK) for start in range(0, len(X), CHUNK)]
 
@@ -87,7 +87,7 @@ def moved_up(X: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArray[An
     ndarray of shape (n, ...)
         A view of the first rows of `X`.
     """
-    for start in range(0, len(rows), CHUNK):
-        moving = rows[start : start + CHUNK]
-        X[start : start + len(moving)] = X[moving]
-    return X[: len(rows)]
+    above = X[: len(rows)]
+    for part in in_chunks(rows):
+        above[part] = X[rows[part]]
+    return above

@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
 from sklearn_spt._base import BaseSemiSupervisedClassifier
+from sklearn_spt._kernels import plain
 from sklearn_spt._known_code import is_known, is_known_callback, is_known_net
 from sklearn_spt._rows import Rows
 from sklearn_spt._schedules import slanted
@@ -194,8 +195,6 @@ def test_code_of_the_users_does_not(tiny_checkpoint, tiny_texts, watched, own):
 
 
 def test_shortcuts_change_no_digit_of_a_fit_that_takes_none(tiny_checkpoint, tiny_texts):
-    from sklearn_spt._kernels import plain
-
     texts, _ = of_many_lengths(tiny_texts, tiny_texts, 30)
     out = []
     for way in (nullcontext(), plain("rows", "word_table")):

@@ -33,18 +33,11 @@ from sklearn_spt._checkpoints import vocabulary_size
 from sklearn_spt._functional import inertial_transform, predicted_classes
 from sklearn_spt._locations import DEFAULT_ENCODER
 from sklearn_spt._sampling import draw_sample, growing_sample_sizes
+from sklearn_spt._supervised import timed
 from sklearn_spt.datasets import make_short_texts
 from sklearn_spt.experiments._memory import PeakMemory
 
 N_LABELED = 300
-
-
-@contextmanager
-def timed(into: dict[str, float], name: str) -> Iterator[None]:
-    """Add the seconds of a block."""
-    start = time.perf_counter()
-    yield
-    into[name] = into.get(name, 0.0) + time.perf_counter() - start
 
 
 def seconds(work: Callable[[], Any], rounds: int) -> float:
