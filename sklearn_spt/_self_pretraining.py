@@ -11,10 +11,12 @@ from typing import Any
 
 import joblib
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_memory
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
+from sklearn_spt._adjustment import logit_adjusted
 from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData
 from sklearn_spt._functional import inertial_transform, predicted_classes
 from sklearn_spt._holdout import HoldOut, hold_out, positive_code, weights_of
@@ -91,6 +93,16 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Which nets predict together, by the mean of their probabilities: the last teacher and
         student (the paper), or the supervised start too. It errs in other rows than the students,
         which learn from each other; a prediction takes half as long again.
+    logit_adjustment : float in [0, 1] or "auto", default="auto"
+        τ [2]_: the ensemble's probability of class *c* is multiplied by the τ-th power of its share
+        among the labelled documents. Nets that see all classes equally often predict rare ones too
+        often, and the more so the more students have learned from each other. 0 leaves that as it
+        is (the paper), 1 goes all the way back. "auto" takes the τ of at most 0.5 with which up to
+        1,000 of the unlabelled documents are predicted to be of each class about as often as the
+        labelled ones are, and 0 where there is nothing to go back from: with equally many labels
+        in each class, with ``balanced_batches=False``, and for the supervised start. It costs a
+        prediction of these documents. It reads the shares off the labelled documents: where those
+        were not drawn at random, set 0 and choose a threshold on rows that were.
     validation_fraction : float in (0, 1) or None, default=None
         Share of the labelled documents to hold out, by class: the score of the `ensemble` on them
         stands in ``history_`` after each iteration, and a fit that ends no better
@@ -137,6 +149,10 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     estimators_ : list of skorch.NeuralNet
         What predicts: the supervised start (unless ``ensemble="last_two"``), `teacher_` and
         `student_`; those of them that are one net stand there once.
+    class_shares_ : ndarray of shape (n_classes,)
+        Share of each class among the labelled documents that were learned from, by weight.
+    logit_adjustment_ : float
+        τ, as given or chosen.
     n_iter_ : int
         Number of iterations.
     best_iter_ : int
@@ -170,6 +186,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     ----------
     .. [1] Payam Karisani and Negin Karisani, "Semi-Supervised Text Classification via
        Self-Pretraining", WSDM 2021, https://doi.org/10.1145/3437963.3441814
+    .. [2] A. K. Menon et al., "Long-tail learning via logit adjustment", ICLR 2021.
 
     Examples
     --------
@@ -200,6 +217,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         inertia_state: str = "ema",
         reset_optimizer: bool = True,
         ensemble: str = "with_start",
+        logit_adjustment: float | str = "auto",
         validation_fraction: float | None = None,
         patience: int | None = None,
         restore_best: bool = True,
@@ -228,6 +246,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.inertia_state = inertia_state
         self.reset_optimizer = reset_optimizer
         self.ensemble = ensemble
+        self.logit_adjustment = logit_adjustment
         self.validation_fraction = validation_fraction
         self.patience = patience
         self.restore_best = restore_best
@@ -262,6 +281,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         check_option(self.inertia_variance, "inertia_variance", ("linear", "independent"))
         check_option(self.inertia_state, "inertia_state", ("ema", "raw"))
         check_option(self.ensemble, "ensemble", ("with_start", "last_two"))
+        if self.logit_adjustment != "auto":
+            check_real(self.logit_adjustment, "logit_adjustment", low=0, high=1)
         if self.on_iteration is not None and not callable(self.on_iteration):
             raise TypeError(f"on_iteration must be callable or None, got {self.on_iteration!r}.")
         if not isinstance(self.checkpoint_dir, str | os.PathLike | None):
@@ -320,12 +341,14 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
 
         self.n_iter_ = self.best_iter_ = now.t
         self.teacher_, self.student_, self.estimators_ = now.M2, now.M1, list(now.ensemble)
+        self.class_shares_, self.logit_adjustment_ = run.adjustment.shares, now.tau
         if now.best is not None:
             self._warn_unless_better(now, run.history)
             if self.restore_best:
                 self.best_iter_ = now.best.t
                 self.teacher_, self.student_ = now.best.M2, now.best.M1
                 self.estimators_ = list(now.best.ensemble)
+                self.logit_adjustment_ = now.best.tau
         self.sample_sizes_ = sizes[: now.t]
         self.history_ = run.history
         self._file_pseudo_labels(data, now.pseudo, now.labeled_iter)
@@ -336,6 +359,22 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         else:
             complete = bool(sizes) and sizes[-1] == data.n_unlabeled
             self.termination_condition_ = "all_labeled" if complete else "max_iter"
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Mean of the class probabilities of the fitted nets, adjusted by ``logit_adjustment_``.
+
+        Parameters
+        ----------
+        X : documents, n_samples rows
+            Of the same kind as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``; rows sum to 1.
+        """
+        P = super().predict_proba(X)
+        return logit_adjusted(P, self.class_shares_, self.logit_adjustment_)
 
     def _split(self, data: SemiSupervisedData) -> tuple[SemiSupervisedData, HoldOut | None]:
         """Hold out documents for validation, if asked to; the others are learned from."""

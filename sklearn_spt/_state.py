@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from skorch import NeuralNet
 
+from sklearn_spt._adjustment import logit_adjusted
 from sklearn_spt._functional import mean_probabilities, tempered_softmax
 from sklearn_spt._training import isolated, predict_logits
 from sklearn_spt._validation import check_option
@@ -39,7 +40,8 @@ class Iteration:
     record: dict[str, Any]
     _ensemble: tuple[NeuralNet, ...]
     _model: Any
-    _n_classes: int
+    _shares: FloatArray
+    _tau: float
 
     def predict_proba(self, X: Any, which: str = "ensemble") -> FloatArray:
         """Probabilities of the "student", the "teacher", or the "ensemble".
@@ -54,9 +56,9 @@ class Iteration:
         }[which]
         with isolated():
             encoded = self._model._encode(self.student, X, reset=False)
-            return mean_probabilities(
-                *(tempered_softmax(predict_logits(n, encoded, self._n_classes)) for n in nets)
-            )
+            K = len(self._shares)
+            P = mean_probabilities(*(tempered_softmax(predict_logits(n, encoded, K)) for n in nets))
+        return logit_adjusted(P, self._shares, self._tau) if which == "ensemble" else P
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Best:
     M1: NeuralNet
     M2: NeuralNet
     ensemble: tuple[NeuralNet, ...]
+    tau: float
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class State:
     labeled_iter: IntArray
     start: NeuralNet | None = None  # the supervised start, if it is to predict with the others
     best: Best | None = None
+    tau: float = 0.0  # of the logit adjustment
 
     @property
     def ensemble(self) -> tuple[NeuralNet, ...]:

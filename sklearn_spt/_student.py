@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_memory
 from skorch import NeuralNet
 from skorch.dataset import get_len
 
+from sklearn_spt._adjustment import Adjustment, class_shares, logit_adjusted
 from sklearn_spt._base import SemiSupervisedData, class_counts, concatenated, plain_label
 from sklearn_spt._callbacks import RightTrapezoidalLR, ScheduledLR
 from sklearn_spt._functional import (
@@ -28,7 +29,7 @@ from sklearn_spt._functional import (
 from sklearn_spt._holdout import HoldOut
 from sklearn_spt._losses import distillation_targets, one_hot
 from sklearn_spt._reuse import Checkpoint, fit_key, recall
-from sklearn_spt._sampling import derive_seed
+from sklearn_spt._sampling import derive_seed, draw_sample
 from sklearn_spt._schedules import slanted
 from sklearn_spt._state import Best, Iteration, State
 from sklearn_spt._supervised import SupervisedTrainer, timed
@@ -38,6 +39,7 @@ from sklearn_spt._training import (
     n_steps,
     predict_logits,
     random_states,
+    select_rows,
     set_loss,
     set_random_states,
     start_head,
@@ -76,6 +78,17 @@ class Run:
         self.seconds: dict[str, float] = {}
         self.sizes = sizes
         self._together = 3 if model.ensemble == "with_start" else 2  # nets that predict
+        auto = model.logit_adjustment == "auto"
+        self.adjustment = Adjustment(
+            # shuffled rows leave nothing to undo
+            0.0 if auto and not model.balanced_batches else model.logit_adjustment,
+            class_shares(data.y, data.n_classes, data.weights),
+            n_unlabeled=data.n_unlabeled,
+            n_iter=len(sizes),
+            n_members=self._together,
+            # what is shown or scored after an iteration is what would be returned
+            in_each=held is not None or model.on_iteration is not None,
+        )
         texts = self._texts(len(sizes))
         self.trainer = SupervisedTrainer(model, net, data.classes, texts, "self-pretraining")
         self.root, self.progress = self.trainer.root, self.trainer.progress
@@ -93,9 +106,8 @@ class Run:
         held = 0 if self.held is None else len(self.held.y)
         per_student = model.finetune_epochs * L + self._together * held
         on_sample = model.pretrain_epochs if model.two_stage else model.finetune_epochs
-        return int(
-            per_student + sum((1 + on_sample) * size + L + per_student for size in self.sizes[:t])
-        )
+        on_samples = sum((1 + on_sample) * size + L + per_student for size in self.sizes[:t])
+        return int(per_student + on_samples) + self.adjustment.texts(t)
 
     def rng(self, t: int) -> np.random.Generator:
         """Draws the sample of iteration `t`; a function of `t` alone."""
@@ -123,9 +135,10 @@ class Run:
 
         λ weighs stage 2, and inertia begins with the second student.
         """
-        ignored = ("lam", "alpha", "inertia_variance", "inertia_state", "ensemble")
+        ignored = ("lam", "alpha", "inertia_variance", "inertia_state")
+        predicting = ("ensemble", "logit_adjustment")
         later = ("step_size", "initial_step_size", "max_iter")
-        return self._key(*ignored, *later, U=self.data.X_unlabeled, size=self.sizes[0])
+        return self._key(*ignored, *predicting, *later, U=self.data.X_unlabeled, size=self.sizes[0])
 
     def _recall(self, key: Callable[[], str], name: str, compute: Callable[[], T], texts: int) -> T:
         """Do a part of the fit, or take it from the memory."""
@@ -146,8 +159,9 @@ class Run:
         if kept is None:
             return None
         self.history = kept["history"]
-        self.progress.advance(kept["texts"])
-        return State(**kept["state"])
+        state = State(**kept["state"])
+        self.progress.advance(self._texts(state.t) - self.adjustment.texts_again(state.t))
+        return state
 
     def complete(self) -> None:
         """Forget the state of a fit that ended."""
@@ -364,6 +378,8 @@ class Run:
 
     def end_iteration(self, state: State) -> State:
         """Step 11: score and file the iteration, save the state, tell the user's callback."""
+        if self.adjustment.due(state.t):
+            state = replace(state, tau=self.adjustment.tau(state.ensemble, self._looked_at))
         state = self._scored(state)
         drawn = sum(self.record.get("pseudo_label_counts", {}).values())
         entry = {
@@ -375,8 +391,7 @@ class Run:
         self.history.append(entry)
         self.record, self.seconds = {}, {}
         if self.checkpoint is not None:
-            kept = {"state": vars(state), "history": self.history, "texts": self._texts(state.t)}
-            self.checkpoint.save(kept)
+            self.checkpoint.save({"state": vars(state), "history": self.history})
         self.progress.say(f"iteration {state.t}")
         if self.model.on_iteration is not None:
             self.model.on_iteration(
@@ -387,10 +402,18 @@ class Run:
                     entry,
                     state.ensemble,
                     self.model,
-                    self.data.n_classes,
+                    self.adjustment.shares,
+                    state.tau,
                 )
             )
         return state
+
+    def _looked_at(self, M: NeuralNet) -> FloatArray:
+        """Probabilities of the unlabelled documents by which the adjustment is chosen."""
+        rng = np.random.default_rng(derive_seed(self.root, 0, 4))
+        rows = np.sort(draw_sample(self.data.n_unlabeled, self.adjustment.n_documents, rng))
+        with timed(self.seconds, "adjustment"):
+            return self.trainer.probabilities(M, select_rows(M, self.data.X_unlabeled, rows))
 
     # -- rows that were held out ----------------------------------------------------------------
     def _scored(self, state: State) -> State:
@@ -400,11 +423,12 @@ class Run:
         with timed(self.seconds, "validation"):
             found = [self.trainer.probabilities(M, self.held.X) for M in state.ensemble]
             P = mean_probabilities(*found)
+            P = logit_adjusted(P, self.adjustment.shares, state.tau)
             # planned for, but among the first nets some are one
             self.progress.advance((self._together - len(found)) * len(self.held.y))
         score = self.record["validation_score"] = self.held.score(P)
         if state.best is None or score > state.best.score:
-            best = Best(state.t, score, state.M1, state.M2, state.ensemble)
+            best = Best(state.t, score, state.M1, state.M2, state.ensemble, state.tau)
             return replace(state, best=best)
         return state
 

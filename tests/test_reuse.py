@@ -102,6 +102,7 @@ def test_a_fit_from_memory_is_the_fit_without(data, tmp_path, params):
         ({"alpha": 0.9}, "start and stage 1"),
         ({"inertia_state": "raw"}, "start and stage 1"),
         ({"max_iter": 2}, "start and stage 1"),
+        ({"logit_adjustment": 0.3}, "start and stage 1"),
         ({"verbose": 1}, "start and stage 1"),
         ({"temperature": 1.0}, "start"),
         ({"step_size": 45}, "start"),

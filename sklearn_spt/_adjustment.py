@@ -1,0 +1,188 @@
+"""Logit adjustment: back from classes drawn equally often towards classes as frequent as they are.
+
+A net that sees every class equally often predicts rare classes too often, and its students, who
+learn from its labels, more often still. Which share of the way back is right, documents without
+labels tell: it is where as many of them are predicted to be of each class as are labelled so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sklearn_spt._functional import mean_probabilities
+
+FloatArray = NDArray[np.float64]
+
+#: Documents that "auto" looks at, at most: the share of a class is then known to 0.016.
+N_DOCUMENTS = 1000
+#: Values of τ that are tried. The F1 of a class is best where it is predicted more often than it is
+#: there, at a probability of F1 / 2; for an F1 of 0.7 that is about half of the way back.
+_TAUS = np.linspace(0.0, 0.5, 51)
+# A class whose documents all have weight zero is never predicted, and no row sums to zero.
+_LEAST_SHARE = 1e-12
+
+
+def class_shares(
+    codes: NDArray[np.int64], n_classes: int, weights: FloatArray | None = None
+) -> FloatArray:
+    """Return the share of each class.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n,)
+        Class of each document, n > 0.
+    n_classes : int
+        Number of classes K.
+    weights : ndarray of shape (n,) or None, default=None
+        Weights >= 0 of the documents, not all zero.
+
+    Returns
+    -------
+    shares : ndarray of shape (K,)
+        They sum to 1.
+    """
+    counts = np.bincount(codes, weights=weights, minlength=n_classes)
+    return np.asarray(counts / counts.sum(), dtype=np.float64)
+
+
+def logit_adjusted(P: ArrayLike, shares: ArrayLike, tau: float) -> FloatArray:
+    """Add ``tau * log(shares)`` to the logits of probabilities.
+
+    Parameters
+    ----------
+    P : array-like of shape (n, K)
+        Probabilities of nets that saw all classes equally often.
+    shares : array-like of shape (K,)
+        Shares of the classes.
+    tau : float in [0, 1]
+        τ; 0 leaves `P` as it is, 1 makes the shares the prior of the classes.
+
+    Returns
+    -------
+    adjusted : ndarray of shape (n, K)
+        ``P_c * shares_c ** tau``, scaled to rows that sum to 1.
+
+    References
+    ----------
+    .. [1] A. K. Menon, S. Jayasumana, A. S. Rawat, H. Jain, A. Veit and S. Kumar, "Long-tail
+       learning via logit adjustment", ICLR 2021, section 4.1, for nets that were trained on
+       classes as they come; here classes were drawn equally often, and the sign is the other one.
+    """
+    P = np.asarray(P, dtype=np.float64)
+    if tau == 0:
+        return P
+    adjusted = P * np.maximum(np.asarray(shares, dtype=np.float64), _LEAST_SHARE) ** tau
+    adjusted /= adjusted.sum(axis=1, keepdims=True)
+    return adjusted
+
+
+def matching_tau(P: ArrayLike, shares: ArrayLike) -> float:
+    """Choose τ so that the predicted classes are as frequent as the shares say.
+
+    Parameters
+    ----------
+    P : array-like of shape (n, K)
+        Probabilities of documents without labels.
+    shares : array-like of shape (K,)
+        Shares of the classes among those with labels.
+
+    Returns
+    -------
+    tau : float in [0, 0.5]
+        Of 0, 0.01, ..., 0.5 the one with the least total variation between `shares` and the shares
+        of the most probable classes; of several the smallest. It never goes beyond what the shares
+        themselves justify: equal shares give 0 whatever the documents are.
+
+    References
+    ----------
+    .. [1] D. Berthelot et al., "ReMixMatch: Semi-Supervised Learning with Distribution Alignment
+       and Augmentation Anchoring", ICLR 2020, section 3.1, aligns pseudo-labels, class by class
+       and without a bound.
+    .. [2] Z. C. Lipton, C. Elkan and B. Naryanaswamy, "Optimal Thresholding of Classifiers to
+       Maximize F1 Measure", ECML PKDD 2014, for the bound of 0.5.
+    """
+    P, shares = np.asarray(P, dtype=np.float64), np.asarray(shares, dtype=np.float64)
+    if not len(P) or np.ptp(shares) == 0:
+        return 0.0
+    distances = []
+    for tau in _TAUS:
+        winners = logit_adjusted(P, shares, tau).argmax(axis=1)
+        distances.append(np.abs(class_shares(winners, len(shares)) - shares).sum())
+    # equal distances may differ in their last digits
+    return float(_TAUS[int(np.argmax(np.asarray(distances) <= min(distances) + 1e-12))])
+
+
+class Adjustment:
+    """Finds the τ of an ensemble, which changes by one net from iteration to iteration.
+
+    Parameters
+    ----------
+    given : float or "auto"
+        τ itself, or "auto" to choose it.
+    shares : ndarray of shape (K,)
+        Shares of the classes among the labelled documents.
+    n_unlabeled : int
+        Number of documents by which τ could be chosen.
+    n_iter : int
+        Iterations of the fit, at most.
+    n_members : int
+        Nets that predict together, at most.
+    in_each : bool
+        Whether τ is needed after each iteration, and not after the last alone.
+    """
+
+    def __init__(
+        self,
+        given: float | str,
+        shares: FloatArray,
+        *,
+        n_unlabeled: int,
+        n_iter: int,
+        n_members: int,
+        in_each: bool,
+    ) -> None:
+        self.shares = shares
+        self.n_iter = n_iter
+        self.n_members = n_members
+        self.in_each = in_each
+        chosen = given == "auto" and n_iter > 0 and np.ptp(shares) > 0
+        self.n_documents = min(n_unlabeled, N_DOCUMENTS) if chosen else 0
+        self.given = 0.0 if given == "auto" else float(given)
+        self._known: list[tuple[Any, FloatArray]] = []
+
+    def due(self, t: int) -> bool:
+        """Whether τ is needed after iteration `t`; of a supervised start it is not chosen."""
+        return (self.in_each or t == self.n_iter) and (t > 0 or not self.n_documents)
+
+    def texts(self, t: int) -> int:
+        """Documents that nets have labelled for it up to iteration `t`, each net all of them."""
+        if t == 0 or (not self.in_each and t < self.n_iter):
+            return 0
+        return self.n_documents * (t + 1 if self.in_each else min(t + 1, self.n_members))
+
+    def texts_again(self, t: int) -> int:
+        """How many of these are labelled once more if the fit goes on in another process."""
+        goes_on = self.in_each and 0 < t < self.n_iter
+        return self.n_documents * (self.n_members - 1) if goes_on else 0
+
+    def tau(self, nets: Sequence[Any], label: Callable[[Any], FloatArray]) -> float:
+        """Return τ for these nets.
+
+        Parameters
+        ----------
+        nets : sequence of nets
+            The ensemble.
+        label : callable
+            Takes a net, returns probabilities of shape (n_documents, K); it is called once for
+            each net as long as that stays in the ensemble.
+        """
+        if not self.n_documents:
+            return self.given
+        known = {id(net): P for net, P in self._known}
+        # nets that predict no longer are let go
+        self._known = [(net, known[id(net)] if id(net) in known else label(net)) for net in nets]
+        return matching_tau(mean_probabilities(*(P for _, P in self._known)), self.shares)

@@ -1,0 +1,336 @@
+"""Logit adjustment: its arithmetic, how far it goes, and what it leaves alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nets import mlp_net
+from scipy.special import softmax
+from sklearn.datasets import make_classification
+
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier, _adjustment
+from sklearn_spt._adjustment import Adjustment, class_shares, logit_adjusted, matching_tau
+from sklearn_spt._progress import Progress
+
+
+def probabilities(n, K, seed=0):
+    return np.random.default_rng(seed).dirichlet(np.ones(K), size=n)
+
+
+# -- the arithmetic ------------------------------------------------------------------------------
+def test_shares():
+    codes = np.array([0, 2, 2, 0, 2])
+    np.testing.assert_array_equal(class_shares(codes, 4), [0.4, 0, 0.6, 0])
+    weights = np.array([1.0, 0.0, 0.0, 1.0, 2.0])
+    np.testing.assert_array_equal(class_shares(codes, 3, weights), [0.5, 0, 0.5])
+
+
+@given(K=st.integers(2, 5), tau=st.floats(0, 1), seed=st.integers(0, 9))
+def test_it_is_a_shift_of_the_logits(K, tau, seed):
+    rng = np.random.default_rng(seed)
+    logits, shares = rng.normal(size=(20, K)), rng.dirichlet(np.ones(K))
+    P = logit_adjusted(softmax(logits, axis=1), shares, tau)
+    np.testing.assert_allclose(P, softmax(logits + tau * np.log(shares), axis=1), rtol=1e-9)
+
+
+def test_none_leaves_each_bit():
+    P = probabilities(50, 3)
+    assert logit_adjusted(P, [0.7, 0.2, 0.1], 0.0) is P
+
+
+def test_equal_shares_change_nothing():
+    P = probabilities(50, 4)
+    np.testing.assert_allclose(logit_adjusted(P, [0.25] * 4, 0.8), P)
+
+
+def test_all_of_the_way_makes_the_shares_the_prior():
+    shares = np.array([0.8, 0.15, 0.05])
+    np.testing.assert_allclose(logit_adjusted(np.full((2, 3), 1 / 3), shares, 1.0), [shares] * 2)
+
+
+def test_a_class_without_weight_is_not_predicted_and_breaks_nothing():
+    P = logit_adjusted([[0.5, 0.5], [0.0, 1.0]], [1.0, 0.0], 1.0)
+    np.testing.assert_allclose(P, [[1, 0], [0, 1]], atol=1e-11)
+
+
+# -- how far -------------------------------------------------------------------------------------
+def by_hand(P, shares):
+    best, least = None, np.inf
+    for step in range(51):
+        winners = (np.log(P) + step / 100 * np.log(shares)).argmax(axis=1)
+        there = np.array([(winners == c).mean() for c in range(len(shares))])
+        distance = round(float(abs(there - shares).sum()), 9)
+        if distance < least:
+            best, least = step / 100, distance
+    return best
+
+
+@given(K=st.integers(2, 5), seed=st.integers(0, 30))
+def test_the_shares_are_met_as_well_as_can_be(K, seed):
+    P = probabilities(200, K, seed)
+    shares = np.random.default_rng(seed).dirichlet(np.full(K, 3.0))
+    assert matching_tau(P, shares) == pytest.approx(by_hand(P, shares))
+
+
+@pytest.mark.parametrize(("scale", "tau"), [(0.5, 0.31), (2.0, 0.5)])
+def test_two_classes_are_as_frequent_as_their_shares(scale, tau):
+    """Half of the documents are predicted to be positive, of 40% it is known."""
+    shares = np.array([0.6, 0.4])
+    logits = np.random.default_rng(0).normal(scale=scale, size=100_000)
+    P = softmax(np.stack([np.zeros_like(logits), logits], axis=1), axis=1)
+    assert matching_tau(P, shares) == pytest.approx(tau, abs=0.011)
+    positive = logit_adjusted(P, shares, matching_tau(P, shares)).argmax(axis=1).mean()
+    if tau < 0.5:
+        assert positive == pytest.approx(0.4, abs=0.003)
+    else:  # the way is too far
+        assert 0.4 < positive < 0.5
+
+
+@pytest.mark.parametrize("shares", [[0.5, 0.5], [0.9, 0.1]])
+def test_nothing_to_undo(shares):
+    """Equal labels, or predictions that are rarer than the labels already."""
+    P = np.tile([[0.99, 0.01]], (50, 1))
+    assert matching_tau(P, shares) == 0.0
+
+
+def test_nothing_to_look_at():
+    assert matching_tau(np.empty((0, 2)), [0.9, 0.1]) == 0.0
+
+
+# -- when ----------------------------------------------------------------------------------------
+def adjustment(given="auto", shares=(0.8, 0.2), **params):
+    settings = {"n_unlabeled": 30, "n_iter": 3, "n_members": 3, "in_each": False, **params}
+    return Adjustment(given, np.array(shares), **settings)
+
+
+def test_it_is_due_when_somebody_looks():
+    assert [adjustment().due(t) for t in range(4)] == [False, False, False, True]
+    assert [adjustment(in_each=True).due(t) for t in range(4)] == [False, True, True, True]
+    assert [adjustment(0.3, in_each=True).due(t) for t in range(4)] == [True] * 4
+    assert adjustment(0.3, n_iter=0).due(0)
+    assert adjustment(n_iter=0).tau([], None) == 0.0
+
+
+@pytest.mark.parametrize("in_each", [True, False])
+@pytest.mark.parametrize("n_members", [2, 3])
+@pytest.mark.parametrize("n_iter", [1, 2, 4])
+def test_each_net_is_asked_once(in_each, n_members, n_iter):
+    asked = []
+
+    def label(net):
+        asked.append(net)
+        return probabilities(30, 2, net)
+
+    found = adjustment(in_each=in_each, n_members=n_members, n_iter=n_iter)
+    for t in range(n_iter + 1):
+        ensemble = sorted({t, max(t - 1, 0)} | ({0} if n_members == 3 else set()))
+        if found.due(t):
+            expected = matching_tau(
+                np.mean([probabilities(30, 2, net) for net in ensemble], axis=0), [0.8, 0.2]
+            )
+            assert found.tau(ensemble, label) == expected
+        assert found.texts(t) == 30 * len(asked)
+    assert len(set(asked)) == len(asked)
+
+
+def test_it_looks_at_some_documents_only():
+    assert adjustment(n_unlabeled=5000).n_documents == 1000
+
+
+# -- in the classifier ---------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def skewed():
+    """60 labelled rows, a quarter of them positive, and 140 others; hard to tell apart."""
+    X, y = make_classification(
+        200,
+        n_features=2,
+        n_informative=2,
+        n_redundant=0,
+        weights=[0.8],
+        flip_y=0.2,
+        class_sep=0.3,
+        random_state=1,
+    )
+    y = y.copy()
+    y[60:] = -1
+    return X.astype(np.float32), y
+
+
+def model(**params):
+    settings = {"step_size": 70, "finetune_epochs": 15, "random_state": 0, **params}
+    return SelfPretrainingClassifier(mlp_net(), **settings)
+
+
+def test_it_is_for_the_prediction_alone(skewed):
+    """The nets are those of a fit without it, and learn from the same labels."""
+    X, y = skewed
+    clf, plain = model().fit(X, y), model(logit_adjustment=0.0).fit(X, y)
+    assert plain.logit_adjustment_ == 0.0
+    assert 0 < clf.logit_adjustment_ <= 0.5
+    np.testing.assert_array_equal(clf.transduction_, plain.transduction_)
+    np.testing.assert_allclose(clf.class_shares_, [0.75, 0.25])
+    expected = logit_adjusted(plain.predict_proba(X), clf.class_shares_, clf.logit_adjustment_)
+    np.testing.assert_array_equal(clf.predict_proba(X), expected)
+    np.testing.assert_array_equal(clf.predict(X), expected.argmax(axis=1))
+    P = np.mean([net.predict_proba(X[60:]) for net in clf.estimators_], axis=0)
+    assert clf.logit_adjustment_ == matching_tau(P, clf.class_shares_)
+
+
+def test_documents_are_drawn(skewed, monkeypatch):
+    X, y = skewed
+    monkeypatch.setattr(_adjustment, "N_DOCUMENTS", 20)
+    looked_at = []
+    original = _adjustment.matching_tau
+    monkeypatch.setattr(
+        _adjustment, "matching_tau", lambda P, shares: looked_at.append(P) or original(P, shares)
+    )
+    clf = model().fit(X, y)
+    (P,) = looked_at
+    every = np.mean([net.predict_proba(X[60:]) for net in clf.estimators_], axis=0)
+    distances = np.abs(P[:, None] - every[None]).max(axis=2)
+    assert P.shape == (20, 2)
+    assert (distances.min(axis=1) < 1e-6).all()
+    assert len(set(distances.argmin(axis=1))) == 20
+
+
+def test_a_given_tau(skewed):
+    X, y = skewed
+    plain = model(logit_adjustment=0, max_iter=1, alpha=0).fit(X, y)
+    clf = model(logit_adjustment=0.9, max_iter=1, alpha=0).fit(X, y)
+    assert clf.logit_adjustment_ == 0.9
+    expected = logit_adjusted(plain.predict_proba(X), clf.class_shares_, 0.9)
+    np.testing.assert_array_equal(clf.predict_proba(X), expected)
+    start = model(logit_adjustment=0.9, max_iter=0).fit(X, y)
+    assert start.logit_adjustment_ == 0.9
+
+
+@pytest.mark.parametrize("params", [{"balanced_batches": False}, {"max_iter": 0}])
+def test_where_there_is_nothing_to_undo(skewed, params):
+    X, y = skewed
+    clf = model(**params).fit(X, y)
+    assert clf.logit_adjustment_ == 0.0
+    P = np.mean([net.predict_proba(X) for net in clf.estimators_], axis=0)
+    np.testing.assert_allclose(clf.predict_proba(X), P, atol=1e-6)
+
+
+def test_without_unlabelled_documents(skewed):
+    X, y = skewed
+    with pytest.warns(UserWarning, match="no unlabelled"):
+        clf = model().fit(X[:60], y[:60])
+    assert clf.logit_adjustment_ == 0.0
+
+
+def test_weights_count(skewed):
+    X, y = skewed
+    clf = model(max_iter=1, alpha=0).fit(X, y, sample_weight=np.where(y == 1, 3.0, 1.0))
+    positive = 3 * (y == 1).sum()
+    share = positive / (positive + (y == 0).sum())
+    np.testing.assert_allclose(clf.class_shares_, [1 - share, share])
+
+
+class Seen:
+    """Keeps what the ensemble says after each iteration."""
+
+    def __init__(self, X):
+        self.X, self.found = X, []
+
+    def __call__(self, iteration):
+        self.found.append(iteration.predict_proba(self.X))
+
+
+def test_a_callback_sees_what_would_be_returned(skewed):
+    X, y = skewed
+    seen = Seen(X)
+    clf = model(on_iteration=seen).fit(X, y)
+    assert clf.logit_adjustment_ > 0
+    np.testing.assert_array_equal(seen.found[-1], clf.predict_proba(X))
+    shorter = model(max_iter=1, alpha=0.1)
+    with pytest.warns(UserWarning, match="no effect"):
+        shorter.fit(X, y)
+    np.testing.assert_array_equal(seen.found[1], shorter.predict_proba(X))
+    np.testing.assert_array_equal(model().fit(X, y).predict_proba(X), clf.predict_proba(X))
+
+
+@pytest.mark.filterwarnings("ignore:the unlabelled documents did not help")
+@pytest.mark.parametrize("restore_best", [True, False])
+def test_held_out_documents_are_scored_as_predicted(skewed, restore_best):
+    X, y = skewed
+    params = {"validation_fraction": 0.3, "restore_best": restore_best}
+    seen = Seen(X)
+    clf = model(**params, on_iteration=seen).fit(X, y)
+    np.testing.assert_array_equal(clf.predict_proba(X), seen.found[clf.best_iter_])
+    scores = [entry["validation_score"] for entry in clf.history_]
+    plain = model(**params, logit_adjustment=0).fit(X, y)
+    assert scores[0] == plain.history_[0]["validation_score"]
+    assert scores != [entry["validation_score"] for entry in plain.history_]
+
+
+@pytest.mark.parametrize("value", ["always", -0.1, 1.1, None, True])
+def test_a_value_that_cannot_be(skewed, value):
+    X, y = skewed
+    clf = model(logit_adjustment=value)
+    with pytest.raises((TypeError, ValueError), match=r"logit_adjustment must (be|lie)"):
+        clf.fit(X, y)
+    assert not hasattr(clf, "classes_")
+
+
+def test_three_classes(tiny_checkpoint, tiny_texts):
+    y = [0, 0, 0, 0, 1, 1, 2] + [-1] * 17
+    net = BertClassifier(tiny_checkpoint, max_length=16, batch_size=5)
+    clf = SelfPretrainingClassifier(net, step_size=9, random_state=0).fit(tiny_texts, y)
+    np.testing.assert_allclose(clf.class_shares_, np.array([4, 2, 1]) / 7)
+    P = np.mean([n.predict_proba(tiny_texts) for n in clf.estimators_], axis=0)
+    assert clf.logit_adjustment_ == matching_tau(P[7:], clf.class_shares_)
+    expected = logit_adjusted(P, clf.class_shares_, clf.logit_adjustment_)
+    np.testing.assert_allclose(clf.predict_proba(tiny_texts), expected, atol=1e-6)
+
+
+# -- the bar -------------------------------------------------------------------------------------
+class Killed(Exception):
+    """Ends a fit from a callback."""
+
+
+@pytest.mark.filterwarnings("ignore:the unlabelled documents did not help")
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"ensemble": "last_two"},
+        {"step_size": 1.0, "alpha": 0.0},
+        {"validation_fraction": 0.3},
+        {"validation_fraction": 0.3, "ensemble": "last_two"},
+    ],
+)
+@pytest.mark.parametrize("killed_after", [None, 0, 1])
+def test_the_bar_reaches_its_total(skewed, tmp_path, monkeypatch, params, killed_after):
+    counts = {}
+    init, advance = Progress.__init__, Progress.advance
+
+    def spied_init(self, total, verbose, description):
+        counts.update(total=total, done=0)
+        init(self, total, verbose, description)
+
+    def spied_advance(self, n):
+        counts["done"] += n
+        advance(self, n)
+
+    monkeypatch.setattr(Progress, "__init__", spied_init)
+    monkeypatch.setattr(Progress, "advance", spied_advance)
+    X, y = skewed
+
+    def kill(iteration):
+        if iteration.number == killed_after:
+            raise Killed
+
+    clf = model(checkpoint_dir=tmp_path, **params)
+    if killed_after is not None:
+        with pytest.raises(Killed):
+            clf.set_params(on_iteration=kill).fit(X, y)
+        clf.set_params(on_iteration=None)
+    resumed = clf.fit(X, y)
+    assert counts["done"] == counts["total"]
+    plain = model(**params).fit(X, y)
+    assert resumed.logit_adjustment_ == plain.logit_adjustment_
+    np.testing.assert_array_equal(resumed.predict_proba(X), plain.predict_proba(X))
