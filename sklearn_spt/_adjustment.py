@@ -1,8 +1,8 @@
 """Logit adjustment: back from classes drawn equally often towards classes as frequent as they are.
 
 A net that sees every class equally often predicts rare classes too often, and its students, who
-learn from its labels, more often still. Which share of the way back is right, documents without
-labels tell: it is where as many of them are predicted to be of each class as are labelled so.
+learn from its labels, err in the same direction. How far the way back is worth going, documents
+without labels tell: until as many of them are predicted to be of each class as are labelled so.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from sklearn_spt._functional import mean_probabilities
 FloatArray = NDArray[np.float64]
 
 #: Documents that "auto" looks at, at most: the share of a class is then known to 0.016.
-N_DOCUMENTS = 1000
-#: Values of τ that are tried. The F1 of a class is best where it is predicted more often than it is
-#: there, at a probability of F1 / 2; for an F1 of 0.7 that is about half of the way back.
-_TAUS = np.linspace(0.0, 0.5, 51)
-# A class whose documents all have weight zero is never predicted, and no row sums to zero.
-_LEAST_SHARE = 1e-12
+MOST_DOCUMENTS = 1000
+#: And at least: of fewer, chance would decide.
+LEAST_DOCUMENTS = 50
+#: The most that "auto" chooses: shares that are wrong do half of the harm at most.
+_MOST_TAU = 0.5
+_N_TAUS = 51
 
 
 def class_shares(
@@ -57,7 +57,7 @@ def logit_adjusted(P: ArrayLike, shares: ArrayLike, tau: float) -> FloatArray:
     P : array-like of shape (n, K)
         Probabilities of nets that saw all classes equally often.
     shares : array-like of shape (K,)
-        Shares of the classes.
+        Shares of the classes among the documents that were drawn from, all positive.
     tau : float in [0, 1]
         τ; 0 leaves `P` as it is, 1 makes the shares the prior of the classes.
 
@@ -75,45 +75,83 @@ def logit_adjusted(P: ArrayLike, shares: ArrayLike, tau: float) -> FloatArray:
     P = np.asarray(P, dtype=np.float64)
     if tau == 0:
         return P
-    adjusted = P * np.maximum(np.asarray(shares, dtype=np.float64), _LEAST_SHARE) ** tau
+    adjusted = P * np.asarray(shares, dtype=np.float64) ** tau
     adjusted /= adjusted.sum(axis=1, keepdims=True)
     return adjusted
 
 
-def matching_tau(P: ArrayLike, shares: ArrayLike) -> float:
-    """Choose τ so that the predicted classes are as frequent as the shares say.
+def worthwhile_tau(predicted: ArrayLike, shares: ArrayLike) -> float:
+    """Say how far an adjustment can go before the F1 of a rare class suffers.
+
+    The F1 of a class is best where documents count as its own from a probability of F1 / 2 on [1]_.
+    The worse a class can be told from the others, the less there is to take back.
+
+    Parameters
+    ----------
+    predicted : array-like of shape (K,)
+        Shares m of the classes among predictions that have not been adjusted.
+    shares : array-like of shape (K,)
+        True shares π.
+
+    Returns
+    -------
+    tau : float in [0, 0.5]
+        With odds(p) = p / (1 - p), the τ at which a probability of odds(π)**(1 - τ) = odds(F1 / 2)
+        becomes a half; the least of all classes with m > π and π < 1/2, or 0.5. F1 is not known:
+        it is estimated as that of a classifier which recognises documents of the class as often as
+        it does others, s = (1 - π - m) / (1 - 2π), so that F1 = 2πs / (π + m).
+
+    References
+    ----------
+    .. [1] Z. C. Lipton, C. Elkan and B. Naryanaswamy, "Optimal Thresholding of Classifiers to
+       Maximize F1 Measure", ECML PKDD 2014.
+    """
+    tau = _MOST_TAU
+    for m, pi in zip(np.asarray(predicted), np.asarray(shares), strict=True):
+        if not 0 < pi < min(m, 0.5):
+            continue
+        half = pi * max(1 - pi - m, 0) / (1 - 2 * pi) / (pi + m)  # F1 / 2
+        if half == 0:
+            return 0.0
+        tau = min(tau, 1 - np.log(half / (1 - half)) / np.log(pi / (1 - pi)))
+    return float(max(tau, 0.0))
+
+
+def matching_tau(P: ArrayLike, shares: ArrayLike, target: ArrayLike | None = None) -> float:
+    """Choose τ so that the predicted classes are as frequent as they should be.
 
     Parameters
     ----------
     P : array-like of shape (n, K)
         Probabilities of documents without labels.
     shares : array-like of shape (K,)
-        Shares of the classes among those with labels.
+        See `logit_adjusted`.
+    target : array-like of shape (K,) or None, default=None
+        How frequent the classes should be; None takes the shares.
 
     Returns
     -------
     tau : float in [0, 0.5]
-        Of 0, 0.01, ..., 0.5 the one with the least total variation between `shares` and the shares
-        of the most probable classes; of several the smallest. It never goes beyond what the shares
-        themselves justify: equal shares give 0 whatever the documents are.
+        Of 51 values from 0 to `worthwhile_tau` the one with the least total variation between the
+        target and the shares of the most probable classes; of several the smallest. It never goes
+        beyond what the shares themselves justify: equal shares give 0 whatever the documents are.
 
     References
     ----------
     .. [1] D. Berthelot et al., "ReMixMatch: Semi-Supervised Learning with Distribution Alignment
        and Augmentation Anchoring", ICLR 2020, section 3.1, aligns pseudo-labels, class by class
        and without a bound.
-    .. [2] Z. C. Lipton, C. Elkan and B. Naryanaswamy, "Optimal Thresholding of Classifiers to
-       Maximize F1 Measure", ECML PKDD 2014, for the bound of 0.5.
     """
     P, shares = np.asarray(P, dtype=np.float64), np.asarray(shares, dtype=np.float64)
+    goal = shares if target is None else np.asarray(target, dtype=np.float64)
     if not len(P) or np.ptp(shares) == 0:
         return 0.0
-    distances = []
-    for tau in _TAUS:
-        winners = logit_adjusted(P, shares, tau).argmax(axis=1)
-        distances.append(np.abs(class_shares(winners, len(shares)) - shares).sum())
+    K = len(shares)
+    taus = np.linspace(0, worthwhile_tau(class_shares(P.argmax(axis=1), K), goal), _N_TAUS)
+    there = [class_shares(logit_adjusted(P, shares, tau).argmax(axis=1), K) for tau in taus]
+    distances = np.abs(np.array(there) - goal).sum(axis=1)
     # equal distances may differ in their last digits
-    return float(_TAUS[int(np.argmax(np.asarray(distances) <= min(distances) + 1e-12))])
+    return float(taus[int(np.argmax(distances <= distances.min() + 1e-12))])
 
 
 class Adjustment:
@@ -123,8 +161,8 @@ class Adjustment:
     ----------
     given : float or "auto"
         τ itself, or "auto" to choose it.
-    shares : ndarray of shape (K,)
-        Shares of the classes among the labelled documents.
+    shares, target : ndarray of shape (K,)
+        See `matching_tau`.
     n_unlabeled : int
         Number of documents by which τ could be chosen.
     n_iter : int
@@ -139,6 +177,7 @@ class Adjustment:
         self,
         given: float | str,
         shares: FloatArray,
+        target: FloatArray,
         *,
         n_unlabeled: int,
         n_iter: int,
@@ -146,28 +185,29 @@ class Adjustment:
         in_each: bool,
     ) -> None:
         self.shares = shares
+        self.target = target
         self.n_iter = n_iter
         self.n_members = n_members
         self.in_each = in_each
-        chosen = given == "auto" and n_iter > 0 and np.ptp(shares) > 0
-        self.n_documents = min(n_unlabeled, N_DOCUMENTS) if chosen else 0
+        chosen = given == "auto" and n_unlabeled >= LEAST_DOCUMENTS and np.ptp(shares) > 0
+        self.n_documents = min(n_unlabeled, MOST_DOCUMENTS) if chosen else 0
         self.given = 0.0 if given == "auto" else float(given)
         self._known: list[tuple[Any, FloatArray]] = []
 
     def due(self, t: int) -> bool:
-        """Whether τ is needed after iteration `t`; of a supervised start it is not chosen."""
-        return (self.in_each or t == self.n_iter) and (t > 0 or not self.n_documents)
+        """Whether τ is needed after iteration `t`."""
+        return self.in_each or t == self.n_iter
 
     def texts(self, t: int) -> int:
         """Documents that nets have labelled for it up to iteration `t`, each net all of them."""
-        if t == 0 or (not self.in_each and t < self.n_iter):
+        if not self.due(t):
             return 0
         return self.n_documents * (t + 1 if self.in_each else min(t + 1, self.n_members))
 
     def texts_again(self, t: int) -> int:
         """How many of these are labelled once more if the fit goes on in another process."""
-        goes_on = self.in_each and 0 < t < self.n_iter
-        return self.n_documents * (self.n_members - 1) if goes_on else 0
+        goes_on = self.in_each and t < self.n_iter
+        return self.n_documents * min(t + 1, self.n_members - 1) if goes_on else 0
 
     def tau(self, nets: Sequence[Any], label: Callable[[Any], FloatArray]) -> float:
         """Return τ for these nets.
@@ -185,4 +225,5 @@ class Adjustment:
         known = {id(net): P for net, P in self._known}
         # nets that predict no longer are let go
         self._known = [(net, known[id(net)] if id(net) in known else label(net)) for net in nets]
-        return matching_tau(mean_probabilities(*(P for _, P in self._known)), self.shares)
+        P = mean_probabilities(*(P for _, P in self._known))
+        return matching_tau(P, self.shares, self.target)

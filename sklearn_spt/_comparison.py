@@ -58,7 +58,8 @@ class SupervisedComparison:
         For each class label the share among the unlabelled rows, corrected for the classifier's
         errors, and the ends of its interval. None if not asked for, or if it cannot be told.
     predicted_shares : dict or None
-        The shares of the predicted classes, not corrected.
+        The shares of the predicted classes, not corrected. With ``logit_adjustment="auto"`` they
+        were drawn towards those of the labelled rows.
     n_labeled, n_unlabeled : int
         Number of rows.
     supervised_predictions, semi_supervised_predictions : ndarray of shape (n_repeats, n_labeled)
@@ -145,7 +146,8 @@ def compare_with_supervised(
     supervised : classifier or None, default=None
         What is compared with, fitted on the same rows; one that is not of this package, or a
         `BertClassifier`, gets the labelled ones alone. None is the first teacher: the same net,
-        fine-tuned on the labelled rows.
+        fine-tuned on the labelled rows. It has the same `logit_adjustment`, so that the gain is
+        what training on the unlabelled rows brings.
     cv : int, default=5
         Number of folds.
     n_repeats : int, default=1
@@ -323,6 +325,8 @@ def _supervised_start(estimator: Any) -> Any:
         )
     start = SelfPretrainingClassifier(
         model.estimator,
+        # the gain is that of students: both predict alike
+        logit_adjustment=getattr(model, "logit_adjustment", 0.0),
         max_iter=0,
         finetune_epochs=model.finetune_epochs,
         balanced_batches=model.balanced_batches,

@@ -67,7 +67,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Size of the first sample; None is `step_size`. (The paper's code starts with half of it.)
     max_iter : int or None, default=None
         Greatest number of iterations; None goes on until the sample holds all unlabelled
-        documents. 0 is supervised training.
+        documents. 0 is supervised training, up to `logit_adjustment`.
     pretrain_epochs : int, default=1
         Epochs over the pseudo-labelled sample (stage 1).
     finetune_epochs : int, default=3
@@ -96,13 +96,12 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     logit_adjustment : float in [0, 1] or "auto", default="auto"
         τ [2]_: the ensemble's probability of class *c* is multiplied by the τ-th power of its share
         among the labelled documents. Nets that see all classes equally often predict rare ones too
-        often, and the more so the more students have learned from each other. 0 leaves that as it
-        is (the paper), 1 goes all the way back. "auto" takes the τ of at most 0.5 with which up to
-        1,000 of the unlabelled documents are predicted to be of each class about as often as the
-        labelled ones are, and 0 where there is nothing to go back from: with equally many labels
-        in each class, with ``balanced_batches=False``, and for the supervised start. It costs a
-        prediction of these documents. It reads the shares off the labelled documents: where those
-        were not drawn at random, set 0 and choose a threshold on rows that were.
+        often. 0 leaves that as it is (the paper), 1 goes all the way back. "auto" lets up to 1,000
+        of the unlabelled documents decide: τ goes on until they are predicted to be of each class
+        as often as the labelled ones are (by weight), at most to 0.5, and less far the worse the
+        classes can be told apart. It stays 0 with fewer than 50 of them, with equally many labels
+        in each class, and with ``balanced_batches=False``. Each net that predicts has to label
+        these documents once. Where labels were not given to a random part of the documents, set 0.
     validation_fraction : float in (0, 1) or None, default=None
         Share of the labelled documents to hold out, by class: the score of the `ensemble` on them
         stands in ``history_`` after each iteration, and a fit that ends no better
@@ -150,7 +149,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         What predicts: the supervised start (unless ``ensemble="last_two"``), `teacher_` and
         `student_`; those of them that are one net stand there once.
     class_shares_ : ndarray of shape (n_classes,)
-        Share of each class among the labelled documents that were learned from, by weight.
+        Share of each class among the labelled documents that were learned from.
     logit_adjustment_ : float
         τ, as given or chosen.
     n_iter_ : int
@@ -281,7 +280,13 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         check_option(self.inertia_variance, "inertia_variance", ("linear", "independent"))
         check_option(self.inertia_state, "inertia_state", ("ema", "raw"))
         check_option(self.ensemble, "ensemble", ("with_start", "last_two"))
-        if self.logit_adjustment != "auto":
+        if isinstance(self.logit_adjustment, str):
+            if self.logit_adjustment != "auto":
+                raise ValueError(
+                    'logit_adjustment must be "auto" or a number in [0, 1], got '
+                    f"{self.logit_adjustment!r}."
+                )
+        else:
             check_real(self.logit_adjustment, "logit_adjustment", low=0, high=1)
         if self.on_iteration is not None and not callable(self.on_iteration):
             raise TypeError(f"on_iteration must be callable or None, got {self.on_iteration!r}.")

@@ -32,21 +32,24 @@ class Iteration:
         The net that labelled for it; the student itself at the start.
     record : dict
         The entry of ``history_``.
+    logit_adjustment : float
+        τ of the ensemble.
     """
 
     number: int
     student: NeuralNet
     teacher: NeuralNet
     record: dict[str, Any]
+    logit_adjustment: float
     _ensemble: tuple[NeuralNet, ...]
     _model: Any
     _shares: FloatArray
-    _tau: float
 
     def predict_proba(self, X: Any, which: str = "ensemble") -> FloatArray:
         """Probabilities of the "student", the "teacher", or the "ensemble".
 
-        The last is what the fitted classifier would return if the fit ended here.
+        The last is what the fitted classifier would return if the fit ended here; it alone is
+        adjusted by `logit_adjustment`.
         """
         check_option(which, "which", ("ensemble", "student", "teacher"))
         nets = {
@@ -58,7 +61,7 @@ class Iteration:
             encoded = self._model._encode(self.student, X, reset=False)
             K = len(self._shares)
             P = mean_probabilities(*(tempered_softmax(predict_logits(n, encoded, K)) for n in nets))
-        return logit_adjusted(P, self._shares, self._tau) if which == "ensemble" else P
+        return logit_adjusted(P, self._shares, self.logit_adjustment) if which == "ensemble" else P
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,7 @@ class Run:
         self.adjustment = Adjustment(
             # shuffled rows leave nothing to undo
             0.0 if auto and not model.balanced_batches else model.logit_adjustment,
+            class_shares(data.y, data.n_classes),  # rows are drawn whatever they weigh
             class_shares(data.y, data.n_classes, data.weights),
             n_unlabeled=data.n_unlabeled,
             n_iter=len(sizes),
@@ -400,10 +401,10 @@ class Run:
                     state.M1,
                     state.M2,
                     entry,
+                    state.tau,
                     state.ensemble,
                     self.model,
                     self.adjustment.shares,
-                    state.tau,
                 )
             )
         return state

@@ -90,6 +90,7 @@ def test_every_method_gives_a_record(arguments, tmp_path):
     used = records["self_pretraining"]["parameters"]
     assert (used["lam"], used["estimator__head_init"]) == (0.3, "random")
     assert records["no_inertia"]["parameters"]["alpha"] == 0
+    assert records["self_pretraining"]["logit_adjustment"] == 0.0  # the paper's
     assert not {n for n in used if n.endswith(("random_state", "n_threads", "device"))}
     # the labelled sample is the same for all methods
     assert len({r["split"]["sha256_rows"] for r in records.values()}) == 1

@@ -211,6 +211,8 @@ def _fit_and_score(cell: Cell, split: Split, n_threads: int) -> dict[str, Any]:
         "peak_cuda_memory_bytes": memory.peak_cuda,
         "device": getattr(_net_of(model), "device_", "cpu"),
     }
+    if hasattr(model, "logit_adjustment_"):
+        out["logit_adjustment"] = float(model.logit_adjustment_)
     history = getattr(model, "history_", None)
     if isinstance(history, list) and method.own and method.semi_supervised:
         out["history"] = history
