@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,7 +150,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         """Train clones of `net` and set the fitted attributes, `estimators_` among them."""
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Mean of the class probabilities of the fitted nets.
+        """Class probabilities, of the fitted nets together.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``; rows sum to 1.
         """
-        return mean_probabilities(*self._probabilities_by_net(X))
+        return self._together(self._probabilities_by_net(X))
 
     def _probabilities_by_net(self, X: Any) -> list[npt.NDArray[np.float64]]:
         """Class probabilities of each fitted net; one that stands twice is asked once."""
@@ -172,6 +172,10 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             encoded = self._encode(nets[0], X, reset=False)
             K = len(self.classes_)
             return [tempered_softmax(predict_logits(net, encoded, K)) for net in nets]
+
+    def _together(self, P: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+        """Make one of the probabilities of several nets: their mean."""
+        return mean_probabilities(*P)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Most probable class of each document.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -365,21 +365,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             complete = bool(sizes) and sizes[-1] == data.n_unlabeled
             self.termination_condition_ = "all_labeled" if complete else "max_iter"
 
-    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Mean of the class probabilities of the fitted nets, adjusted by ``logit_adjustment_``.
-
-        Parameters
-        ----------
-        X : documents, n_samples rows
-            Of the same kind as in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``; rows sum to 1.
-        """
-        P = super().predict_proba(X)
-        return logit_adjusted(P, self.class_shares_, self.logit_adjustment_)
+    def _together(self, P: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+        return logit_adjusted(super()._together(P), self.class_shares_, self.logit_adjustment_)
 
     def _split(self, data: SemiSupervisedData) -> tuple[SemiSupervisedData, HoldOut | None]:
         """Hold out documents for validation, if asked to; the others are learned from."""

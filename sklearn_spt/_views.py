@@ -124,31 +124,21 @@ class TwoViewClassifier(ThrottledClassifier):
             ) from error
 
     # -- prediction -----------------------------------------------------------------------------
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Combine the class probabilities of both nets.
-
-        Parameters
-        ----------
-        X : documents, n_samples rows
-            Of the same kind as in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``; rows sum to 1.
-        """
+    def _probabilities_by_net(self, X: Any) -> list[FloatArray]:
         check_is_fitted(self)
         f, K = self.estimators_, len(self.classes_)
         with isolated(n_threads=getattr(f[0], "n_threads", None)):
             views = self._encode(f[0], X, reset=False).values()
-            P = [tempered_softmax(predict_logits(*seen, K)) for seen in zip(f, views, strict=True)]
+            return [tempered_softmax(predict_logits(*s, K)) for s in zip(f, views, strict=True)]
+
+    def _together(self, P: Sequence[FloatArray]) -> FloatArray:
         return combined(P, self.combine)
 
     def _probabilities(
         self, trainer: SupervisedTrainer, nets: Sequence[NeuralNet], X: Any
     ) -> FloatArray:
         P = [trainer.probabilities(*seen) for seen in zip(nets, X.values(), strict=True)]
-        return combined(P, self.combine)
+        return self._together(P)
 
 
 def check_views(views: Any, name: str = "views") -> None:

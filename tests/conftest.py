@@ -24,6 +24,7 @@ from hypothesis import settings
 
 from sklearn_spt._checkpoints import load_tokenizer
 from sklearn_spt._locations import DEFAULT_ENCODER
+from sklearn_spt._progress import Progress
 
 # The same examples on every machine and in every run; a failure is never a matter of luck.
 settings.register_profile(
@@ -157,3 +158,22 @@ def global_random_state_unchanged() -> Iterator[None]:
     assert numpy_state[2:] == before[1][2:], "numpy's generator has moved"
     np.testing.assert_array_equal(numpy_state[1], before[1][1], "numpy's generator has moved")
     assert torch.equal(torch.get_rng_state(), before[2]), "torch's generator has moved"
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Every bar with its total and what it was advanced by."""
+    bars = []
+    init, advance = Progress.__init__, Progress.advance
+
+    def spy_init(self, total, verbose, description):
+        bars.append({"total": total, "done": 0, "bar": self})
+        init(self, total, verbose, description)
+
+    def spy_advance(self, n):
+        next(entry for entry in bars if entry["bar"] is self)["done"] += n
+        advance(self, n)
+
+    monkeypatch.setattr(Progress, "__init__", spy_init)
+    monkeypatch.setattr(Progress, "advance", spy_advance)
+    return bars

@@ -37,25 +37,6 @@ def test_the_bar_is_closed_after_an_error(capfd):
     assert "4/10" in capfd.readouterr().err
 
 
-@pytest.fixture
-def counted(monkeypatch):
-    """Every bar with its total and what it was advanced by."""
-    bars = []
-    init, advance = Progress.__init__, Progress.advance
-
-    def spy_init(self, total, verbose, description):
-        bars.append({"total": total, "done": 0, "bar": self})
-        init(self, total, verbose, description)
-
-    def spy_advance(self, n):
-        next(entry for entry in bars if entry["bar"] is self)["done"] += n
-        advance(self, n)
-
-    monkeypatch.setattr(Progress, "__init__", spy_init)
-    monkeypatch.setattr(Progress, "advance", spy_advance)
-    return bars
-
-
 def test_fine_tuning_reaches_its_total(tiny_checkpoint, tiny_texts, counted, capfd):
     net = BertClassifier(tiny_checkpoint, max_length=16, max_epochs=2, batch_size=5, random_state=0)
     net.fit(tiny_texts, [1, 0] * 12)

@@ -13,6 +13,7 @@ import joblib
 import numpy as np
 import pytest
 import torch
+from kills import KillAfter, Killed
 from nets import mlp_net
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
@@ -246,22 +247,6 @@ def test_an_error_is_not_remembered(tmp_path):
 
 
 # -- checkpoints ---------------------------------------------------------------------------------
-class Killed(Exception):
-    """Ends a fit from a callback."""
-
-
-class KillAfter:
-    """Ends the fit after an iteration."""
-
-    def __init__(self, t):
-        self.t = t
-
-    def __call__(self, iteration):
-        """Raise at the time."""
-        if iteration.number == self.t:
-            raise Killed
-
-
 @pytest.mark.parametrize("t", [0, 1, 2])
 @pytest.mark.parametrize("params", [{}, {"distillation": False}, {"alpha": 0.9}])
 def test_a_killed_fit_goes_on_where_it_was(data, tmp_path, t, params):
@@ -351,7 +336,7 @@ def test_a_damaged_state_is_named_and_left(data, tmp_path):
 
 def test_a_state_that_cannot_be_written_leaves_the_one_before(tmp_path):
     checkpoint = Checkpoint(tmp_path, "key")
-    state = {"state": {"t": 1}, "history": [], "texts": 3}
+    state = {"state": {"t": 1}, "history": []}
     checkpoint.save(state)
     with pytest.raises(Exception, match=r"pickle|local"):
         checkpoint.save({**state, "history": lambda: None})
