@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sklearn_spt._device import resolve_device, resolve_precision
 from sklearn_spt.datasets import make_short_texts
 from sklearn_spt.experiments import _methods, _runner
 from sklearn_spt.experiments._cells import Cell
@@ -85,6 +86,7 @@ def test_every_method_gives_a_record(arguments, tmp_path):
         assert record["seconds"]["fit"] > 0
         assert record["peak_memory_bytes"] > 50e6
         assert record["versions"]["torch"]
+        assert record["precision"] == resolve_precision("auto", resolve_device("auto"))
         assert ("history" in record) == (name != "baseline")
     # defaults are on record as well as what was set, but nothing that differs between machines
     used = records["self_pretraining"]["parameters"]
@@ -104,6 +106,9 @@ def test_rivals_give_records(arguments, tmp_path):
     records = read_records([tmp_path / "records"])
     assert len(records) == 4
     assert all(set(record["scores"]) == SCORES for record in records)
+    used = {record["cell"]["method"]: record["precision"] for record in records}
+    assert used.pop("tfidf_lr") is None
+    assert set(used.values()) == {resolve_precision("auto", resolve_device("auto"))}
 
 
 def test_setfit_is_a_rival_where_it_is_installed(arguments, tmp_path, monkeypatch, capsys):

@@ -344,6 +344,19 @@ class TestNotes:
         assert failed + "(ValueError: the loss became nan)." in table.notes
         assert "missing: illness, 300 labelled, tri_training, seed 2." in table.notes
 
+    def test_cells_in_bf16_are_said_unless_all_are(self):
+        records = grid()
+        assert not any("bf16" in note for note in make_table("main", records).notes)
+        for item in records:
+            item["precision"] = "bf16" if item["cell"]["seed"] else "fp32"
+        notes = [note for note in make_table("main", records).notes if "bf16" in note]
+        assert notes == [
+            f"computed in bf16: illness, 300 labelled, {method}, seeds 1, 2."
+            for method in ("baseline", "self_pretraining")
+        ]
+        records = [item for item in records if item["cell"]["seed"]]
+        assert not any("bf16" in note for note in make_table("main", records).notes)
+
     def test_a_cell_that_worked_in_the_end_is_not_failed(self):
         notes = make_table("main", [record(status="failed"), record()]).notes
         assert not any(note.startswith("failed") for note in notes)

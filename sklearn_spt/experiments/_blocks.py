@@ -99,6 +99,7 @@ class Blocks:
                 f1 = np.mean(known)
                 notes.append(f"{_name(block)}: calling every text positive has an F1 of {f1:.3f}.")
             notes += _gaps(block, rows)
+            notes += _half_precision(block, rows)
             notes += _warned(block, rows)
         return (*notes, *self._remarks)
 
@@ -215,6 +216,22 @@ def _gaps(block: Block, rows: Mapping[str, Sequence[Record]]) -> list[str]:
             plural = "s" if len(missing) > 1 else ""
             notes.append(f"missing: {_name(block)}, {row}, seed{plural} {', '.join(missing)}.")
     return notes
+
+
+def _half_precision(block: Block, rows: Mapping[str, Sequence[Record]]) -> list[str]:
+    """Say which cells were computed in bf16, where others of the block were not."""
+    found = {
+        row: sorted(r["cell"]["seed"] for r in group if r.get("precision") == "bf16")
+        for row, group in rows.items()
+    }
+    if sum(map(len, found.values())) == sum(map(len, rows.values())):
+        return []
+    return [
+        f"computed in bf16: {_name(block)}, {row}, seed{'s' * (len(seeds) > 1)} "
+        f"{', '.join(map(str, seeds))}."
+        for row, seeds in found.items()
+        if seeds
+    ]
 
 
 def _warned(block: Block, rows: Mapping[str, Sequence[Record]]) -> list[str]:

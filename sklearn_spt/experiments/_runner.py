@@ -23,6 +23,7 @@ from tqdm.auto import tqdm
 
 import sklearn_spt
 from sklearn_spt import BertClassifier, Iteration, TweetNormalizer
+from sklearn_spt._device import resolve_device, resolve_precision
 from sklearn_spt.experiments._cells import Cell
 from sklearn_spt.experiments._memory import PeakMemory
 from sklearn_spt.experiments._methods import Method, methods
@@ -210,6 +211,7 @@ def _fit_and_score(cell: Cell, split: Split, n_threads: int) -> dict[str, Any]:
         "peak_memory_bytes": memory.peak,
         "peak_cuda_memory_bytes": memory.peak_cuda,
         "device": getattr(_net_of(model), "device_", "cpu"),
+        "precision": _precision_of(model),
     }
     if hasattr(model, "logit_adjustment_"):
         out["logit_adjustment"] = float(model.logit_adjustment_)
@@ -286,6 +288,16 @@ def _net_of(model: Any) -> Any:
         if hasattr(net, "device_")
     ]
     return found[0] if found else model
+
+
+def _precision_of(model: Any) -> str | None:
+    """Return the precision of the net that did the work; None where none can be chosen."""
+    for part in (_net_of(model), *(step for _, step in getattr(model, "steps", []))):
+        if hasattr(part, "precision_"):
+            return str(part.precision_)
+        if hasattr(part, "precision"):
+            return resolve_precision(part.precision, resolve_device(part.device))
+    return None
 
 
 def versions() -> dict[str, str]:
