@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from sklearn_spt._checkpoints import default_pooling, load_encoder, pad_token_id
-from sklearn_spt._kernels import replace_dropout, use_attention
+from sklearn_spt._kernels import packing_of, replace_dropout, use_attention
 from sklearn_spt._validation import check_option
 
 POOLINGS = ("auto", "mean", "cls")
@@ -73,9 +73,29 @@ class Encoder(nn.Module):
         mask = attention_mask(ids, self.pad_id)
         bf16 = self.precision == "bf16"
         with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=bf16):
-            out = self.model(input_ids=ids, attention_mask=mask.long())
+            states = self.states(ids, mask)
             if self.pooling == "mean":
-                return mean_over_tokens(out.last_hidden_state.float(), mask)
-            pooled = getattr(out, "pooler_output", None)
-            vectors = out.last_hidden_state[:, 0] if pooled is None else pooled
+                return mean_over_tokens(states.float(), mask)
+            pooler = getattr(self.model, "pooler", None)
+            vectors = states[:, 0] if pooler is None else pooler(states)
         return torch.as_tensor(vectors).float()
+
+    def states(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Last states of the tokens, of shape (n, width, d); what they are at padding is open.
+
+        Parameters
+        ----------
+        ids : Tensor of int64 of shape (n, width)
+            Token ids.
+        mask : bool Tensor of shape (n, width)
+            See `attention_mask`.
+        """
+        found = packing_of(self.model, ids, mask)
+        if found is None:
+            out = self.model(input_ids=ids, attention_mask=mask.long())
+            return torch.as_tensor(out.last_hidden_state)
+        packing, positions = found
+        row = {"input_ids": ids, "position_ids": positions}
+        row = {name: packing.packed(x).unsqueeze(0) for name, x in row.items()}
+        out = self.model(**row, attention_mask=None, packing=packing)
+        return packing.padded(out.last_hidden_state[0])

@@ -20,13 +20,14 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from sklearn_spt._device import is_asynchronous
+from sklearn_spt._packing import Packing, positions
 
 #: Name of `attention` among the attention functions of transformers.
 ATTENTION = "sklearn_spt"
 
 _LEVELS = 256
 #: What has a plain twin.
-FAST = ("attention", "dropout", "losses", "resident", "rows", "word_table")
+FAST = ("attention", "dropout", "losses", "packing", "resident", "rows", "word_table")
 
 _PLAIN: ContextVar[tuple[str, ...]] = ContextVar("sklearn_spt_plain", default=())
 
@@ -38,7 +39,7 @@ def plain(*names: str) -> Iterator[None]:
 
     Parameters
     ----------
-    *names : {"attention", "dropout", "losses", "resident", "rows", "word_table"}
+    *names : {"attention", "dropout", "losses", "packing", "resident", "rows", "word_table"}
         Which of them; without a name all.
     """
     if unknown := set(names) - set(FAST):
@@ -141,6 +142,7 @@ def attention(
     attention_mask: torch.Tensor | None,
     dropout: float = 0.0,
     scaling: float | None = None,
+    packing: Packing | None = None,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
     """Scaled dot-product attention for transformers' attention interface.
@@ -154,23 +156,31 @@ def attention(
     module : Module
         The layer.
     query, key, value : Tensor of shape (n, heads, width, d)
-        As transformers gives them.
+        As transformers gives them; with `packing` of shape (1, heads, n_tokens, d).
     attention_mask : bool Tensor of shape (n, 1, width or 1, width) or None
         True where a token may be looked at.
     dropout : float in [0, 1]
         Dropout of the attention weights; 0 in evaluation.
     scaling : float or None
         Factor of the scores; None is 1/sqrt(d).
+    packing : Packing or None
+        Of which tokens the rows consist, where they come one after another.
     **kwargs
         Passed on to transformers' own function.
 
     Returns
     -------
-    output : Tensor of shape (n, width, heads, d)
+    output : Tensor of shape (n, width, heads, d), or (1, n_tokens, heads, d)
         Weighted values.
     weights : None
         Not returned.
     """
+    if packing is not None:
+        rows = packing.by_head(query.shape[1])
+        q, k, v = (rows.padded(x) for x in (query, key, value))
+        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+        seen = packing.mask[:, None, None, :]
+        return rows.packed(_attended(q, k, v, seen, dropout, scale)), None
     causal = kwargs.get("is_causal")
     if causal is None:  # as transformers reads it, which applies it where there is no mask
         causal = getattr(module, "is_causal", True)
@@ -186,16 +196,30 @@ def attention(
     n, heads, width, d = query.shape
     q, k, v = (x.reshape(n * heads, width, d) for x in (query, key, value))
     scale = d**-0.5 if scaling is None else scaling
-    if attention_mask is None:
+    out = _attended(q, k, v, attention_mask, dropout, scale).view(n, heads, width, d)
+    return out.transpose(1, 2).contiguous(), None
+
+
+def _attended(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    seen: torch.Tensor | None,
+    p: float,
+    scale: float,
+) -> torch.Tensor:
+    """Weighted values of (n * heads, width, d), as the arguments are; of the weights p drop out."""
+    if seen is None:
         scores = torch.bmm(q * scale, k.transpose(1, 2))
     else:
-        bias = torch.zeros(attention_mask.shape, dtype=q.dtype)
-        bias.masked_fill_(~attention_mask, torch.finfo(q.dtype).min)
-        bias = bias.expand(n, heads, -1, -1).reshape(n * heads, -1, width)
+        bias = torch.zeros(seen.shape, dtype=q.dtype)
+        bias.masked_fill_(~seen, torch.finfo(q.dtype).min)
+        bias = bias.expand(-1, len(q) // len(seen), -1, -1).flatten(0, 1)
         scores = torch.baddbmm(bias, q, k.transpose(1, 2), alpha=scale)
-    weights = byte_dropout(scores.softmax(dim=-1), dropout)
-    out = torch.bmm(weights, v).view(n, heads, width, d)
-    return out.transpose(1, 2).contiguous(), None
+    # in fp32 at least: more exact than bf16, and on short rows up to five times as fast
+    wide = torch.promote_types(scores.dtype, torch.float32)
+    weights = scores.softmax(dim=-1, dtype=wide).to(scores.dtype)
+    return torch.bmm(dropout(weights, p, training=True), v)
 
 
 def mask(**kwargs: Any) -> torch.Tensor | None:
@@ -213,6 +237,44 @@ def mask(**kwargs: Any) -> torch.Tensor | None:
 
 AttentionInterface.register(ATTENTION, attention)
 AttentionMaskInterface.register(ATTENTION, mask)
+
+
+def packing_of(
+    model: Any, ids: torch.Tensor, mask: torch.Tensor
+) -> tuple[Packing, torch.Tensor] | None:
+    """How to lay out a batch without padding, and the positions of all its places, if it pays.
+
+    A batch without padding stays as it is. So does one off the CPU, where the program would wait
+    for the number of tokens, and one of a model that does not look at tokens by `attention` alone.
+
+    Parameters
+    ----------
+    model : transformers model
+        See `use_attention`.
+    ids : Tensor of int64 of shape (n, width)
+        Token ids.
+    mask : bool Tensor of shape (n, width)
+        True at tokens.
+
+    Returns
+    -------
+    packing : Packing
+        Of the mask.
+    positions : Tensor of int64 of shape (n, width)
+        As the model itself numbers them.
+    """
+    if (
+        ids.device.type != "cpu"
+        or is_plain("packing")
+        or is_plain("attention")
+        or torch.compiler.is_compiling()
+        or getattr(model.config, "_attn_implementation", None) != ATTENTION
+        or bool(mask.all())
+        or not bool(mask.any(dim=1).all())
+    ):
+        return None
+    numbers = positions(model, ids)
+    return None if numbers is None else (Packing(mask), numbers)
 
 
 def use_attention(model: Any) -> None:

@@ -98,8 +98,8 @@ class KeywordStateModule(BertModule):
         mask = attention_mask(ids, self.encoder.pad_id)
         bf16 = self.encoder.precision == "bf16"
         with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=bf16):
-            out = self.encoder.model(input_ids=ids, attention_mask=mask.long())
-        vectors = mean_over_tokens(out.last_hidden_state.float(), marked)
+            states = self.encoder.states(ids, mask)
+        vectors = mean_over_tokens(states.float(), marked)
         logits: torch.Tensor = self.head(self.dropout(vectors))
         return logits
 

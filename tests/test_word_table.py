@@ -146,7 +146,7 @@ def test_a_net_ends_where_it_ends_without(tiny_checkpoint, tiny_texts, precision
         "lr": 1e-3,
     }
     nets = []
-    for mode in (plain(), nullcontext()):
+    for mode in (plain("word_table"), nullcontext()):
         with mode:
             net = BertClassifier(tiny_checkpoint, callbacks=[("still", Still())], **settings)
             nets.append(net.fit(texts, y))

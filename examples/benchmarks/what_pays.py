@@ -32,6 +32,7 @@ FAST_ON_CPU = {
     "dropout": "without masks from random bytes",
     "attention": "without the attention written out",
     "word_table": "without the table of words in use",
+    "packing": "with padding",
 }
 FAST_ON_CUDA = {
     "losses": "with a look at the loss of each step",

@@ -1,0 +1,225 @@
+"""Batches without padding: where tokens lie, and that an encoder computes the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from transformers import AutoConfig, AutoModel
+
+from sklearn_spt import BertClassifier
+from sklearn_spt._bert_module import BertModule
+from sklearn_spt._encoder import Encoder
+from sklearn_spt._kernels import packing_of, plain, replace_dropout, use_attention
+from sklearn_spt._packing import Packing, positions
+
+LENGTHS = (3, 1, 5, 2)
+WIDTH = 5
+MASK = torch.arange(WIDTH) < torch.tensor(LENGTHS)[:, None]
+# a row with padding at its end, one with padding inside, a full one
+IDS = torch.tensor([[2, 7, 9, 3, 0, 0], [2, 0, 9, 0, 3, 0], [2, 8, 9, 7, 8, 3]])
+
+
+# -- where tokens lie ----------------------------------------------------------------------------
+def test_tokens_lie_one_after_another():
+    x = torch.arange(len(LENGTHS) * WIDTH).view(len(LENGTHS), WIDTH)
+    expected = [int(x[i, j]) for i, n in enumerate(LENGTHS) for j in range(n)]
+    packing = Packing(MASK)
+    assert packing.packed(x).tolist() == expected
+    back = packing.padded(packing.packed(x))
+    assert torch.equal(back, torch.where(MASK, x, 0))
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3])
+def test_each_head_has_its_rows(heads):
+    d, n = 2, len(LENGTHS)
+    packing = Packing(MASK)
+    x = torch.randn(1, sum(LENGTHS), heads, d).transpose(1, 2)  # as transformers gives it
+    rows = packing.by_head(heads).padded(x)
+    padded = packing.padded(x[0].transpose(0, 1))  # (n, width, heads, d)
+    assert torch.equal(rows.view(n, heads, WIDTH, d), padded.transpose(1, 2))
+    assert torch.equal(packing.by_head(heads).packed(rows), x.transpose(1, 2))
+    assert packing.by_head(heads) is packing.by_head(heads)
+
+
+def test_gradients_to_the_second_order():
+    packing = Packing(MASK)
+    rows = packing.by_head(2)
+    double = {"dtype": torch.float64, "requires_grad": True}
+    tokens = torch.randn(sum(LENGTHS), 3, **double)
+    parts = torch.randn(1, 2, sum(LENGTHS), 3, **double)
+    by_head = torch.randn(2 * len(LENGTHS), WIDTH, 3, **double)
+    for function, x in (
+        (packing.padded, tokens),
+        (rows.padded, parts),
+        (rows.packed, by_head),
+    ):
+        assert torch.autograd.gradcheck(function, x)
+        assert torch.autograd.gradgradcheck(function, x)
+
+
+# -- an encoder without padding ------------------------------------------------------------------
+def encoder_of(family, checkpoint, precision="fp32", pooling="mean", pad_token_id=0):
+    """An encoder of a family with random weights, in which tokens heed each other."""
+    config = AutoConfig.for_model(
+        family,
+        vocab_size=40,
+        hidden_size=16,
+        embedding_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=20,
+        type_vocab_size=2,
+        pad_token_id=pad_token_id,
+    )
+    encoder = Encoder(checkpoint, pooling=pooling, precision=precision)
+    torch.manual_seed(0)
+    encoder.model = AutoModel.from_config(config)
+    encoder.pad_id = pad_token_id
+    if pooling == "mean":
+        encoder.model.pooler = None
+    with torch.no_grad():
+        for weight in encoder.model.parameters():
+            if weight.ndim == 2:
+                weight *= 10
+    replace_dropout(encoder.model, 0.0)
+    use_attention(encoder.model)
+    return encoder
+
+
+def drop_all_but_nothing(encoder):
+    """Let the fast ways run, with masks that keep everything."""
+    for module in encoder.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 1e-9
+
+
+FAMILIES = ("bert", "electra", "roberta", "xlm-roberta", "camembert")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("mode", ["train", "eval"])
+@pytest.mark.parametrize(
+    ("precision", "pooling", "tolerance"),
+    [("fp32", "mean", 2e-5), ("fp32", "cls", 2e-5), ("bf16", "mean", 0.1)],
+)
+def test_vectors_and_gradients_are_those_with_padding(
+    family, mode, precision, pooling, tolerance, tiny_checkpoint
+):
+    encoder = encoder_of(family, tiny_checkpoint, precision, pooling)
+    getattr(encoder, mode)()
+    drop_all_but_nothing(encoder)
+    found = []
+    for names in ((), ("packing",)):
+        encoder.zero_grad()
+        if names:
+            with plain(*names):
+                assert packing_of(encoder.model, IDS, IDS != 0) is None
+                vectors = encoder(IDS)
+        else:
+            assert packing_of(encoder.model, IDS, IDS != 0) is not None
+            vectors = encoder(IDS)
+        vectors.square().sum().backward()
+        grads = {n: p.grad for n, p in encoder.named_parameters() if p.grad is not None}
+        found.append((vectors, grads))
+    (packed, packed_grads), (padded, padded_grads) = found
+    torch.testing.assert_close(packed, padded, rtol=tolerance, atol=tolerance)
+    assert packed_grads.keys() == padded_grads.keys()
+    for name, grad in padded_grads.items():
+        close = {"rtol": tolerance, "atol": tolerance * max(1.0, float(grad.abs().max()))}
+        torch.testing.assert_close(packed_grads[name], grad, msg=name, **close)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_positions_are_the_models_own(family, tiny_checkpoint):
+    model = encoder_of(family, tiny_checkpoint).model
+    seen = []
+    model.embeddings.position_embeddings.register_forward_pre_hook(
+        lambda module, given: seen.append(given[0])
+    )
+    model(input_ids=IDS)
+    assert torch.equal(seen[0].expand_as(IDS), positions(model, IDS))
+
+
+@pytest.mark.parametrize("pad_token_id", [1, 3])
+def test_another_padding_id(pad_token_id, tiny_checkpoint):
+    encoder = encoder_of("roberta", tiny_checkpoint, pad_token_id=pad_token_id).eval()
+    ids = torch.where(IDS == 0, pad_token_id, torch.where(pad_token_id == IDS, 5, IDS))
+    with torch.no_grad():
+        packed = encoder(ids)
+        with plain("packing"):
+            torch.testing.assert_close(packed, encoder(ids), rtol=1e-5, atol=1e-5)
+
+
+def test_more_tokens_in_all_than_positions(tiny_checkpoint):
+    encoder = Encoder(tiny_checkpoint).eval()
+    ids = torch.full((20, 30), 9)
+    ids[0, 10:] = encoder.pad_id
+    with torch.no_grad():
+        packed = encoder(ids)
+        with plain("packing"):
+            torch.testing.assert_close(packed, encoder(ids))
+
+
+# -- when it is left out -------------------------------------------------------------------------
+def test_what_is_not_packed(tiny_checkpoint, monkeypatch):
+    model = Encoder(tiny_checkpoint).model
+    mask = IDS != 0
+    assert packing_of(model, IDS, mask) is not None
+    assert packing_of(model, IDS, torch.ones_like(mask)) is None  # no padding
+    assert packing_of(model, IDS, torch.zeros_like(mask)) is None  # a row without a token
+    assert packing_of(model, IDS.to("meta"), mask.to("meta")) is None  # its numbers are far away
+    with plain("attention"):
+        assert packing_of(model, IDS, mask) is None
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.compiler, "is_compiling", lambda: True)
+        assert packing_of(model, IDS, mask) is None
+    model.config.model_type = "another"
+    assert packing_of(model, IDS, mask) is None
+    other = Encoder(tiny_checkpoint).model
+    other.set_attn_implementation("eager")
+    assert packing_of(other, IDS, mask) is None
+
+
+# -- training ------------------------------------------------------------------------------------
+class NoDropout(BertModule):
+    """An encoder and a linear layer, without chance."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        for module in self.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = 0.0
+
+
+def test_dropout_reaches_packed_attention(tiny_checkpoint):
+    encoder = Encoder(tiny_checkpoint).train()
+    for name, module in encoder.named_modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.5 if "attention.self" in name else 0.0
+    ids = IDS % 20
+    assert not torch.equal(encoder(ids), encoder(ids))
+    encoder.eval()
+    assert torch.equal(encoder(ids), encoder(ids))
+
+
+def test_a_fit_is_close_to_one_with_padding(tiny_checkpoint, tiny_texts):
+    y = np.arange(len(tiny_texts)) % 2
+    params = {"max_epochs": 2, "max_length": 32, "batch_size": 8, "lr": 1e-3}
+    fits = []
+    for names in ((), ("packing",)):
+        net = BertClassifier(
+            tiny_checkpoint, module=NoDropout, precision="fp32", random_state=0, **params
+        )
+        if names:
+            with plain(*names):
+                net.fit(tiny_texts, y)
+        else:
+            net.fit(tiny_texts, y)
+        fits.append(net)
+    packed, padded = (net.predict_proba(tiny_texts) for net in fits)
+    np.testing.assert_allclose(packed, padded, atol=1e-4)
+    losses = [net.history[:, "train_loss"] for net in fits]
+    np.testing.assert_allclose(*losses, rtol=1e-4)
