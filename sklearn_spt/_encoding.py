@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
-import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_array
 
+from sklearn_spt._allocator import give_back
 from sklearn_spt._checkpoints import (
     load_tokenizer,
     max_positions,
@@ -24,6 +22,7 @@ from sklearn_spt._checkpoints import (
 )
 from sklearn_spt._locations import DEFAULT_ENCODER
 from sklearn_spt._rows import Rows, in_chunks
+from sklearn_spt._tokenizer_threads import n_threads_for, own_threads_off
 from sklearn_spt._validation import check_integer, is_missing
 
 if TYPE_CHECKING:
@@ -32,9 +31,8 @@ if TYPE_CHECKING:
 # Texts encoded at a time by one thread. It bounds the memory for the tokenizer's own objects, some
 # kilobytes a text, whatever the number of texts.
 _CHUNK = 4096
-_PARALLELISM = "TOKENIZERS_PARALLELISM"
-_environment_lock = threading.Lock()
-_environment_users = 0
+# Chunks after which memory that is free is given back.
+_GIVE_BACK = 32
 
 
 # -- what may stand in X -------------------------------------------------------------------------
@@ -294,7 +292,7 @@ def encode_texts(
         return flat, lengths
 
     starts = range(0, len(distinct), _CHUNK)
-    with _tokenizer_threads_off(), ThreadPoolExecutor(_n_threads(len(starts))) as pool:
+    with own_threads_off(), ThreadPoolExecutor(n_threads_for(len(starts))) as pool:
         chunks = list(pool.map(encode_chunk, starts))  # the list raises what a chunk raised
     longest = max((int(lengths.max()) for _, lengths in chunks), default=1)
     width = max_length if full_width else longest
@@ -306,44 +304,14 @@ def encode_texts(
         rows = np.repeat(rows, lengths)
         columns = np.arange(flat.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         ids[rows, columns] = flat
+        del flat, lengths, rows, columns
+        if len(chunks) % _GIVE_BACK == _GIVE_BACK - 1:  # never for a few thousand texts
+            give_back()
     repeated = np.flatnonzero(first[inverse] != np.arange(len(inverse)))
     for start in range(0, len(repeated), _CHUNK):
         rows = repeated[start : start + _CHUNK]
         ids[rows] = ids[first[inverse[rows]]]
     return ids
-
-
-def _n_threads(n_chunks: int) -> int:
-    # OMP_NUM_THREADS is how process pools tell their workers to share the machine.
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    available = int(asked) if asked.isdigit() and int(asked) > 0 else joblib.cpu_count()
-    return max(1, min(n_chunks, available))
-
-
-@contextlib.contextmanager
-def _tokenizer_threads_off() -> Iterator[None]:
-    """Keep the tokenizers library from starting its own threads, for the time of a call.
-
-    Up to release 0.22 at least, once it has started them it prints a warning at each later fork
-    of the process, for instance in a pool of workers. The variable is its only switch; a value
-    that the user chose is left alone.
-    """
-    global _environment_users
-    with _environment_lock:
-        if _environment_users or _PARALLELISM not in os.environ:
-            _environment_users += 1
-            os.environ[_PARALLELISM] = "false"
-            ours = True
-        else:
-            ours = False
-    try:
-        yield
-    finally:
-        if ours:
-            with _environment_lock:
-                _environment_users -= 1
-                if not _environment_users:
-                    os.environ.pop(_PARALLELISM, None)
 
 
 class TokenIdVectorizer(TransformerMixin, BaseEstimator):

@@ -22,7 +22,7 @@ from sklearn.utils import check_array, estimator_checks, get_tags
 from sklearn.utils.estimator_checks import check_estimator
 from transformers import AutoTokenizer
 
-from sklearn_spt import _encoding
+from sklearn_spt import _encoding, _tokenizer_threads
 from sklearn_spt._checkpoints import load_tokenizer
 from sklearn_spt._encoding import (
     TokenIdVectorizer,
@@ -409,7 +409,7 @@ def test_the_environment_is_as_before(tiny_checkpoint, monkeypatch):
 @pytest.mark.parametrize("value", ["true", "false"])
 def test_a_value_of_the_users_is_left_alone(tiny_checkpoint, monkeypatch, value):
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", value)
-    with _encoding._tokenizer_threads_off():
+    with _tokenizer_threads.own_threads_off():
         inside = os.environ["TOKENIZERS_PARALLELISM"]
     assert (inside, os.environ["TOKENIZERS_PARALLELISM"]) == (value, value)
 
