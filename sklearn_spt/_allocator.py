@@ -11,9 +11,11 @@ from typing import Any
 def _malloc_trim() -> Any:
     """Return glibc's function; None where the C library is another."""
     try:
-        return ctypes.CDLL(None).malloc_trim
+        trim = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):
         return None
+    trim.argtypes = [ctypes.c_size_t]
+    return trim
 
 
 def give_back() -> None:

@@ -150,7 +150,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         """Train clones of `net` and set the fitted attributes, `estimators_` among them."""
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Class probabilities, of the fitted nets together.
+        """Class probabilities of the fitted nets: their mean, or what a method makes of them.
 
         Parameters
         ----------

@@ -73,15 +73,16 @@ class Encoder(nn.Module):
         mask = attention_mask(ids, self.pad_id)
         bf16 = self.precision == "bf16"
         with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=bf16):
-            states = self.states(ids, mask)
+            states, pooled = self.states(ids, mask)
             if self.pooling == "mean":
                 return mean_over_tokens(states.float(), mask)
-            pooler = getattr(self.model, "pooler", None)
-            vectors = states[:, 0] if pooler is None else pooler(states)
-        return torch.as_tensor(vectors).float()
+            vectors = states[:, 0] if pooled is None else pooled
+        return vectors.float()
 
-    def states(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Last states of the tokens, of shape (n, width, d); what they are at padding is open.
+    def states(
+        self, ids: torch.Tensor, mask: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Last states of the tokens, and what the model's pooler makes of them.
 
         Parameters
         ----------
@@ -89,13 +90,22 @@ class Encoder(nn.Module):
             Token ids.
         mask : bool Tensor of shape (n, width)
             See `attention_mask`.
+
+        Returns
+        -------
+        states : Tensor of shape (n, width, d)
+            What stands at padding is open.
+        pooled : Tensor of shape (n, d) or None
+            None without a pooler.
         """
         found = packing_of(self.model, ids, mask)
         if found is None:
             out = self.model(input_ids=ids, attention_mask=mask.long())
-            return torch.as_tensor(out.last_hidden_state)
+            return out.last_hidden_state, getattr(out, "pooler_output", None)
         packing, positions = found
         row = {"input_ids": ids, "position_ids": positions}
         row = {name: packing.packed(x).unsqueeze(0) for name, x in row.items()}
         out = self.model(**row, attention_mask=None, packing=packing)
-        return packing.padded(out.last_hidden_state[0])
+        states = packing.padded(out.last_hidden_state[0])
+        pooler = getattr(self.model, "pooler", None)  # the model's own saw the first text alone
+        return states, None if pooler is None else pooler(states)

@@ -20,7 +20,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from sklearn_spt._device import is_asynchronous
-from sklearn_spt._packing import Packing, positions
+from sklearn_spt._packing import Packing, may_be_packed, positions
 
 #: Name of `attention` among the attention functions of transformers.
 ATTENTION = "sklearn_spt"
@@ -149,7 +149,8 @@ def attention(
 
     torch's fused attention has no dropout on a CPU: with it, its plain path runs, whose dropout
     takes longer than both matrix products. Texts are short, so the scores are small, and written
-    out they cost little. Everywhere else torch's own function runs.
+    out they cost little; packed rows are computed in the same way. Everywhere else torch's own
+    function runs.
 
     Parameters
     ----------
@@ -208,7 +209,10 @@ def _attended(
     p: float,
     scale: float,
 ) -> torch.Tensor:
-    """Weighted values of (n * heads, width, d), as the arguments are; of the weights p drop out."""
+    """Weighted values of q, k and v, all of shape (n * heads, width, d); of the weights p drop out.
+
+    `seen` is True where a row of the batch may look, of shape (n, 1, width or 1, width).
+    """
     if seen is None:
         scores = torch.bmm(q * scale, k.transpose(1, 2))
     else:
@@ -242,10 +246,11 @@ AttentionMaskInterface.register(ATTENTION, mask)
 def packing_of(
     model: Any, ids: torch.Tensor, mask: torch.Tensor
 ) -> tuple[Packing, torch.Tensor] | None:
-    """How to lay out a batch without padding, and the positions of all its places, if it pays.
+    """How to lay out a batch without padding, and the positions of all its places.
 
-    A batch without padding stays as it is. So does one off the CPU, where the program would wait
-    for the number of tokens, and one of a model that does not look at tokens by `attention` alone.
+    Only training on a CPU does so. On a GPU the program would wait for the number of tokens; in
+    evaluation batches have next to no padding, and torch's attention is the faster one. Left out
+    are models that may look from token to token by more than `attention`, see `may_be_packed`.
 
     Parameters
     ----------
@@ -262,19 +267,21 @@ def packing_of(
         Of the mask.
     positions : Tensor of int64 of shape (n, width)
         As the model itself numbers them.
+
+    None if the batch stays as it is.
     """
-    if (
-        ids.device.type != "cpu"
-        or is_plain("packing")
-        or is_plain("attention")
-        or torch.compiler.is_compiling()
-        or getattr(model.config, "_attn_implementation", None) != ATTENTION
-        or bool(mask.all())
-        or not bool(mask.any(dim=1).all())
-    ):
+    # first what a compiler can follow, and what would record the numbers of this one batch
+    if torch.compiler.is_compiling() or not model.training:
         return None
-    numbers = positions(model, ids)
-    return None if numbers is None else (Packing(mask), numbers)
+    if torch.jit.is_tracing():  # type: ignore[attr-defined]
+        return None
+    if ids.device.type != "cpu" or is_plain("packing") or is_plain("attention"):
+        return None
+    if getattr(model.config, "_attn_implementation", None) != ATTENTION or not may_be_packed(model):
+        return None
+    if bool(mask.all()) or not bool(mask.any(dim=1).all()):
+        return None
+    return Packing(mask), positions(model, ids)
 
 
 def use_attention(model: Any) -> None:

@@ -98,7 +98,7 @@ class KeywordStateModule(BertModule):
         mask = attention_mask(ids, self.encoder.pad_id)
         bf16 = self.encoder.precision == "bf16"
         with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=bf16):
-            states = self.encoder.states(ids, mask)
+            states, _ = self.encoder.states(ids, mask)
         vectors = mean_over_tokens(states.float(), marked)
         logits: torch.Tensor = self.head(self.dropout(vectors))
         return logits

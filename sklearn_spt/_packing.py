@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import nn
+
+from sklearn_spt._known_code import is_known
 
 # By how the family numbers positions: from 0, or from behind the padding id, which has its own.
 _FROM_ZERO = ("bert", "electra")
@@ -103,42 +106,65 @@ class _Padded(torch.autograd.Function):
     """Put rows at their places and zeros elsewhere; each place is known, so nothing is added up."""
 
     @staticmethod
-    def forward(ctx: Any, x: Any, there: Any, back: Any, padding: Any) -> torch.Tensor:
-        ctx.save_for_backward(there, back, padding)
+    def forward(x: Any, there: Any, back: Any, padding: Any) -> torch.Tensor:
         out: torch.Tensor = x.index_select(0, there).index_fill_(0, padding, 0)
         return out
 
     @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
-        there, back, padding = ctx.saved_tensors
-        return _Packed.apply(grads[0], there, back, padding), None, None, None
+        return _Packed.apply(grads[0], *ctx.saved_tensors), None, None, None
 
 
 class _Packed(torch.autograd.Function):
     """Take rows from their places, the other way of `_Padded`."""
 
     @staticmethod
-    def forward(ctx: Any, x: Any, there: Any, back: Any, padding: Any) -> torch.Tensor:
-        ctx.save_for_backward(there, back, padding)
+    def forward(x: Any, there: Any, back: Any, padding: Any) -> torch.Tensor:
         out: torch.Tensor = x.index_select(0, back)
         return out
 
     @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
-        there, back, padding = ctx.saved_tensors
-        return _Padded.apply(grads[0], there, back, padding), None, None, None
+        return _Padded.apply(grads[0], *ctx.saved_tensors), None, None, None
 
 
-def positions(model: Any, ids: torch.Tensor) -> torch.Tensor | None:
-    """Positions of token ids of shape (n, width) as the model itself would number them.
+def may_be_packed(model: Any) -> bool:
+    """Whether a model looks from token to token by its attention alone, as far as is known.
 
-    None for a family that is not known to look from token to token by its attention alone.
+    That holds for the encoders of some families, as transformers makes them. A decoder also looks
+    at the order of tokens; parts of the user's own, and hooks, may look at anything.
     """
-    family = model.config.model_type
-    if family in _FROM_ZERO:
+    config = model.config
+    return (
+        config.model_type in (*_FROM_ZERO, *_FROM_PADDING)
+        and not getattr(config, "is_decoder", False)
+        # chunks of tokens: their number would have to be a multiple
+        and getattr(config, "chunk_size_feed_forward", 0) <= 1
+        and all(map(_is_transparent, model.modules()))
+    )
+
+
+def _is_transparent(module: nn.Module) -> bool:
+    library = type(module).__module__.partition(".")[0]
+    hooks = (
+        *(module._forward_hooks, module._forward_pre_hooks),
+        *(module._backward_hooks, module._backward_pre_hooks),
+    )
+    return (library == "transformers" or is_known(module)) and not any(hooks)
+
+
+def positions(model: Any, ids: torch.Tensor) -> torch.Tensor:
+    """Positions of token ids of shape (n, width) as a model of a known family numbers them."""
+    if model.config.model_type in _FROM_ZERO:
         return torch.arange(ids.shape[1]).expand_as(ids)
-    if family in _FROM_PADDING:
-        pad_id = model.config.pad_token_id
-        no_padding = (ids != pad_id).long()
-        return no_padding.cumsum(dim=1) * no_padding + pad_id
-    return None
+    pad_id = model.config.pad_token_id
+    no_padding = (ids != pad_id).long()
+    return no_padding.cumsum(dim=1) * no_padding + pad_id

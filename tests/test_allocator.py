@@ -19,7 +19,11 @@ def forgotten():
 
 def test_it_asks_glibc(monkeypatch):
     calls = []
-    library = type("Library", (), {"malloc_trim": staticmethod(calls.append)})
+
+    def trim(pad):
+        calls.append(pad)
+
+    library = type("Library", (), {"malloc_trim": trim})
     monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
     _allocator.give_back()
     _allocator.give_back()

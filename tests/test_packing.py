@@ -10,9 +10,10 @@ from transformers import AutoConfig, AutoModel
 
 from sklearn_spt import BertClassifier
 from sklearn_spt._bert_module import BertModule
-from sklearn_spt._encoder import Encoder
+from sklearn_spt._encoder import Encoder, attention_mask, mean_over_tokens
 from sklearn_spt._kernels import packing_of, plain, replace_dropout, use_attention
-from sklearn_spt._packing import Packing, positions
+from sklearn_spt._keyword_net import KeywordStateModule
+from sklearn_spt._packing import Packing, may_be_packed, positions
 
 LENGTHS = (3, 1, 5, 2)
 WIDTH = 5
@@ -96,31 +97,49 @@ def drop_all_but_nothing(encoder):
             module.p = 1e-9
 
 
+def without_chance(module):
+    """The same module without dropout."""
+    for part in module.modules():
+        if isinstance(part, nn.Dropout):
+            part.p = 0.0
+    return module
+
+
+@pytest.fixture
+def packings(monkeypatch):
+    """Every batch that was packed."""
+    made = []
+
+    def spy(mask):
+        made.append(Packing(mask))
+        return made[-1]
+
+    monkeypatch.setattr("sklearn_spt._kernels.Packing", spy)
+    return made
+
+
 FAMILIES = ("bert", "electra", "roberta", "xlm-roberta", "camembert")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("mode", ["train", "eval"])
 @pytest.mark.parametrize(
     ("precision", "pooling", "tolerance"),
     [("fp32", "mean", 2e-5), ("fp32", "cls", 2e-5), ("bf16", "mean", 0.1)],
 )
 def test_vectors_and_gradients_are_those_with_padding(
-    family, mode, precision, pooling, tolerance, tiny_checkpoint
+    family, precision, pooling, tolerance, tiny_checkpoint, packings
 ):
-    encoder = encoder_of(family, tiny_checkpoint, precision, pooling)
-    getattr(encoder, mode)()
+    encoder = encoder_of(family, tiny_checkpoint, precision, pooling).train()
     drop_all_but_nothing(encoder)
     found = []
     for names in ((), ("packing",)):
         encoder.zero_grad()
         if names:
             with plain(*names):
-                assert packing_of(encoder.model, IDS, IDS != 0) is None
                 vectors = encoder(IDS)
         else:
-            assert packing_of(encoder.model, IDS, IDS != 0) is not None
             vectors = encoder(IDS)
+        assert len(packings) == 1  # of the first alone
         vectors.square().sum().backward()
         grads = {n: p.grad for n, p in encoder.named_parameters() if p.grad is not None}
         found.append((vectors, grads))
@@ -144,43 +163,131 @@ def test_positions_are_the_models_own(family, tiny_checkpoint):
 
 
 @pytest.mark.parametrize("pad_token_id", [1, 3])
-def test_another_padding_id(pad_token_id, tiny_checkpoint):
-    encoder = encoder_of("roberta", tiny_checkpoint, pad_token_id=pad_token_id).eval()
+def test_another_padding_id(pad_token_id, tiny_checkpoint, packings):
+    encoder = encoder_of("roberta", tiny_checkpoint, pad_token_id=pad_token_id).train()
     ids = torch.where(IDS == 0, pad_token_id, torch.where(pad_token_id == IDS, 5, IDS))
     with torch.no_grad():
         packed = encoder(ids)
         with plain("packing"):
             torch.testing.assert_close(packed, encoder(ids), rtol=1e-5, atol=1e-5)
+    assert len(packings) == 1
 
 
-def test_more_tokens_in_all_than_positions(tiny_checkpoint):
-    encoder = Encoder(tiny_checkpoint).eval()
+def test_more_tokens_in_all_than_positions(tiny_checkpoint, packings):
+    encoder = without_chance(Encoder(tiny_checkpoint).train())
     ids = torch.full((20, 30), 9)
     ids[0, 10:] = encoder.pad_id
     with torch.no_grad():
         packed = encoder(ids)
         with plain("packing"):
             torch.testing.assert_close(packed, encoder(ids))
+    assert len(packings) == 1
+
+
+def test_states_at_keywords(tiny_checkpoint, packings):
+    module = without_chance(KeywordStateModule(tiny_checkpoint, 2, "mean", 0.0, "fp32").train())
+    marked = torch.where(IDS == 9, 9 + module.n_ids, IDS)
+    logits = module(marked)
+    assert len(packings) == 1
+    with plain("packing"):
+        torch.testing.assert_close(logits, module(marked))
+    assert not torch.allclose(logits, module(IDS))
 
 
 # -- when it is left out -------------------------------------------------------------------------
 def test_what_is_not_packed(tiny_checkpoint, monkeypatch):
-    model = Encoder(tiny_checkpoint).model
+    model = Encoder(tiny_checkpoint).train().model
     mask = IDS != 0
     assert packing_of(model, IDS, mask) is not None
     assert packing_of(model, IDS, torch.ones_like(mask)) is None  # no padding
     assert packing_of(model, IDS, torch.zeros_like(mask)) is None  # a row without a token
     assert packing_of(model, IDS.to("meta"), mask.to("meta")) is None  # its numbers are far away
-    with plain("attention"):
-        assert packing_of(model, IDS, mask) is None
+    for name in ("packing", "attention"):
+        with plain(name):
+            assert packing_of(model, IDS, mask) is None
     with monkeypatch.context() as patch:
-        patch.setattr(torch.compiler, "is_compiling", lambda: True)
+        patch.setattr(torch.jit, "is_tracing", lambda: True)
         assert packing_of(model, IDS, mask) is None
-    model.config.model_type = "another"
+    assert packing_of(model.eval(), IDS, mask) is None
+    model.train().set_attn_implementation("eager")
     assert packing_of(model, IDS, mask) is None
-    other = Encoder(tiny_checkpoint).model
-    other.set_attn_implementation("eager")
-    assert packing_of(other, IDS, mask) is None
+
+
+@pytest.mark.parametrize(
+    "setting", [{"is_decoder": True}, {"chunk_size_feed_forward": 5}, {"model_type": "another"}]
+)
+def test_models_that_may_look_further(tiny_checkpoint, setting):
+    model = Encoder(tiny_checkpoint).model
+    assert may_be_packed(model)
+    for name, value in setting.items():
+        setattr(model.config, name, value)
+    assert not may_be_packed(model)
+
+
+class Neighbours(nn.Module):
+    """Looks from token to token."""
+
+    def forward(self, states, *args):
+        return states + states.roll(1, dims=1)
+
+
+def test_parts_and_hooks_of_the_users_own(tiny_checkpoint):
+    model = Encoder(tiny_checkpoint).model
+    kept, model.encoder.layer[0].output.dense = model.encoder.layer[0].output.dense, Neighbours()
+    assert not may_be_packed(model)
+    model.encoder.layer[0].output.dense = kept
+    assert may_be_packed(model)
+    for name in (
+        *("register_forward_hook", "register_forward_pre_hook"),
+        *("register_full_backward_hook", "register_full_backward_pre_hook"),
+    ):
+        handle = getattr(model.encoder.layer[1], name)(lambda *args: None)
+        assert not may_be_packed(model)
+        handle.remove()
+        assert may_be_packed(model)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+@pytest.mark.parametrize("family", ["albert", "distilbert", "mpnet"])
+def test_other_families_keep_their_padding(family, pooling, tiny_checkpoint, packings):
+    encoder = encoder_of(family, tiny_checkpoint, pooling=pooling).train()
+    vectors = encoder(IDS)
+    assert not packings
+    mask = attention_mask(IDS, 0)
+    out = encoder.model(input_ids=IDS, attention_mask=mask.long())
+    if pooling == "mean":
+        expected = mean_over_tokens(out.last_hidden_state, mask)
+    else:
+        pooled = getattr(out, "pooler_output", None)
+        expected = out.last_hidden_state[:, 0] if pooled is None else pooled
+    torch.testing.assert_close(vectors, expected)
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_a_compiler_finds_no_choice_that_it_cannot_follow(mode, tiny_checkpoint):
+    encoder = encoder_of("bert", tiny_checkpoint)
+    getattr(encoder, mode)()
+    compiled = torch.compile(encoder, backend="eager", fullgraph=True)
+    with torch.no_grad(), plain("packing"):
+        expected = encoder(IDS)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(IDS), expected)
+    torch.compiler.reset()
+
+
+def test_gradients_by_torch_func(tiny_checkpoint, packings):
+    encoder = encoder_of("bert", tiny_checkpoint).train()
+    parameters = dict(encoder.named_parameters())
+
+    def loss(values):
+        return torch.func.functional_call(encoder, values, (IDS,)).square().sum()
+
+    found = torch.func.grad(loss)(parameters)
+    assert packings
+    loss(parameters).backward()
+    for name, grad in found.items():
+        if parameters[name].grad is not None:
+            torch.testing.assert_close(grad, parameters[name].grad, msg=name)
 
 
 # -- training ------------------------------------------------------------------------------------
@@ -189,9 +296,7 @@ class NoDropout(BertModule):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        for module in self.modules():
-            if isinstance(module, nn.Dropout):
-                module.p = 0.0
+        without_chance(self)
 
 
 def test_dropout_reaches_packed_attention(tiny_checkpoint):
@@ -205,10 +310,10 @@ def test_dropout_reaches_packed_attention(tiny_checkpoint):
     assert torch.equal(encoder(ids), encoder(ids))
 
 
-def test_a_fit_is_close_to_one_with_padding(tiny_checkpoint, tiny_texts):
+def test_a_fit_is_close_to_one_with_padding(tiny_checkpoint, tiny_texts, packings):
     y = np.arange(len(tiny_texts)) % 2
     params = {"max_epochs": 2, "max_length": 32, "batch_size": 8, "lr": 1e-3}
-    fits = []
+    fits, counts = [], []
     for names in ((), ("packing",)):
         net = BertClassifier(
             tiny_checkpoint, module=NoDropout, precision="fp32", random_state=0, **params
@@ -219,6 +324,9 @@ def test_a_fit_is_close_to_one_with_padding(tiny_checkpoint, tiny_texts):
         else:
             net.fit(tiny_texts, y)
         fits.append(net)
+        counts.append(len(packings))
+    assert counts == [counts[0], counts[0]]  # the first fit packs, the second one does not
+    assert counts[0] > 0
     packed, padded = (net.predict_proba(tiny_texts) for net in fits)
     np.testing.assert_allclose(packed, padded, atol=1e-4)
     losses = [net.history[:, "train_loss"] for net in fits]

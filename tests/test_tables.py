@@ -356,6 +356,9 @@ class TestNotes:
         ]
         records = [item for item in records if item["cell"]["seed"]]
         assert not any("bf16" in note for note in make_table("main", records).notes)
+        # a failed cell was computed in nothing, and words alone need no precision
+        records += [record(status="failed"), {**record("tfidf_lr", 1), "precision": None}]
+        assert not any("bf16" in note for note in make_table("main", records).notes)
 
     def test_a_cell_that_worked_in_the_end_is_not_failed(self):
         notes = make_table("main", [record(status="failed"), record()]).notes

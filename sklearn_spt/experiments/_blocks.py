@@ -219,13 +219,17 @@ def _gaps(block: Block, rows: Mapping[str, Sequence[Record]]) -> list[str]:
 
 
 def _half_precision(block: Block, rows: Mapping[str, Sequence[Record]]) -> list[str]:
-    """Say which cells were computed in bf16, where others of the block were not."""
+    """Say which cells were computed in bf16, where others of the block were not.
+
+    Records from before that stood in them are of fp32.
+    """
+    done = {row: [r for r in group if r["status"] == "done"] for row, group in rows.items()}
+    if all(r.get("precision", "fp32") != "fp32" for group in done.values() for r in group):
+        return []
     found = {
         row: sorted(r["cell"]["seed"] for r in group if r.get("precision") == "bf16")
-        for row, group in rows.items()
+        for row, group in done.items()
     }
-    if sum(map(len, found.values())) == sum(map(len, rows.values())):
-        return []
     return [
         f"computed in bf16: {_name(block)}, {row}, seed{'s' * (len(seeds) > 1)} "
         f"{', '.join(map(str, seeds))}."
