@@ -149,8 +149,7 @@ def attention(
 
     torch's fused attention has no dropout on a CPU: with it, its plain path runs, whose dropout
     takes longer than both matrix products. Texts are short, so the scores are small, and written
-    out they cost little; packed rows are computed in the same way. Everywhere else torch's own
-    function runs.
+    out they cost little. Everywhere else torch's own function runs.
 
     Parameters
     ----------
@@ -179,8 +178,12 @@ def attention(
     if packing is not None:
         rows = packing.by_head(query.shape[1])
         q, k, v = (rows.padded(x) for x in (query, key, value))
-        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
         seen = packing.mask[:, None, None, :]
+        if dropout == 0:
+            q, k, v = (x.view(len(seen), -1, *x.shape[1:]) for x in (q, k, v))
+            fused = nn.functional.scaled_dot_product_attention
+            return rows.packed(fused(q, k, v, seen, scale=scaling).flatten(0, 1)), None
+        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
         return rows.packed(_attended(q, k, v, seen, dropout, scale)), None
     causal = kwargs.get("is_causal")
     if causal is None:  # as transformers reads it, which applies it where there is no mask

@@ -16,6 +16,11 @@ from sklearn_spt._known_code import is_known
 # By how the family numbers positions: from 0, or from behind the padding id, which has its own.
 _FROM_ZERO = ("bert", "electra")
 _FROM_PADDING = ("camembert", "roberta", "xlm-roberta")
+#: torch's modules that treat each token on its own; those of transformers are known by the family.
+_TOKEN_BY_TOKEN = (
+    *(nn.Linear, nn.Embedding, nn.LayerNorm, nn.Dropout, nn.Identity),
+    *(nn.GELU, nn.ReLU, nn.SiLU, nn.Sigmoid, nn.Tanh, nn.ModuleList, nn.Sequential),
+)
 
 
 class Packing:
@@ -105,6 +110,8 @@ class HeadPacking:
 class _Padded(torch.autograd.Function):
     """Put rows at their places and zeros elsewhere; each place is known, so nothing is added up."""
 
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(x: Any, there: Any, back: Any, padding: Any) -> torch.Tensor:
         out: torch.Tensor = x.index_select(0, there).index_fill_(0, padding, 0)
@@ -121,6 +128,8 @@ class _Padded(torch.autograd.Function):
 
 class _Packed(torch.autograd.Function):
     """Take rows from their places, the other way of `_Padded`."""
+
+    generate_vmap_rule = True
 
     @staticmethod
     def forward(x: Any, there: Any, back: Any, padding: Any) -> torch.Tensor:
@@ -154,11 +163,14 @@ def may_be_packed(model: Any) -> bool:
 
 def _is_transparent(module: nn.Module) -> bool:
     library = type(module).__module__.partition(".")[0]
+    known = library in ("sklearn_spt", "transformers") or (
+        isinstance(module, _TOKEN_BY_TOKEN) and is_known(module)
+    )
     hooks = (
         *(module._forward_hooks, module._forward_pre_hooks),
         *(module._backward_hooks, module._backward_pre_hooks),
     )
-    return (library == "transformers" or is_known(module)) and not any(hooks)
+    return known and not any(hooks) and "forward" not in vars(module)
 
 
 def positions(model: Any, ids: torch.Tensor) -> torch.Tensor:
