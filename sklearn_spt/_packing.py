@@ -107,10 +107,18 @@ class HeadPacking:
         return parts.view(1, -1, self.shape[1], d)
 
 
-class _Padded(torch.autograd.Function):
-    """Put rows at their places and zeros elsewhere; each place is known, so nothing is added up."""
+class _Rearranged(torch.autograd.Function):
+    """Rows at other places: how to get there and back is the same for both ways."""
 
     generate_vmap_rule = True
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(*inputs[1:])
+
+
+class _Padded(_Rearranged):
+    """Put rows at their places and zeros elsewhere; each place is known, so nothing is added up."""
 
     @staticmethod
     def forward(x: Any, there: Any, back: Any, padding: Any) -> torch.Tensor:
@@ -118,27 +126,17 @@ class _Padded(torch.autograd.Function):
         return out
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.save_for_backward(*inputs[1:])
-
-    @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
         return _Packed.apply(grads[0], *ctx.saved_tensors), None, None, None
 
 
-class _Packed(torch.autograd.Function):
+class _Packed(_Rearranged):
     """Take rows from their places, the other way of `_Padded`."""
-
-    generate_vmap_rule = True
 
     @staticmethod
     def forward(x: Any, there: Any, back: Any, padding: Any) -> torch.Tensor:
         out: torch.Tensor = x.index_select(0, back)
         return out
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.save_for_backward(*inputs[1:])
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:

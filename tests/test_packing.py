@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import torch
@@ -90,18 +92,11 @@ def encoder_of(family, checkpoint, precision="fp32", pooling="mean", pad_token_i
     return encoder
 
 
-def drop_all_but_nothing(encoder):
-    """Let the fast ways run, with masks that keep everything."""
-    for module in encoder.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 1e-9
-
-
-def without_chance(module):
-    """The same module without dropout."""
+def without_chance(module, p=0.0):
+    """The same module without dropout, or with so little that its masks keep everything."""
     for part in module.modules():
         if isinstance(part, nn.Dropout):
-            part.p = 0.0
+            part.p = p
     return module
 
 
@@ -132,14 +127,11 @@ def test_vectors_and_gradients_are_those_with_padding(
 ):
     encoder = encoder_of(family, tiny_checkpoint, precision, pooling).train()
     if written_out:  # else without dropout, for which torch's fused attention is there
-        drop_all_but_nothing(encoder)
+        without_chance(encoder, 1e-9)
     found = []
-    for names in ((), ("packing",)):
+    for mode in (nullcontext(), plain("packing")):
         encoder.zero_grad()
-        if names:
-            with plain(*names):
-                vectors = encoder(IDS)
-        else:
+        with mode:
             vectors = encoder(IDS)
         assert len(packings) == 1  # of the first alone
         vectors.square().sum().backward()
@@ -328,16 +320,12 @@ def test_a_fit_is_close_to_one_with_padding(tiny_checkpoint, tiny_texts, packing
     y = np.arange(len(tiny_texts)) % 2
     params = {"max_epochs": 2, "max_length": 32, "batch_size": 8, "lr": 1e-3}
     fits, counts = [], []
-    for names in ((), ("packing",)):
+    for mode in (nullcontext(), plain("packing")):
         net = BertClassifier(
             tiny_checkpoint, module=NoDropout, precision="fp32", random_state=0, **params
         )
-        if names:
-            with plain(*names):
-                net.fit(tiny_texts, y)
-        else:
-            net.fit(tiny_texts, y)
-        fits.append(net)
+        with mode:
+            fits.append(net.fit(tiny_texts, y))
         counts.append(len(packings))
     assert counts == [counts[0], counts[0]]  # the first fit packs, the second one does not
     assert counts[0] > 0
