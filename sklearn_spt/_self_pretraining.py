@@ -173,8 +173,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         ``pseudo_label_counts``, ``loss`` (mean of each epoch by stage), ``groups_before`` and
         ``groups_after`` inertia (count, mean and variance by class), ``changed`` (share of earlier
         pseudo-labels in the sample that the teacher changed, None where there are none: students
-        that drift change more and more), ``validation_score`` with held-out documents, ``seconds``
-        by phase.
+        that drift change more and more), ``logit_adjustment`` (τ, where it was needed: after the
+        last iteration, and with held-out documents or ``on_iteration`` after each),
+        ``validation_score`` with held-out documents, ``seconds`` by phase.
 
     See Also
     --------

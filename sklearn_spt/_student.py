@@ -380,7 +380,8 @@ class Run:
     def end_iteration(self, state: State) -> State:
         """Step 11: score and file the iteration, save the state, tell the user's callback."""
         if self.adjustment.due(state.t):
-            state = replace(state, tau=self.adjustment.tau(state.ensemble, self._looked_at))
+            tau = self.adjustment.tau(state.ensemble, self._looked_at)
+            state, self.record["logit_adjustment"] = replace(state, tau=tau), tau
         state = self._scored(state)
         drawn = sum(self.record.get("pseudo_label_counts", {}).values())
         entry = {

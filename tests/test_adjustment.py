@@ -340,11 +340,16 @@ def test_a_callback_sees_what_would_be_returned(skewed):
     assert clf.logit_adjustment_ > 0
     np.testing.assert_array_equal(seen.found[-1], clf.predict_proba(X))
     assert seen.taus[-1] == clf.logit_adjustment_
+    assert [entry["logit_adjustment"] for entry in clf.history_] == seen.taus
     shorter = model(max_iter=1, alpha=0.1)
     with pytest.warns(UserWarning, match="no effect"):
         shorter.fit(X, y)
     np.testing.assert_array_equal(seen.found[1], shorter.predict_proba(X))
-    np.testing.assert_array_equal(model().fit(X, y).predict_proba(X), clf.predict_proba(X))
+    alone = model().fit(X, y)
+    np.testing.assert_array_equal(alone.predict_proba(X), clf.predict_proba(X))
+    # nobody asks for it before the end
+    known = {entry["iteration"]: entry.get("logit_adjustment") for entry in alone.history_}
+    assert known == {t: alone.logit_adjustment_ if t == alone.n_iter_ else None for t in known}
 
 
 @pytest.mark.filterwarnings("ignore:the unlabelled documents did not help")
