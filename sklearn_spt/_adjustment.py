@@ -167,8 +167,10 @@ class Adjustment:
         Number of documents by which τ could be chosen.
     n_iter : int
         Iterations of the fit, at most.
-    n_members : int
-        Nets that predict together, at most.
+    n_starts : int
+        Nets that there are after iteration 0; each other iteration trains one more.
+    n_members : callable
+        ``n_members(t)`` is the number of nets that predict together after iteration t.
     in_each : bool
         Whether τ is needed after each iteration, and not after the last alone.
     """
@@ -181,12 +183,14 @@ class Adjustment:
         *,
         n_unlabeled: int,
         n_iter: int,
-        n_members: int,
+        n_starts: int,
+        n_members: Callable[[int], int],
         in_each: bool,
     ) -> None:
         self.shares = shares
         self.target = target
         self.n_iter = n_iter
+        self.n_starts = n_starts
         self.n_members = n_members
         self.in_each = in_each
         chosen = given == "auto" and n_unlabeled >= LEAST_DOCUMENTS and np.ptp(shares) > 0
@@ -202,12 +206,13 @@ class Adjustment:
         """Documents that nets have labelled for it up to iteration `t`, each net all of them."""
         if not self.due(t):
             return 0
-        return self.n_documents * (t + 1 if self.in_each else min(t + 1, self.n_members))
+        return self.n_documents * (self.n_starts + t if self.in_each else self.n_members(t))
 
     def texts_again(self, t: int) -> int:
         """How many of these are labelled once more if the fit goes on in another process."""
         goes_on = self.in_each and t < self.n_iter
-        return self.n_documents * min(t + 1, self.n_members - 1) if goes_on else 0
+        # all that predict after the next iteration but its student
+        return self.n_documents * (self.n_members(t + 1) - 1) if goes_on else 0
 
     def tau(self, nets: Sequence[Any], label: Callable[[Any], FloatArray]) -> float:
         """Return τ for these nets.

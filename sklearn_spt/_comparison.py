@@ -329,6 +329,7 @@ def _supervised_start(estimator: Any) -> Any:
         logit_adjustment=getattr(model, "logit_adjustment", 0.0),
         max_iter=0,
         finetune_epochs=model.finetune_epochs,
+        n_starts=getattr(model, "n_starts", 1),
         balanced_batches=model.balanced_batches,
         unlabeled_marker=model.unlabeled_marker,
         random_state=model.random_state,

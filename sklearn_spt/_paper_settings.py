@@ -35,6 +35,7 @@ _PAPER_METHOD: dict[str, Any] = {
     "inertia_variance": "linear",
     "inertia_state": "ema",
     "reset_optimizer": True,
+    "n_starts": 1,
     "ensemble": "last_two",
     "logit_adjustment": 0.0,
 }

@@ -72,6 +72,11 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Epochs over the pseudo-labelled sample (stage 1).
     finetune_epochs : int, default=3
         Epochs over the labelled documents (stage 2, and the first teacher).
+    n_starts : int >= 1, default=1
+        Supervised starts, alike but for their seed, that are the first teacher together, by the
+        mean of their probabilities; with ``ensemble="with_start"`` all of them predict. Few
+        labels leave much to chance, which a mean takes out of the first pseudo-labels. Each
+        costs as much as a `BertClassifier`, and its share of each prediction.
     balanced_batches : bool, default=True
         Draw classes equally often in every training run, as the paper's code does.
     two_stage : bool, default=True
@@ -144,10 +149,11 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     n_features_in_ : int
         Number of columns of X; only for numeric X.
     teacher_, student_ : skorch.NeuralNet
-        Teacher and student of the iteration `best_iter_`; the same net if that is 0.
+        Teacher and student of the iteration `best_iter_`; the same net if that is 0. Of several
+        supervised starts the first.
     estimators_ : list of skorch.NeuralNet
-        What predicts: the supervised start (unless ``ensemble="last_two"``), `teacher_` and
-        `student_`; those of them that are one net stand there once.
+        What predicts: the supervised starts (unless ``ensemble="last_two"``), the teacher and the
+        student; those of them that are one net stand there once.
     class_shares_ : ndarray of shape (n_classes,)
         Share of each class among the labelled documents that were learned from.
     logit_adjustment_ : float
@@ -173,9 +179,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         ``pseudo_label_counts``, ``loss`` (mean of each epoch by stage), ``groups_before`` and
         ``groups_after`` inertia (count, mean and variance by class), ``changed`` (share of earlier
         pseudo-labels in the sample that the teacher changed, None where there are none: students
-        that drift change more and more), ``logit_adjustment`` (τ, where it was needed: after the
-        last iteration, and with held-out documents or ``on_iteration`` after each),
-        ``validation_score`` with held-out documents, ``seconds`` by phase.
+        that drift change more and more), ``validation_score`` with held-out documents, ``seconds``
+        by phase.
 
     See Also
     --------
@@ -216,6 +221,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         inertia_variance: str = "linear",
         inertia_state: str = "ema",
         reset_optimizer: bool = True,
+        n_starts: int = 1,
         ensemble: str = "with_start",
         logit_adjustment: float | str = "auto",
         validation_fraction: float | None = None,
@@ -245,6 +251,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.inertia_variance = inertia_variance
         self.inertia_state = inertia_state
         self.reset_optimizer = reset_optimizer
+        self.n_starts = n_starts
         self.ensemble = ensemble
         self.logit_adjustment = logit_adjustment
         self.validation_fraction = validation_fraction
@@ -268,6 +275,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             resolve_step_size(self.initial_step_size, 1, "initial_step_size")
         check_integer(self.max_iter, "max_iter", low=0, allow_none=True)
         check_integer(self.pretrain_epochs, "pretrain_epochs", low=0)
+        check_integer(self.n_starts, "n_starts", low=1)
         check_integer(self.patience, "patience", low=1, allow_none=True)
         if self.validation_fraction is not None:
             check_real(
@@ -324,10 +332,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             for t in range(now.t + 1, len(sizes) + 1):
                 if run.out_of_patience(now):
                     break
-                M2 = now.M1  # step 3: the last student teaches
                 rows = draw_sample(data.n_unlabeled, sizes[t - 1], run.rng(t))
                 C = select_rows(net, data.X_unlabeled, rows)  # step 4
-                P, q = run.soft_labels(t, M2, C)  # steps 5 and 7
+                P, q = run.soft_labels(t, now.M1, C)  # steps 3, 5 and 7: the last student teaches
                 S = now.S
                 if self.distillation:  # step 6
                     inertia = inertial_transform(
@@ -342,17 +349,18 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 codes = predicted_classes(P)
                 run.note_changes(now.pseudo[rows], codes)
                 M1 = run.student(t, C, P, q)  # steps 8 to 10
-                now = run.end_iteration(now.followed_by(M1, M2, S, rows, codes))
+                now = run.end_iteration(now.followed_by(M1, S, rows, codes))
         run.complete()
 
         self.n_iter_ = self.best_iter_ = now.t
-        self.teacher_, self.student_, self.estimators_ = now.M2, now.M1, list(now.ensemble)
+        self.teacher_, self.student_ = now.M2[0], now.M1[0]
+        self.estimators_ = list(now.ensemble)
         self.class_shares_, self.logit_adjustment_ = run.adjustment.shares, now.tau
         if now.best is not None:
             self._warn_unless_better(now, run.history)
             if self.restore_best:
                 self.best_iter_ = now.best.t
-                self.teacher_, self.student_ = now.best.M2, now.best.M1
+                self.teacher_, self.student_ = now.best.M2[0], now.best.M1[0]
                 self.estimators_ = list(now.best.ensemble)
                 self.logit_adjustment_ = now.best.tau
         self.sample_sizes_ = sizes[: now.t]

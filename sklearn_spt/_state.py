@@ -14,6 +14,7 @@ from sklearn_spt._functional import mean_probabilities, tempered_softmax
 from sklearn_spt._training import isolated, predict_logits
 from sklearn_spt._validation import check_option
 
+Nets = tuple[NeuralNet, ...]
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
@@ -27,9 +28,9 @@ class Iteration:
     number : int
         0 is the supervised start, then 1, 2, ...
     student : skorch.NeuralNet
-        The net trained in this iteration.
+        The net trained in this iteration; of several supervised starts the first.
     teacher : skorch.NeuralNet
-        The net that labelled for it; the student itself at the start.
+        The net that labelled for it, of several the first; the student itself at the start.
     record : dict
         The entry of ``history_``.
     logit_adjustment : float
@@ -41,7 +42,7 @@ class Iteration:
     teacher: NeuralNet
     record: dict[str, Any]
     logit_adjustment: float
-    _ensemble: tuple[NeuralNet, ...]
+    _nets: dict[str, Nets]
     _model: Any
     _shares: FloatArray
 
@@ -49,18 +50,15 @@ class Iteration:
         """Probabilities of the "student", the "teacher", or the "ensemble".
 
         The last is what the fitted classifier would return if the fit ended here; it alone is
-        adjusted by `logit_adjustment`.
+        adjusted by `logit_adjustment`. Several supervised starts are one student, or teacher: the
+        mean of their probabilities.
         """
         check_option(which, "which", ("ensemble", "student", "teacher"))
-        nets = {
-            "student": (self.student,),
-            "teacher": (self.teacher,),
-            "ensemble": self._ensemble,
-        }[which]
         with isolated():
             encoded = self._model._encode(self.student, X, reset=False)
             K = len(self._shares)
-            P = mean_probabilities(*(tempered_softmax(predict_logits(n, encoded, K)) for n in nets))
+            found = [predict_logits(net, encoded, K) for net in self._nets[which]]
+            P = mean_probabilities(*map(tempered_softmax, found))
         return logit_adjusted(P, self._shares, self.logit_adjustment) if which == "ensemble" else P
 
 
@@ -70,36 +68,39 @@ class Best:
 
     t: int
     score: float
-    M1: NeuralNet
-    M2: NeuralNet
-    ensemble: tuple[NeuralNet, ...]
+    M1: Nets
+    M2: Nets
+    ensemble: Nets
     tau: float
 
 
 @dataclass(frozen=True)
 class State:
-    """Where a fit stands after iteration `t`: all that the next one needs."""
+    """Where a fit stands after iteration `t`: all that the next one needs.
+
+    M1 are the nets that were trained in it, which teach next, and M2 those that taught in it: one
+    net each, but for the supervised starts.
+    """
 
     t: int
-    M1: NeuralNet
-    M2: NeuralNet
+    M1: Nets
+    M2: Nets
     S: dict[int, tuple[float, float]]
     pseudo: IntArray
     labeled_iter: IntArray
-    start: NeuralNet | None = None  # the supervised start, if it is to predict with the others
+    starts: Nets = ()  # the supervised starts, if they are to predict with the others
     best: Best | None = None
     tau: float = 0.0  # of the logit adjustment
 
     @property
-    def ensemble(self) -> tuple[NeuralNet, ...]:
+    def ensemble(self) -> Nets:
         """What predicts if the fit ends here, each net once."""
-        nets = (self.M2, self.M1) if self.start is None else (self.start, self.M2, self.M1)
+        nets = (*self.starts, *self.M2, *self.M1)
         return tuple({id(net): net for net in nets}.values())
 
     def followed_by(
         self,
-        M1: NeuralNet,
-        M2: NeuralNet,
+        student: NeuralNet,
         S: dict[int, tuple[float, float]],
         rows: IntArray,
         codes: IntArray,
@@ -107,4 +108,11 @@ class State:
         """State after the next iteration, which gave the classes `codes` to the `rows` of U."""
         pseudo, labeled_iter = self.pseudo.copy(), self.labeled_iter.copy()
         pseudo[rows], labeled_iter[rows] = codes, self.t + 1
-        return State(self.t + 1, M1, M2, S, pseudo, labeled_iter, self.start, self.best)
+        nets = ((student,), self.M1)  # step 3: the last student has taught
+        return State(self.t + 1, *nets, S, pseudo, labeled_iter, self.starts, self.best)
+
+
+def n_predicting(t: int, n_starts: int, with_starts: bool) -> int:
+    """Count the nets of `State.ensemble` after iteration `t`."""
+    teachers = n_starts if t <= 1 else 1
+    return (n_starts if with_starts and t > 1 else 0) + teachers + (1 if t > 0 else 0)

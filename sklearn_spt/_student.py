@@ -31,7 +31,7 @@ from sklearn_spt._losses import distillation_targets, one_hot
 from sklearn_spt._reuse import Checkpoint, fit_key, recall
 from sklearn_spt._sampling import derive_seed, draw_sample
 from sklearn_spt._schedules import slanted
-from sklearn_spt._state import Best, Iteration, State
+from sklearn_spt._state import Best, Iteration, Nets, State, n_predicting
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._training import (
     fresh_net,
@@ -77,7 +77,8 @@ class Run:
         self.record: dict[str, Any] = {}
         self.seconds: dict[str, float] = {}
         self.sizes = sizes
-        self._together = 3 if model.ensemble == "with_start" else 2  # nets that predict
+        with_starts = model.ensemble == "with_start"
+        self._n_predicting = partial(n_predicting, n_starts=model.n_starts, with_starts=with_starts)
         auto = model.logit_adjustment == "auto"
         self.adjustment = Adjustment(
             # shuffled rows leave nothing to undo
@@ -86,7 +87,8 @@ class Run:
             class_shares(data.y, data.n_classes, data.weights),
             n_unlabeled=data.n_unlabeled,
             n_iter=len(sizes),
-            n_members=self._together,
+            n_starts=model.n_starts,
+            n_members=self._n_predicting,
             # what is shown or scored after an iteration is what would be returned
             in_each=held is not None or model.on_iteration is not None,
         )
@@ -104,11 +106,15 @@ class Run:
     def _texts(self, t: int) -> int:
         """Texts that are trained on and labelled from the start to iteration `t`."""
         model, L = self.model, len(self.data.y)
-        held = 0 if self.held is None else len(self.held.y)
-        per_student = model.finetune_epochs * L + self._together * held
+        on_L = (model.n_starts + t) * model.finetune_epochs * L
         on_sample = model.pretrain_epochs if model.two_stage else model.finetune_epochs
-        on_samples = sum((1 + on_sample) * size + L + per_student for size in self.sizes[:t])
-        return int(per_student + on_samples) + self.adjustment.texts(t)
+        on_samples = on_sample * sum(self.sizes[:t])
+        labelled = sum(size + L for size in self.sizes[:t])
+        if t > 0:  # all starts label for the first student
+            labelled += (model.n_starts - 1) * (self.sizes[0] + L)
+        held = 0 if self.held is None else len(self.held.y)
+        scored = held * sum(map(self._n_predicting, range(t + 1)))
+        return int(on_L + on_samples + labelled + scored) + self.adjustment.texts(t)
 
     def rng(self, t: int) -> np.random.Generator:
         """Draws the sample of iteration `t`; a function of `t` alone."""
@@ -171,43 +177,52 @@ class Run:
 
     # -- the steps ------------------------------------------------------------------------------
     def supervised_start(self) -> State:
-        """Step 1: a fresh net, trained on L with hard labels and a slanted rate."""
-        data = self.data
-        L = len(data.y)
+        """Step 1: fresh nets, trained on L with hard labels and a slanted rate."""
         with timed(self.seconds, "supervised"):
-            M, loss = self._recall(
-                self._start_key,
-                "start",
-                lambda: self.trainer.train(data.X_labeled, data.y, 0, weights=data.weights),
-                self.model.finetune_epochs * L,
-            )
+            trained = [self._start(k) for k in range(self.model.n_starts)]
         self.head = self.trainer.head  # students start from the same labels
-        self.record["loss"] = {"supervised": loss}
-        nobody = np.full(data.n_unlabeled, -1, dtype=np.int64)
-        start = M if self.model.ensemble == "with_start" else None
-        return self.end_iteration(State(0, M, M, {}, nobody, nobody, start))
+        nets = tuple(M for M, _ in trained)
+        losses = np.mean([loss for _, loss in trained], axis=0).tolist()
+        self.record["loss"] = {"supervised": losses}
+        nobody = np.full(self.data.n_unlabeled, -1, dtype=np.int64)
+        starts = nets if self.model.ensemble == "with_start" else ()
+        return self.end_iteration(State(0, nets, nets, {}, nobody, nobody, starts))
 
-    def soft_labels(self, t: int, M2: NeuralNet, C: Any) -> tuple[FloatArray, FloatArray]:
+    def _start(self, k: int) -> tuple[NeuralNet, list[float]]:
+        """Train the supervised start number `k`; the first is that of `BertClassifier`."""
+        data = self.data
+        path = (0,) if k == 0 else (0, 5, k)
+        return self._recall(
+            self._start_key,
+            f"start_{k}",
+            lambda: self.trainer.train(data.X_labeled, data.y, *path, weights=data.weights),
+            self.model.finetune_epochs * len(data.y),
+        )
+
+    def soft_labels(self, t: int, M2: Nets, C: Any) -> tuple[FloatArray, FloatArray]:
         """Label C and L by the teacher (steps 5 and 7): tempered probabilities, or one-hot.
 
-        Without distillation the classes themselves are the labels.
+        Several teachers are one by the mean of theirs. Without distillation the classes themselves
+        are the labels.
         """
         X_labeled, K = self.data.X_labeled, self.data.n_classes
 
-        def logits() -> list[FloatArray]:
-            parts = []
+        def logits() -> list[list[FloatArray]]:
+            parts: list[list[FloatArray]] = []
             for X in (C, X_labeled):
-                parts.append(predict_logits(M2, X, K))
-                self.progress.advance(get_len(X))
+                parts.append([])
+                for M in M2:
+                    parts[-1].append(predict_logits(M, X, K))
+                    self.progress.advance(get_len(X))
             return parts
 
         with timed(self.seconds, "labeling"):
             if t == 1:
-                texts = get_len(C) + get_len(X_labeled)
+                texts = len(M2) * (get_len(C) + get_len(X_labeled))
                 found = self._recall(lambda: self._first_key, "labels", logits, texts)
             else:
                 found = logits()
-            P, q = (tempered_softmax(z, self.T) for z in found)
+            P, q = (mean_probabilities(*(tempered_softmax(z, self.T) for z in zs)) for zs in found)
             if not self.model.distillation:
                 P, q = (one_hot(predicted_classes(p), K).astype(np.float64) for p in (P, q))
         return P, q
@@ -380,8 +395,7 @@ class Run:
     def end_iteration(self, state: State) -> State:
         """Step 11: score and file the iteration, save the state, tell the user's callback."""
         if self.adjustment.due(state.t):
-            tau = self.adjustment.tau(state.ensemble, self._looked_at)
-            state, self.record["logit_adjustment"] = replace(state, tau=tau), tau
+            state = replace(state, tau=self.adjustment.tau(state.ensemble, self._looked_at))
         state = self._scored(state)
         drawn = sum(self.record.get("pseudo_label_counts", {}).values())
         entry = {
@@ -396,17 +410,11 @@ class Run:
             self.checkpoint.save({"state": vars(state), "history": self.history})
         self.progress.say(f"iteration {state.t}")
         if self.model.on_iteration is not None:
+            nets = {"student": state.M1, "teacher": state.M2, "ensemble": state.ensemble}
+            first = (state.M1[0], state.M2[0])
+            shares = self.adjustment.shares
             self.model.on_iteration(
-                Iteration(
-                    state.t,
-                    state.M1,
-                    state.M2,
-                    entry,
-                    state.tau,
-                    state.ensemble,
-                    self.model,
-                    self.adjustment.shares,
-                )
+                Iteration(state.t, *first, entry, state.tau, nets, self.model, shares)
             )
         return state
 
@@ -426,8 +434,6 @@ class Run:
             found = [self.trainer.probabilities(M, self.held.X) for M in state.ensemble]
             P = mean_probabilities(*found)
             P = logit_adjusted(P, self.adjustment.shares, state.tau)
-            # planned for, but among the first nets some are one
-            self.progress.advance((self._together - len(found)) * len(self.held.y))
         score = self.record["validation_score"] = self.held.score(P)
         if state.best is None or score > state.best.score:
             best = Best(state.t, score, state.M1, state.M2, state.ensemble, state.tau)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -26,6 +28,7 @@ from sklearn_spt._adjustment import (
     matching_tau,
     worthwhile_tau,
 )
+from sklearn_spt._state import n_predicting
 from sklearn_spt._supervised import SupervisedTrainer
 
 
@@ -145,8 +148,10 @@ def test_nothing_to_look_at():
 
 
 # -- when ----------------------------------------------------------------------------------------
-def adjustment(given="auto", shares=(0.8, 0.2), **params):
-    settings = {"n_unlabeled": 60, "n_iter": 3, "n_members": 3, "in_each": False, **params}
+def adjustment(given="auto", shares=(0.8, 0.2), *, n_starts=1, with_starts=True, **params):
+    members = partial(n_predicting, n_starts=n_starts, with_starts=with_starts)
+    settings = {"n_unlabeled": 60, "n_iter": 3, "in_each": False, **params}
+    settings |= {"n_starts": n_starts, "n_members": members}
     return Adjustment(given, np.array(shares), np.array(shares), **settings)
 
 
@@ -157,18 +162,22 @@ def test_it_is_due_when_somebody_looks():
 
 
 @pytest.mark.parametrize("in_each", [True, False])
-@pytest.mark.parametrize("n_members", [2, 3])
+@pytest.mark.parametrize("with_starts", [True, False])
+@pytest.mark.parametrize("n_starts", [1, 3])
 @pytest.mark.parametrize("n_iter", [0, 1, 2, 4])
-def test_each_net_is_asked_once(in_each, n_members, n_iter):
+def test_each_net_is_asked_once(in_each, with_starts, n_starts, n_iter):
     asked = []
 
     def label(net):
         asked.append(net)
         return probabilities(60, 2, net)
 
-    found = adjustment(in_each=in_each, n_members=n_members, n_iter=n_iter)
+    found = adjustment(in_each=in_each, n_starts=n_starts, with_starts=with_starts, n_iter=n_iter)
+    trained = [{100 + k for k in range(n_starts)}, *({t} for t in range(1, n_iter + 1))]
     for t in range(n_iter + 1):
-        ensemble = sorted({t, max(t - 1, 0)} | ({0} if n_members == 3 else set()))
+        starts = trained[0] if with_starts else set()
+        ensemble = sorted(starts | trained[max(t - 1, 0)] | trained[t])
+        assert len(ensemble) == n_predicting(t, n_starts, with_starts)
         if found.due(t):
             expected = matching_tau(
                 np.mean([probabilities(60, 2, net) for net in ensemble], axis=0), [0.8, 0.2]
@@ -340,16 +349,11 @@ def test_a_callback_sees_what_would_be_returned(skewed):
     assert clf.logit_adjustment_ > 0
     np.testing.assert_array_equal(seen.found[-1], clf.predict_proba(X))
     assert seen.taus[-1] == clf.logit_adjustment_
-    assert [entry["logit_adjustment"] for entry in clf.history_] == seen.taus
     shorter = model(max_iter=1, alpha=0.1)
     with pytest.warns(UserWarning, match="no effect"):
         shorter.fit(X, y)
     np.testing.assert_array_equal(seen.found[1], shorter.predict_proba(X))
-    alone = model().fit(X, y)
-    np.testing.assert_array_equal(alone.predict_proba(X), clf.predict_proba(X))
-    # nobody asks for it before the end
-    known = {entry["iteration"]: entry.get("logit_adjustment") for entry in alone.history_}
-    assert known == {t: alone.logit_adjustment_ if t == alone.n_iter_ else None for t in known}
+    np.testing.assert_array_equal(model().fit(X, y).predict_proba(X), clf.predict_proba(X))
 
 
 @pytest.mark.filterwarnings("ignore:the unlabelled documents did not help")
@@ -396,6 +400,11 @@ def test_three_classes(tiny_checkpoint, tiny_texts):
         {"step_size": 1.0, "alpha": 0.0},
         {"validation_fraction": 0.3},
         {"validation_fraction": 0.3, "ensemble": "last_two"},
+        {"n_starts": 3},
+        {"n_starts": 3, "ensemble": "last_two"},
+        {"n_starts": 3, "step_size": 1.0, "alpha": 0.0},
+        {"n_starts": 2, "validation_fraction": 0.3},
+        {"n_starts": 2, "validation_fraction": 0.3, "ensemble": "last_two"},
     ],
 )
 @pytest.mark.parametrize("killed_after", [None, 0, 1])

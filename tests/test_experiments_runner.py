@@ -101,7 +101,7 @@ def test_every_method_gives_a_record(arguments, tmp_path):
 
 
 def test_rivals_give_records(arguments, tmp_path):
-    rivals = "tfidf_lr,embeddings_lr,sklearn_self_training,baseline_shuffled"
+    rivals = "tfidf_lr,embeddings_lr,sklearn_self_training,baseline_shuffled,bert_ensemble"
     assert main([*arguments, f"--method={rivals}", "--seeds=0"]) == 0
     records = read_records([tmp_path / "records"])
     assert len(records) == 4

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import VotingClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -72,6 +73,8 @@ class Method:
             )
 
 
+#: Nets of the ensemble without unlabelled texts.
+N_TOGETHER = 5
 #: Parameters of `BertClassifier` that a cell may set.
 NET_PARAMETERS = (
     "balanced_batches",
@@ -121,6 +124,12 @@ def _fine_tuning(net: BertClassifier, seed: int) -> BaseEstimator:
     return net.set_params(random_state=seed)
 
 
+def _fine_tuned_together(net: BertClassifier, seed: int) -> BaseEstimator:
+    # the first is that of `_fine_tuning`; the others are those of no seed that a grid has
+    nets = [clone(net).set_params(random_state=seed + 1000 * k) for k in range(N_TOGETHER)]
+    return VotingClassifier([(f"net_{k}", M) for k, M in enumerate(nets)], voting="soft")
+
+
 def _shuffled(net: BertClassifier, seed: int) -> BaseEstimator:
     return net.set_params(**{**PAPER_NET, "balanced_batches": False}, random_state=seed)
 
@@ -167,6 +176,7 @@ def methods() -> dict[str, Method]:
         "no_distillation": _own(spt, distillation=False),
         "no_inertia": _own(spt, alpha=0),
         "bert_classifier": Method(_fine_tuning, NET_PARAMETERS, semi_supervised=False),
+        "bert_ensemble": Method(_fine_tuned_together, (), semi_supervised=False),
         "self_pretraining_classifier": _own(spt, paper=False),
         "tfidf_lr": Method(_tfidf, (), semi_supervised=False, own=False),
         "embeddings_lr": Method(_embeddings, (), semi_supervised=False, own=False),
@@ -199,6 +209,7 @@ RIVALS = (
     "baseline",
     "baseline_shuffled",
     "bert_classifier",
+    "bert_ensemble",
     "sklearn_self_training",
     "self_pretraining",
     "self_pretraining_classifier",

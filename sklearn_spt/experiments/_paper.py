@@ -35,6 +35,7 @@ LABELS = {
     "setfit": "SetFit, class-weighted head",
     "baseline_shuffled": "Baseline, batches not balanced",
     "bert_classifier": "BertClassifier, its defaults",
+    "bert_ensemble": "five BertClassifiers, mean of probabilities",
     "sklearn_self_training": "scikit-learn's SelfTrainingClassifier",
     "self_pretraining_classifier": "SelfPretrainingClassifier, its defaults",
     **SYSTEMS,
