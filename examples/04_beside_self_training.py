@@ -5,7 +5,7 @@ same texts and the same labels, of which -1 marks the missing ones, and both beg
 fine-tuned net. scikit-learn's classifier takes no texts, only arrays: `TokenIdVectorizer` makes a
 matrix of token ids of them, once, and `BertClassifier` takes it as it is.
 
-The posts are made up. On real ones, three seeds of seven tasks stand on the page of results.
+The posts are made up. How the three compare on real ones, docs/results.md says.
 """
 
 from __future__ import annotations

@@ -146,8 +146,8 @@ def compare_with_supervised(
     supervised : classifier or None, default=None
         What is compared with, fitted on the same rows; one that is not of this package, or a
         `BertClassifier`, gets the labelled ones alone. None is the first teacher: the same net,
-        fine-tuned on the labelled rows. It has the same `logit_adjustment`, so that the gain is
-        what training on the unlabelled rows brings.
+        fine-tuned on the labelled rows, and as many of them as it has `n_starts`. It has the same
+        `logit_adjustment`, so that the gain is what training on the unlabelled rows brings.
     cv : int, default=5
         Number of folds.
     n_repeats : int, default=1

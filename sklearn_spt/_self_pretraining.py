@@ -75,8 +75,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     n_starts : int >= 1, default=1
         Supervised starts, alike but for their seed, that are the first teacher together, by the
         mean of their probabilities; with ``ensemble="with_start"`` all of them predict. Few
-        labels leave much to chance, which a mean takes out of the first pseudo-labels. Each
-        costs as much as a `BertClassifier`, and its share of each prediction.
+        labels leave much to chance, which a mean takes out of the first pseudo-labels. Each is
+        trained as a `BertClassifier` is, labels what the first teacher labels, and takes its
+        part of each prediction.
     balanced_batches : bool, default=True
         Draw classes equally often in every training run, as the paper's code does.
     two_stage : bool, default=True
@@ -153,7 +154,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         supervised starts the first.
     estimators_ : list of skorch.NeuralNet
         What predicts: the supervised starts (unless ``ensemble="last_two"``), the teacher and the
-        student; those of them that are one net stand there once.
+        student; those of them that are one net stand there once. The teacher of the first
+        iteration, and all there is at the start, are all supervised starts.
     class_shares_ : ndarray of shape (n_classes,)
         Share of each class among the labelled documents that were learned from.
     logit_adjustment_ : float
@@ -176,7 +178,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Number of torch's CPU threads during the fit: results are identical for the same number.
     history_ : list of dict
         One entry for the start and for each iteration: ``iteration``, ``sample_size``,
-        ``pseudo_label_counts``, ``loss`` (mean of each epoch by stage), ``groups_before`` and
+        ``pseudo_label_counts``, ``loss`` (mean of each epoch by stage, and over the supervised
+        starts), ``groups_before`` and
         ``groups_after`` inertia (count, mean and variance by class), ``changed`` (share of earlier
         pseudo-labels in the sample that the teacher changed, None where there are none: students
         that drift change more and more), ``validation_score`` with held-out documents, ``seconds``
@@ -334,7 +337,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                     break
                 rows = draw_sample(data.n_unlabeled, sizes[t - 1], run.rng(t))
                 C = select_rows(net, data.X_unlabeled, rows)  # step 4
-                P, q = run.soft_labels(t, now.M1, C)  # steps 3, 5 and 7: the last student teaches
+                M2 = now.M1  # step 3: the last student teaches
+                now = replace(now, M2=())  # its own teacher is done with, and its memory free
+                P, q = run.soft_labels(t, M2, C)  # steps 5 and 7
                 S = now.S
                 if self.distillation:  # step 6
                     inertia = inertial_transform(

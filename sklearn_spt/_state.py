@@ -113,6 +113,6 @@ class State:
 
 
 def n_predicting(t: int, n_starts: int, with_starts: bool) -> int:
-    """Count the nets of `State.ensemble` after iteration `t`."""
+    """Count the nets of `State.ensemble` after iteration `t`, which a progress bar needs before."""
     teachers = n_starts if t <= 1 else 1
     return (n_starts if with_starts and t > 1 else 0) + teachers + (1 if t > 0 else 0)

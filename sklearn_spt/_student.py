@@ -32,7 +32,7 @@ from sklearn_spt._reuse import Checkpoint, fit_key, recall
 from sklearn_spt._sampling import derive_seed, draw_sample
 from sklearn_spt._schedules import slanted
 from sklearn_spt._state import Best, Iteration, Nets, State, n_predicting
-from sklearn_spt._supervised import SupervisedTrainer, timed
+from sklearn_spt._supervised import SupervisedTrainer, mean_losses, timed
 from sklearn_spt._training import (
     fresh_net,
     isolated,
@@ -182,20 +182,20 @@ class Run:
             trained = [self._start(k) for k in range(self.model.n_starts)]
         self.head = self.trainer.head  # students start from the same labels
         nets = tuple(M for M, _ in trained)
-        losses = np.mean([loss for _, loss in trained], axis=0).tolist()
-        self.record["loss"] = {"supervised": losses}
+        self.record["loss"] = {"supervised": mean_losses([losses for _, losses in trained])}
         nobody = np.full(self.data.n_unlabeled, -1, dtype=np.int64)
         starts = nets if self.model.ensemble == "with_start" else ()
         return self.end_iteration(State(0, nets, nets, {}, nobody, nobody, starts))
 
     def _start(self, k: int) -> tuple[NeuralNet, list[float]]:
         """Train the supervised start number `k`; the first is that of `BertClassifier`."""
-        data = self.data
+        data, trainer = self.data, self.trainer
         path = (0,) if k == 0 else (0, 5, k)
+        settings = {"weights": data.weights, "head": trainer.head}
         return self._recall(
             self._start_key,
             f"start_{k}",
-            lambda: self.trainer.train(data.X_labeled, data.y, *path, weights=data.weights),
+            lambda: trainer.train(data.X_labeled, data.y, *path, **settings),
             self.model.finetune_epochs * len(data.y),
         )
 
@@ -411,10 +411,9 @@ class Run:
         self.progress.say(f"iteration {state.t}")
         if self.model.on_iteration is not None:
             nets = {"student": state.M1, "teacher": state.M2, "ensemble": state.ensemble}
-            first = (state.M1[0], state.M2[0])
-            shares = self.adjustment.shares
+            of_model = {"_nets": nets, "_model": self.model, "_shares": self.adjustment.shares}
             self.model.on_iteration(
-                Iteration(state.t, *first, entry, state.tau, nets, self.model, shares)
+                Iteration(state.t, state.M1[0], state.M2[0], entry, state.tau, **of_model)
             )
         return state
 

@@ -5,8 +5,9 @@ Self-Pretraining begins with one; the methods of `sklearn_spt.baselines` train n
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -83,6 +84,7 @@ class SupervisedTrainer:
         codes: IntArray,
         weights: FloatArray | None = None,
         net: NeuralNet | None = None,
+        head: Any = None,
     ) -> NeuralNet:
         """Initialise a clone for rows to train on; in a seeded block, see `isolated`."""
         M = fresh_net(net or self.net, self.classes, self.model.finetune_epochs)
@@ -90,7 +92,8 @@ class SupervisedTrainer:
             with isolated():  # a look at the outputs must not shift the random stream
                 check_outputs(M, multi_indexing(X, np.arange(1)), len(self.classes))
             self._checked.add(id(net))
-        self.head = start_head(M, X, codes, weights, balanced=self.model.balanced_batches)
+        balanced = self.model.balanced_batches
+        self.head = start_head(M, X, codes, weights, balanced=balanced, known=head)
         return M
 
     def train(
@@ -102,6 +105,7 @@ class SupervisedTrainer:
         net: NeuralNet | None = None,
         epochs: int | None = None,
         on_epoch: Callable[[NeuralNet, int], bool] | None = None,
+        head: Any = None,
     ) -> tuple[NeuralNet, list[float]]:
         """Train a fresh net with cross-entropy and a slanted learning rate.
 
@@ -124,6 +128,8 @@ class SupervisedTrainer:
         on_epoch : callable or None
             Called as ``on_epoch(net, epoch)`` after each epoch, counted from 1; True ends the
             training. What it draws does not shift the random stream of the training.
+        head : object or None
+            `self.head` after a run on the same rows, which this one need not find anew.
 
         Returns
         -------
@@ -137,7 +143,7 @@ class SupervisedTrainer:
         rng = np.random.default_rng(seed)
         targets = distillation_targets(one_hot(codes, len(self.classes)), None, weights)
         with isolated(seed):
-            M = self.fresh(X, codes, weights, net)
+            M = self.fresh(X, codes, weights, net, head)
             steps = n_steps(M, X, targets, epochs)
             schedule = ScheduledLR(partial(slanted, n_steps=steps)).initialize()
             losses = train(
@@ -161,6 +167,12 @@ class SupervisedTrainer:
             p = tempered_softmax(predict_logits(net, X, len(self.classes)))
         self.progress.advance(get_len(X))
         return p
+
+
+def mean_losses(losses: Sequence[Sequence[float]]) -> list[float]:
+    """Mean loss of each epoch over several runs, of which some may have ended early."""
+    epochs = itertools.zip_longest(*losses)
+    return [float(np.mean([loss for loss in epoch if loss is not None])) for epoch in epochs]
 
 
 @contextmanager

@@ -104,7 +104,7 @@ def test_rivals_give_records(arguments, tmp_path):
     rivals = "tfidf_lr,embeddings_lr,sklearn_self_training,baseline_shuffled,bert_ensemble"
     assert main([*arguments, f"--method={rivals}", "--seeds=0"]) == 0
     records = read_records([tmp_path / "records"])
-    assert len(records) == 4
+    assert len(records) == 5
     assert all(set(record["scores"]) == SCORES for record in records)
     used = {record["cell"]["method"]: record["precision"] for record in records}
     assert used.pop("tfidf_lr") is None

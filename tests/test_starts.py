@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from typing import ClassVar
+
 import numpy as np
 import pytest
+import torch
 from kills import KillAfter, Killed
-from nets import mlp_net
+from nets import MLP, mlp_net
 from scipy.special import softmax
 from sklearn.datasets import make_moons
+from skorch import NeuralNetClassifier
+from skorch.callbacks import Callback
 
 from sklearn_spt import SelfPretrainingClassifier, compare_with_supervised
 from sklearn_spt._holdout import HoldOut
+from sklearn_spt._student import Run
 from sklearn_spt._supervised import SupervisedTrainer
 
 
@@ -142,6 +150,71 @@ def test_a_fit_that_was_killed_goes_on(moons, trained, tmp_path, ensemble, t):
     assert trained == []
     np.testing.assert_array_equal(clf.predict_proba(X), whole.predict_proba(X))
     assert clf.logit_adjustment_ == whole.logit_adjustment_
+
+
+class EndsEarly(Callback):
+    """Ends the second training run of a fit after its first epoch."""
+
+    runs: ClassVar[list[int]] = []
+
+    def on_train_begin(self, net, **kwargs):
+        self.runs.append(0)
+
+    def on_epoch_end(self, net, **kwargs):
+        if len(self.runs) == 2:
+            raise KeyboardInterrupt
+
+
+def test_a_start_may_end_early(moons):
+    X, y = moons
+    EndsEarly.runs.clear()
+    whole = model(n_starts=1, max_iter=0).fit(X, y).history_[0]["loss"]["supervised"]
+    clf = model(n_starts=2, max_iter=0)
+    clf.set_params(estimator__callbacks=[EndsEarly()]).fit(X, y)
+    losses = clf.history_[0]["loss"]["supervised"]
+    assert losses[1:] == whole[1:]  # of the one that went on
+    assert losses[0] != whole[0]
+
+
+class OwnStart(NeuralNetClassifier):
+    """A net that starts its last layer from labels, and notes what it is given for that."""
+
+    given: ClassVar[list[object]] = []
+
+    def start_head(self, X, codes, weights, *, balanced, known=None):
+        self.given.append(known)
+        return known or object()
+
+
+def test_the_start_of_the_head_is_found_once(moons):
+    X, y = moons
+    OwnStart.given.clear()
+    net = OwnStart(MLP, lr=0.1, batch_size=8, optimizer=torch.optim.SGD)
+    SelfPretrainingClassifier(net, n_starts=3, step_size=60, random_state=0).fit(X, y)
+    assert len(OwnStart.given) == 6  # three starts and three students
+    assert OwnStart.given[0] is None
+    assert len(set(map(id, OwnStart.given[1:]))) == 1
+
+
+def test_who_predicts_no_longer_is_let_go_before_the_next_is_trained(moons, monkeypatch):
+    X, y = moons
+    teachers = []
+
+    def look(iteration):
+        teachers.append(weakref.ref(iteration.teacher))
+
+    alive = {}
+    student = Run.student
+
+    def noted(self, t, *args):
+        gc.collect()
+        alive[t] = [teacher() is not None for teacher in teachers]
+        return student(self, t, *args)
+
+    monkeypatch.setattr(Run, "student", noted)
+    model(ensemble="last_two", on_iteration=look).fit(X, y)
+    # the starts teach student 1, which teaches student 2, which teaches student 3
+    assert alive == {1: [True], 2: [False, False], 3: [False, False, False]}
 
 
 def test_what_learns_nothing_gains_nothing(moons):

@@ -125,7 +125,7 @@ def _fine_tuning(net: BertClassifier, seed: int) -> BaseEstimator:
 
 
 def _fine_tuned_together(net: BertClassifier, seed: int) -> BaseEstimator:
-    # the first is that of `_fine_tuning`; the others are those of no seed that a grid has
+    # the first is that of `_fine_tuning`; the others have seeds beyond those of usual grids
     nets = [clone(net).set_params(random_state=seed + 1000 * k) for k in range(N_TOGETHER)]
     return VotingClassifier([(f"net_{k}", M) for k, M in enumerate(nets)], voting="soft")
 
