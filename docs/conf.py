@@ -24,6 +24,8 @@ numpydoc_show_class_members = False  # _templates/autosummary/class.rst chooses 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"sklearn_spt {release}"
 html_theme_options = {
