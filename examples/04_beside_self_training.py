@@ -34,25 +34,20 @@ def main() -> None:
     train = make_short_texts(n_train, weights=[0.7], n_labeled=options.n_labeled, random_state=0)
     test = make_short_texts(options.n_test, weights=[0.7], random_state=1)
 
+    X, y = train.data, train.target_partial
+    labeled = [i for i, label in enumerate(y) if label != -1]
     net = BertClassifier(random_state=options.seed)
+    self_training = make_pipeline(TokenIdVectorizer(), SelfTrainingClassifier(net, max_iter=3))
+    ours = SelfPretrainingClassifier(random_state=options.seed, verbose=1)
     models = {
-        "BertClassifier, labelled posts alone": net,
-        "SelfTrainingClassifier": make_pipeline(
-            TokenIdVectorizer(), SelfTrainingClassifier(net, max_iter=3)
-        ),
-        "SelfPretrainingClassifier": SelfPretrainingClassifier(
-            random_state=options.seed, verbose=1
-        ),
+        "BertClassifier, labelled posts alone": (net, ([X[i] for i in labeled], y[labeled])),
+        "SelfTrainingClassifier": (self_training, (X, y)),
+        "SelfPretrainingClassifier": (ours, (X, y)),
     }
     lines = [f"{'':38}{'F1':>7}{'Brier score':>13}{'seconds':>9}"]
-    labeled = train.target_partial >= 0
-    for name, model in models.items():
+    for name, (model, data) in models.items():
         start = time.perf_counter()
-        if model is net:
-            texts = [text for text, known in zip(train.data, labeled, strict=True) if known]
-            model.fit(texts, train.target_partial[labeled])
-        else:
-            model.fit(train.data, train.target_partial)
+        model.fit(*data)
         seconds = time.perf_counter() - start
         positive = model.predict_proba(test.data)[:, 1]
         f1 = f1_score(test.target, model.predict(test.data))

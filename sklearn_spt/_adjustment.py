@@ -167,10 +167,9 @@ class Adjustment:
         Number of documents by which τ could be chosen.
     n_iter : int
         Iterations of the fit, at most.
-    n_starts : int
-        Nets that there are after iteration 0; each other iteration trains one more.
     n_members : callable
-        ``n_members(t)`` is the number of nets that predict together after iteration t.
+        ``n_members(t)`` is the number of nets that predict together after iteration t: after
+        iteration 0 all that there are, and each other one trains one more.
     in_each : bool
         Whether τ is needed after each iteration, and not after the last alone.
     """
@@ -183,14 +182,12 @@ class Adjustment:
         *,
         n_unlabeled: int,
         n_iter: int,
-        n_starts: int,
         n_members: Callable[[int], int],
         in_each: bool,
     ) -> None:
         self.shares = shares
         self.target = target
         self.n_iter = n_iter
-        self.n_starts = n_starts
         self.n_members = n_members
         self.in_each = in_each
         chosen = given == "auto" and n_unlabeled >= LEAST_DOCUMENTS and np.ptp(shares) > 0
@@ -206,7 +203,7 @@ class Adjustment:
         """Documents that nets have labelled for it up to iteration `t`, each net all of them."""
         if not self.due(t):
             return 0
-        return self.n_documents * (self.n_starts + t if self.in_each else self.n_members(t))
+        return self.n_documents * (self.n_members(0) + t if self.in_each else self.n_members(t))
 
     def texts_again(self, t: int) -> int:
         """How many of these are labelled once more if the fit goes on in another process."""

@@ -87,7 +87,6 @@ class Run:
             class_shares(data.y, data.n_classes, data.weights),
             n_unlabeled=data.n_unlabeled,
             n_iter=len(sizes),
-            n_starts=model.n_starts,
             n_members=self._n_predicting,
             # what is shown or scored after an iteration is what would be returned
             in_each=held is not None or model.on_iteration is not None,

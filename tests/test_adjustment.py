@@ -151,8 +151,7 @@ def test_nothing_to_look_at():
 def adjustment(given="auto", shares=(0.8, 0.2), *, n_starts=1, with_starts=True, **params):
     members = partial(n_predicting, n_starts=n_starts, with_starts=with_starts)
     settings = {"n_unlabeled": 60, "n_iter": 3, "in_each": False, **params}
-    settings |= {"n_starts": n_starts, "n_members": members}
-    return Adjustment(given, np.array(shares), np.array(shares), **settings)
+    return Adjustment(given, np.array(shares), np.array(shares), n_members=members, **settings)
 
 
 def test_it_is_due_when_somebody_looks():

@@ -102,11 +102,10 @@ def test_who_predicts_after_each_iteration(moons, ensemble, n_nets):
     for fit, (student, teacher, together) in zip(fits, seen, strict=True):
         np.testing.assert_array_equal(fit.predict_proba(X), together)
         P = [probabilities(net, X) for net in fit.estimators_]
-        first = [P[:3], P[:3]] if fit.n_iter_ == 0 else [P[-1:], P[:3]]
-        if fit.n_iter_ > 1:
-            first = [P[-1:], P[-2:-1]]
-        for found, nets in zip((student, teacher), first, strict=True):
-            np.testing.assert_allclose(found, np.mean(nets, axis=0), atol=1e-7)
+        students = P[:3] if fit.n_iter_ == 0 else P[-1:]
+        teachers = P[:3] if fit.n_iter_ < 2 else P[-2:-1]
+        np.testing.assert_allclose(student, np.mean(students, axis=0), atol=1e-7)
+        np.testing.assert_allclose(teacher, np.mean(teachers, axis=0), atol=1e-7)
     # later iterations have one teacher, the last student
     assert clf.estimators_[-2:] == [clf.teacher_, clf.student_]
     np.testing.assert_allclose(seen[3][1], seen[2][0], atol=1e-7)

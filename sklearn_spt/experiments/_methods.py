@@ -176,7 +176,7 @@ def methods() -> dict[str, Method]:
         "no_distillation": _own(spt, distillation=False),
         "no_inertia": _own(spt, alpha=0),
         "bert_classifier": Method(_fine_tuning, NET_PARAMETERS, semi_supervised=False),
-        "bert_ensemble": Method(_fine_tuned_together, (), semi_supervised=False),
+        "bert_ensemble": Method(_fine_tuned_together, (), semi_supervised=False, own=False),
         "self_pretraining_classifier": _own(spt, paper=False),
         "tfidf_lr": Method(_tfidf, (), semi_supervised=False, own=False),
         "embeddings_lr": Method(_embeddings, (), semi_supervised=False, own=False),
