@@ -36,6 +36,7 @@ _PAPER_METHOD: dict[str, Any] = {
     "inertia_state": "ema",
     "reset_optimizer": True,
     "n_starts": 1,
+    "teacher": "last_student",
     "ensemble": "last_two",
     "logit_adjustment": 0.0,
 }

@@ -19,14 +19,20 @@ from skorch.utils import multi_indexing
 from sklearn_spt._adjustment import logit_adjusted
 from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData
 from sklearn_spt._functional import inertial_transform, predicted_classes
-from sklearn_spt._holdout import HoldOut, hold_out, positive_code, weights_of
+from sklearn_spt._holdout import (
+    HoldOut,
+    hold_out,
+    positive_code,
+    warn_unless_better,
+    weights_of,
+)
 from sklearn_spt._sampling import (
     derive_seed,
     draw_sample,
     growing_sample_sizes,
     resolve_step_size,
 )
-from sklearn_spt._state import Iteration, State
+from sklearn_spt._state import Iteration
 from sklearn_spt._student import Run
 from sklearn_spt._training import root_seed, select_rows
 from sklearn_spt._validation import (
@@ -78,6 +84,11 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         labels leave much to chance, which a mean takes out of the first pseudo-labels. Each is
         trained as a `BertClassifier` is, labels what the first teacher labels, and takes its
         part of each prediction.
+    teacher : {"last_student", "ensemble"}, default="last_student"
+        Who labels for the next student: the last student alone (the paper), or all nets that would
+        predict together if the fit ended there, see `ensemble`, by the mean of their probabilities
+        at T. Each of them labels a document once; logits are kept, 8 bytes for each such net,
+        unlabelled document and class.
     balanced_batches : bool, default=True
         Draw classes equally often in every training run, as the paper's code does.
     two_stage : bool, default=True
@@ -150,8 +161,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     n_features_in_ : int
         Number of columns of X; only for numeric X.
     teacher_, student_ : skorch.NeuralNet
-        Teacher and student of the iteration `best_iter_`; the same net if that is 0. Of several
-        supervised starts the first.
+        Student of the iteration `best_iter_`, and that of the one before, which taught it, alone
+        or with others (`teacher`); the same net if that is 0. Of several supervised starts the
+        first.
     estimators_ : list of skorch.NeuralNet
         What predicts: the supervised starts (unless ``ensemble="last_two"``), the teacher and the
         student; those of them that are one net stand there once. The teacher of the first
@@ -225,6 +237,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         inertia_state: str = "ema",
         reset_optimizer: bool = True,
         n_starts: int = 1,
+        teacher: str = "last_student",
         ensemble: str = "with_start",
         logit_adjustment: float | str = "auto",
         validation_fraction: float | None = None,
@@ -255,6 +268,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.inertia_state = inertia_state
         self.reset_optimizer = reset_optimizer
         self.n_starts = n_starts
+        self.teacher = teacher
         self.ensemble = ensemble
         self.logit_adjustment = logit_adjustment
         self.validation_fraction = validation_fraction
@@ -291,6 +305,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         check_option(self.lr_schedule, "lr_schedule", ("right_trapezoidal", "slanted"))
         check_option(self.inertia_variance, "inertia_variance", ("linear", "independent"))
         check_option(self.inertia_state, "inertia_state", ("ema", "raw"))
+        check_option(self.teacher, "teacher", ("last_student", "ensemble"))
         check_option(self.ensemble, "ensemble", ("with_start", "last_two"))
         if isinstance(self.logit_adjustment, str):
             if self.logit_adjustment != "auto":
@@ -337,9 +352,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                     break
                 rows = draw_sample(data.n_unlabeled, sizes[t - 1], run.rng(t))
                 C = select_rows(net, data.X_unlabeled, rows)  # step 4
-                M2 = now.M1  # step 3: the last student teaches
-                now = replace(now, M2=())  # its own teacher is done with, and its memory free
-                P, q = run.soft_labels(t, M2, C)  # steps 5 and 7
+                P, q = run.soft_labels(now, rows, C)  # steps 3, 5 and 7
+                now = replace(now, M2=())  # who taught before is done with, and its memory free
                 S = now.S
                 if self.distillation:  # step 6
                     inertia = inertial_transform(
@@ -362,7 +376,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.estimators_ = list(now.ensemble)
         self.class_shares_, self.logit_adjustment_ = run.adjustment.shares, now.tau
         if now.best is not None:
-            self._warn_unless_better(now, run.history)
+            scores = [entry["validation_score"] for entry in run.history]
+            warn_unless_better(scores, now.best.t, restored=self.restore_best, stacklevel=4)
             if self.restore_best:
                 self.best_iter_ = now.best.t
                 self.teacher_, self.student_ = now.best.M2[0], now.best.M1[0]
@@ -405,25 +420,6 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             weights=weights_of(data.weights, held.train, 0),
         )
         return learned, held
-
-    def _warn_unless_better(self, now: State, history: list[dict[str, Any]]) -> None:
-        """Say so if the unlabelled documents did not help."""
-        start, last = history[0]["validation_score"], history[-1]["validation_score"]
-        if now.t == 0 or now.best is None or (now.best.t if self.restore_best else last > start):
-            return
-        found = (
-            f"no iteration scores above the supervised start ({start:.3f}), the last one "
-            f"{last:.3f}; the supervised start is kept"
-            if self.restore_best
-            else f"the last iteration scores {last:.3f}, the supervised start {start:.3f}; the "
-            "last nets are kept all the same (restore_best=False)"
-        )
-        warnings.warn(
-            f"the unlabelled documents did not help: on the held-out rows {found}. A few rows "
-            "decide little: compare_with_supervised says whether to use unlabelled ones at all.",
-            UserWarning,
-            stacklevel=4,
-        )
 
     def _sample_sizes(self, n_unlabeled: int) -> list[int]:
         if n_unlabeled == 0:

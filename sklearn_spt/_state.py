@@ -30,7 +30,8 @@ class Iteration:
     student : skorch.NeuralNet
         The net trained in this iteration; of several supervised starts the first.
     teacher : skorch.NeuralNet
-        The net that labelled for it, of several the first; the student itself at the start.
+        The student before, which labelled for it, alone or with others; of several supervised
+        starts the first, and the student itself at the start.
     record : dict
         The entry of ``history_``.
     logit_adjustment : float
@@ -78,8 +79,8 @@ class Best:
 class State:
     """Where a fit stands after iteration `t`: all that the next one needs.
 
-    M1 are the nets that were trained in it, which teach next, and M2 those that taught in it: one
-    net each, but for the supervised starts.
+    M1 are the nets that were trained in it, which teach next, and M2 those of the iteration before,
+    which taught in it: one net each, but for the supervised starts. Others may teach with them.
     """
 
     t: int

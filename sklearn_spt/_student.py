@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_memory
 from skorch import NeuralNet
-from skorch.dataset import get_len
 
 from sklearn_spt._adjustment import Adjustment, class_shares, logit_adjusted
 from sklearn_spt._base import SemiSupervisedData, class_counts, concatenated, plain_label
@@ -27,17 +26,17 @@ from sklearn_spt._functional import (
     tempered_softmax,
 )
 from sklearn_spt._holdout import HoldOut
+from sklearn_spt._labeling import TeacherLogits
 from sklearn_spt._losses import distillation_targets, one_hot
 from sklearn_spt._reuse import Checkpoint, fit_key, recall
 from sklearn_spt._sampling import derive_seed, draw_sample
 from sklearn_spt._schedules import slanted
-from sklearn_spt._state import Best, Iteration, Nets, State, n_predicting
+from sklearn_spt._state import Best, Iteration, State, n_predicting
 from sklearn_spt._supervised import SupervisedTrainer, mean_losses, timed
 from sklearn_spt._training import (
     fresh_net,
     isolated,
     n_steps,
-    predict_logits,
     random_states,
     select_rows,
     set_loss,
@@ -99,6 +98,7 @@ class Run:
         # at T = 1 the soft terms are plain cross-entropies against one-hot pseudo-labels
         self.T = model.temperature if model.distillation else 1.0
         self.memory = check_memory(model.memory)
+        self.logits = TeacherLogits(data, self.progress)
         self.head: Any = None
         self.checkpoint: Checkpoint | None = None
 
@@ -108,9 +108,9 @@ class Run:
         on_L = (model.n_starts + t) * model.finetune_epochs * L
         on_sample = model.pretrain_epochs if model.two_stage else model.finetune_epochs
         on_samples = on_sample * sum(self.sizes[:t])
-        labelled = sum(size + L for size in self.sizes[:t])
-        if t > 0:  # all starts label for the first student
-            labelled += (model.n_starts - 1) * (self.sizes[0] + L)
+        with_all = model.teacher == "ensemble"
+        teaching = [1 if i > 0 and not with_all else self._n_predicting(i) for i in range(t)]
+        labelled = sum(n * (size + L) for n, size in zip(teaching, self.sizes[:t], strict=True))
         held = 0 if self.held is None else len(self.held.y)
         scored = held * sum(map(self._n_predicting, range(t + 1)))
         return int(on_L + on_samples + labelled + scored) + self.adjustment.texts(t)
@@ -143,7 +143,7 @@ class Run:
         """
         ignored = ("lam", "alpha", "inertia_variance", "inertia_state")
         predicting = ("ensemble", "logit_adjustment")
-        later = ("step_size", "initial_step_size", "max_iter")
+        later = ("step_size", "initial_step_size", "max_iter", "teacher")
         return self._key(*ignored, *predicting, *later, U=self.data.X_unlabeled, size=self.sizes[0])
 
     def _recall(self, key: Callable[[], str], name: str, compute: Callable[[], T], texts: int) -> T:
@@ -164,7 +164,7 @@ class Run:
         kept = self.checkpoint.load()
         if kept is None:
             return None
-        self.history = kept["history"]
+        self.history, self.logits.known = kept["history"], kept["logits"]
         state = State(**kept["state"])
         self.progress.advance(self._texts(state.t) - self.adjustment.texts_again(state.t))
         return state
@@ -198,30 +198,24 @@ class Run:
             self.model.finetune_epochs * len(data.y),
         )
 
-    def soft_labels(self, t: int, M2: Nets, C: Any) -> tuple[FloatArray, FloatArray]:
-        """Label C and L by the teacher (steps 5 and 7): tempered probabilities, or one-hot.
+    def soft_labels(self, now: State, rows: IntArray, C: Any) -> tuple[FloatArray, FloatArray]:
+        """Label C, which are `rows` of U, and L (steps 3, 5 and 7): tempered probabilities.
 
-        Several teachers are one by the mean of theirs. Without distillation the classes themselves
-        are the labels.
+        The teacher is the last student, or all that would predict now by the mean of their
+        probabilities. Without distillation the classes themselves are the labels, one-hot.
         """
-        X_labeled, K = self.data.X_labeled, self.data.n_classes
-
-        def logits() -> list[list[FloatArray]]:
-            parts: list[list[FloatArray]] = []
-            for X in (C, X_labeled):
-                parts.append([])
-                for M in M2:
-                    parts[-1].append(predict_logits(M, X, K))
-                    self.progress.advance(get_len(X))
-            return parts
-
+        t, with_all = now.t + 1, self.model.teacher == "ensemble"
+        M2 = now.ensemble if with_all else now.M1
+        again = (*now.starts, *now.M1) if with_all and t < len(self.sizes) else ()
+        K, texts = self.data.n_classes, len(M2) * (len(rows) + len(self.data.y))
         with timed(self.seconds, "labeling"):
-            if t == 1:
-                texts = len(M2) * (get_len(C) + get_len(X_labeled))
-                found = self._recall(lambda: self._first_key, "labels", logits, texts)
-            else:
-                found = logits()
-            P, q = (mean_probabilities(*(tempered_softmax(z, self.T) for z in zs)) for zs in found)
+            ask = partial(self.logits.of, M2, rows, C)
+            of = self._recall(lambda: self._first_key, "labels", ask, texts) if t == 1 else ask()
+            self.logits.keep(again, M2, rows, of)
+            P, q = (
+                mean_probabilities(*(tempered_softmax(z, self.T) for z in zs))
+                for zs in zip(*of, strict=True)
+            )
             if not self.model.distillation:
                 P, q = (one_hot(predicted_classes(p), K).astype(np.float64) for p in (P, q))
         return P, q
@@ -406,7 +400,8 @@ class Run:
         self.history.append(entry)
         self.record, self.seconds = {}, {}
         if self.checkpoint is not None:
-            self.checkpoint.save({"state": vars(state), "history": self.history})
+            kept = {"history": self.history, "logits": self.logits.known}
+            self.checkpoint.save({"state": vars(state), **kept})
         self.progress.say(f"iteration {state.t}")
         if self.model.on_iteration is not None:
             nets = {"student": state.M1, "teacher": state.M2, "ensemble": state.ensemble}

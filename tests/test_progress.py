@@ -61,6 +61,29 @@ def test_self_pretraining_reaches_its_total(tiny_checkpoint, tiny_texts, counted
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize(("n_starts", "ensemble"), [(1, "with_start"), (2, "last_two")])
+def test_the_bar_counts_each_net_that_teaches(
+    tiny_checkpoint, tiny_texts, counted, n_starts, ensemble
+):
+    y = [1, 0] * 4 + [-1] * 16
+    model = SelfPretrainingClassifier(
+        BertClassifier(tiny_checkpoint, max_length=16, batch_size=5),
+        step_size=6,
+        teacher="ensemble",
+        n_starts=n_starts,
+        ensemble=ensemble,
+        random_state=0,
+    )
+    model.fit(tiny_texts, y)
+    (entry,) = counted
+    # after the starts, and after the first and the second student
+    teachers = [n_starts, n_starts + 1, 3 if ensemble == "with_start" else 2]
+    sizes = [6, 12, 16]
+    trained = 3 * 8 * (n_starts + 3) + sum(sizes)
+    labelled = sum(n * (size + 8) for n, size in zip(teachers, sizes, strict=True))
+    assert entry["total"] == entry["done"] == trained + labelled
+
+
 def test_verbose_fit_shows_one_full_bar(tiny_checkpoint, tiny_texts, capfd):
     net = BertClassifier(tiny_checkpoint, max_length=16, max_epochs=1, verbose=1, random_state=0)
     net.fit(tiny_texts, [1, 0] * 12)

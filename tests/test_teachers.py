@@ -1,0 +1,172 @@
+"""Who labels for the students: the last one, or all nets that predict together."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import weakref
+
+import numpy as np
+import pytest
+from kills import KillAfter, Killed
+from nets import mlp_net
+from scipy.special import softmax
+from sklearn.datasets import make_moons
+
+from sklearn_spt import SelfPretrainingClassifier, _labeling
+from sklearn_spt._student import Run
+
+N_LABELED = 20
+
+
+@pytest.fixture(scope="module")
+def moons():
+    """200 rows, of which 20 are labelled."""
+    X, y = make_moons(200, noise=0.2, random_state=0)
+    y[N_LABELED:] = -1
+    return X.astype(np.float32), y
+
+
+def model(**params):
+    """Three iterations, of 60, 120 and 180 rows, all taught by the nets that predict."""
+    settings = {"teacher": "ensemble", "step_size": 60, "alpha": 0.0, "logit_adjustment": 0.0}
+    return SelfPretrainingClassifier(mlp_net(), **{**settings, "random_state": 0, **params})
+
+
+def probabilities(nets, X, T):
+    return np.mean([softmax(net.forward(X).double().numpy() / T, axis=1) for net in nets], axis=0)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What each net was asked to label, by net: rows of X as bytes."""
+    found, nets = {}, []
+    predict = _labeling.predict_logits
+
+    def noted(M, X, n_classes):
+        if all(net is not M for net in nets):
+            nets.append(M)  # no other net gets its id
+        found.setdefault(id(M), []).extend(row.tobytes() for row in np.asarray(X))
+        return predict(M, X, n_classes)
+
+    monkeypatch.setattr(_labeling, "predict_logits", noted)
+    return found
+
+
+@pytest.mark.parametrize("n_starts", [1, 2])
+@pytest.mark.parametrize("ensemble", ["with_start", "last_two"])
+@pytest.mark.parametrize("distillation", [True, False])
+def test_all_that_predict_after_an_iteration_label_for_the_next(
+    moons, ensemble, n_starts, distillation
+):
+    X, y = moons
+    settings = {"ensemble": ensemble, "n_starts": n_starts, "distillation": distillation}
+    fits = [model(max_iter=t, **settings).fit(X, y) for t in range(4)]
+    T = 3.0 if distillation else 1.0
+    for t, (before, clf) in enumerate(itertools.pairwise(fits), start=1):
+        drawn = clf.labeled_iter_ == t
+        P = probabilities(before.estimators_, X[drawn], T)
+        np.testing.assert_array_equal(clf.transduction_[drawn], P.argmax(axis=1))
+        if distillation:
+            for c, group in clf.history_[t]["groups_before"].items():
+                own = P[P.argmax(axis=1) == c, c]
+                assert group["count"] == len(own)
+                assert group["mean"] == pytest.approx(own.mean(), abs=1e-6)
+
+
+def test_the_first_student_is_the_same_and_the_second_another(moons):
+    X, y = moons
+    alone = model(teacher="last_student").fit(X, y)
+    clf = model().fit(X, y)
+    assert clf.history_[1]["loss"] == alone.history_[1]["loss"]
+    assert clf.history_[2]["loss"] != alone.history_[2]["loss"]
+    assert clf.sample_sizes_ == alone.sample_sizes_
+    # who predicts stays the same: the start, the student before the last, the last
+    assert len(clf.estimators_) == 3
+    assert clf.estimators_[1:] == [clf.teacher_, clf.student_]
+
+
+@pytest.mark.parametrize("n_starts", [1, 3])
+def test_no_net_is_asked_for_a_document_twice(moons, asked, n_starts):
+    X, y = moons
+    model(n_starts=n_starts).fit(X, y)
+    everything = {row.tobytes() for row in X}
+    counts = [len(rows) for rows in asked.values()]
+    for rows in asked.values():
+        assert len(rows) == len(set(rows))
+        assert set(rows) <= everything
+    # the starts teach in each iteration, the last of which takes all; so do the first two students
+    assert counts == [200] * (n_starts + 2)
+
+
+def test_the_last_student_alone_labels_its_sample(moons, asked):
+    X, y = moons
+    model(teacher="last_student").fit(X, y)
+    assert [len(rows) for rows in asked.values()] == [60 + 20, 120 + 20, 180 + 20]
+
+
+@pytest.mark.parametrize("ensemble", ["with_start", "last_two"])
+@pytest.mark.parametrize("t", [0, 1, 2])
+def test_a_fit_that_was_killed_goes_on(moons, asked, tmp_path, ensemble, t):
+    X, y = moons
+    params = {"ensemble": ensemble, "n_starts": 2}
+    whole = model(**params).fit(X, y)
+    expected = [len(rows) for rows in asked.values()]
+    asked.clear()
+    with pytest.raises(Killed):
+        model(**params, checkpoint_dir=str(tmp_path), on_iteration=KillAfter(t)).fit(X, y)
+    before = sum(map(len, asked.values()))
+    asked.clear()
+    clf = model(**params, checkpoint_dir=str(tmp_path)).fit(X, y)
+    np.testing.assert_array_equal(clf.predict_proba(X), whole.predict_proba(X))
+    np.testing.assert_array_equal(clf.transduction_, whole.transduction_)
+    # what was labelled before the kill is not labelled again
+    assert before + sum(map(len, asked.values())) == sum(expected)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_kept_in_memory_does_not_depend_on_it(moons, asked, tmp_path):
+    X, y = moons
+    kept = {"memory": str(tmp_path), "n_starts": 2}
+    for teacher in ("last_student", "ensemble", "ensemble"):
+        alone = model(teacher=teacher, n_starts=2).fit(X, y)
+        asked.clear()
+        clf = model(teacher=teacher, **kept).fit(X, y)
+        np.testing.assert_array_equal(clf.predict_proba(X), alone.predict_proba(X))
+    # the first labels came from the memory: the starts were asked for the other documents
+    assert [len(rows) for rows in asked.values()] == [120, 120, 200, 200]
+
+
+def test_nets_that_teach_no_longer_are_let_go_before_the_next_is_trained(moons, monkeypatch):
+    X, y = moons
+    students = []
+
+    def look(iteration):
+        students.append(weakref.ref(iteration.student))
+
+    alive = {}
+    student = Run.student
+
+    def noted(self, t, *args):
+        gc.collect()
+        alive[t] = [net() is not None for net in students]
+        return student(self, t, *args)
+
+    monkeypatch.setattr(Run, "student", noted)
+    model(ensemble="last_two", step_size=45, on_iteration=look).fit(X, y)
+    # a student teaches twice, with the one before it and then with the one after it
+    assert alive == {
+        1: [True],
+        2: [False, True],
+        3: [False, False, True],
+        4: [False, False, False, True],
+    }
+
+
+@pytest.mark.parametrize("value", ["student", None, 1, "Ensemble"])
+def test_a_teacher_that_is_none_is_named(moons, value):
+    X, y = moons
+    clf = model(teacher=value)
+    with pytest.raises(ValueError, match="teacher must be"):
+        clf.fit(X, y)
+    assert not hasattr(clf, "classes_")
