@@ -211,6 +211,10 @@ class Adjustment:
         # all that predict after the next iteration but its student
         return self.n_documents * (self.n_members(t + 1) - 1) if goes_on else 0
 
+    def let_go(self, but: Sequence[Any]) -> None:
+        """Forget all nets but these, so that their memory is free."""
+        self._known = [(net, P) for net, P in self._known if any(net is kept for kept in but)]
+
     def tau(self, nets: Sequence[Any], label: Callable[[Any], FloatArray]) -> float:
         """Return τ for these nets.
 

@@ -264,7 +264,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                     "takes such an array for one that belongs to the rows of X and slices it. "
                     "Add or drop a row if that is not what you want.",
                     UserWarning,
-                    stacklevel=4,
+                    stacklevel=3,
                 )
             labeled = np.concatenate([labeled, np.zeros(get_len(more), dtype=bool)])
             X_u = more if X_u is None else concatenated(X_u, more)

@@ -153,7 +153,7 @@ class Checkpoint:
         """
         try:
             state: dict[str, Any] = joblib.load(self.path)
-            if not {"state", "history"} <= set(state):
+            if not {"state", "history", "logits"} <= set(state):
                 raise ValueError("it holds something else")
         except FileNotFoundError:
             return None

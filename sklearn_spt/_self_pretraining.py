@@ -85,10 +85,11 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         trained as a `BertClassifier` is, labels what the first teacher labels, and takes its
         part of each prediction.
     teacher : {"last_student", "ensemble"}, default="last_student"
-        Who labels for the next student: the last student alone (the paper), or all nets that would
-        predict together if the fit ended there, see `ensemble`, by the mean of their probabilities
-        at T. Each of them labels a document once; logits are kept, 8 bytes for each such net,
-        unlabelled document and class.
+        Who labels for the next student: the last student alone (the paper), or with it the one
+        before and, unless ``ensemble="last_two"``, the supervised starts, by the mean of their
+        probabilities at T, without `logit_adjustment` and whatever `restore_best` would keep. No
+        net labels a document for students twice: logits are kept, 8 bytes for each such net,
+        unlabelled document and class. The first student has the same teacher either way.
     balanced_batches : bool, default=True
         Draw classes equally often in every training run, as the paper's code does.
     two_stage : bool, default=True
@@ -377,7 +378,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.class_shares_, self.logit_adjustment_ = run.adjustment.shares, now.tau
         if now.best is not None:
             scores = [entry["validation_score"] for entry in run.history]
-            warn_unless_better(scores, now.best.t, restored=self.restore_best, stacklevel=4)
+            warn_unless_better(scores, now.best.t, restored=self.restore_best, stacklevel=3)
             if self.restore_best:
                 self.best_iter_ = now.best.t
                 self.teacher_, self.student_ = now.best.M2[0], now.best.M1[0]
@@ -409,7 +410,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             positive=positive,
             otherwise="All of them are learned from, and the last nets are kept.",
             remedy="Label more rows of the rare classes, or set validation_fraction=None.",
-            stacklevel=5,
+            stacklevel=4,
         )
         if held is None:
             return data, None
@@ -437,6 +438,6 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 "documents there is one iteration only, and inertia needs an earlier one. Use a "
                 f"{'greater max_iter' if ended else 'smaller step_size'}, or alpha=0.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         return sizes

@@ -51,8 +51,9 @@ class Iteration:
         """Probabilities of the "student", the "teacher", or the "ensemble".
 
         The last is what the fitted classifier would return if the fit ended here; it alone is
-        adjusted by `logit_adjustment`. Several supervised starts are one student, or teacher: the
-        mean of their probabilities.
+        adjusted by `logit_adjustment`. The teacher is the student before, also where others
+        labelled with it. Several supervised starts are one student, or teacher: the mean of their
+        probabilities.
         """
         check_option(which, "which", ("ensemble", "student", "teacher"))
         with isolated():

@@ -1,6 +1,6 @@
 """How Self-Pretraining trains one teacher or student, and what it notes down meanwhile.
 
-The algorithm itself is `SelfPretrainingClassifier._fit`; here are its steps 1, 5 and 7 to 11.
+The algorithm itself is `SelfPretrainingClassifier._fit`; here are its steps 1, 3, 5 and 7 to 11.
 """
 
 from __future__ import annotations
@@ -201,16 +201,22 @@ class Run:
     def soft_labels(self, now: State, rows: IntArray, C: Any) -> tuple[FloatArray, FloatArray]:
         """Label C, which are `rows` of U, and L (steps 3, 5 and 7): tempered probabilities.
 
-        The teacher is the last student, or all that would predict now by the mean of their
+        The teacher is the last student, or all nets of the ensemble by the mean of their
         probabilities. Without distillation the classes themselves are the labels, one-hot.
         """
         t, with_all = now.t + 1, self.model.teacher == "ensemble"
         M2 = now.ensemble if with_all else now.M1
-        again = (*now.starts, *now.M1) if with_all and t < len(self.sizes) else ()
+        remaining = (*now.starts, *now.M1)  # who predicts with the next student
+        self.adjustment.let_go(remaining)
+        again = remaining if with_all and t < len(self.sizes) else ()
         K, texts = self.data.n_classes, len(M2) * (len(rows) + len(self.data.y))
         with timed(self.seconds, "labeling"):
             ask = partial(self.logits.of, M2, rows, C)
-            of = self._recall(lambda: self._first_key, "labels", ask, texts) if t == 1 else ask()
+            of = (
+                self._recall(lambda: self._first_key, "teacher_logits", ask, texts)
+                if t == 1
+                else ask()
+            )
             self.logits.keep(again, M2, rows, of)
             P, q = (
                 mean_probabilities(*(tempered_softmax(z, self.T) for z in zs))

@@ -412,7 +412,7 @@ def warn_no_unlabeled(unlabeled_marker: Any) -> None:
         f"y holds no unlabelled row (marker {unlabeled_marker!r}) and X_unlabeled is empty: the "
         "model is trained on the labelled rows alone, n_iter_ is 0.",
         UserWarning,
-        stacklevel=4,
+        stacklevel=3,
     )
 
 

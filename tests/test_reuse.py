@@ -336,7 +336,7 @@ def test_a_damaged_state_is_named_and_left(data, tmp_path):
 
 def test_a_state_that_cannot_be_written_leaves_the_one_before(tmp_path):
     checkpoint = Checkpoint(tmp_path, "key")
-    state = {"state": {"t": 1}, "history": []}
+    state = {"state": {"t": 1}, "history": [], "logits": []}
     checkpoint.save(state)
     with pytest.raises(Exception, match=r"pickle|local"):
         checkpoint.save({**state, "history": lambda: None})

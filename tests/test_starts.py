@@ -195,8 +195,10 @@ def test_the_start_of_the_head_is_found_once(moons):
     assert len(set(map(id, OwnStart.given[1:]))) == 1
 
 
-def test_who_predicts_no_longer_is_let_go_before_the_next_is_trained(moons, monkeypatch):
+@pytest.mark.parametrize("tau", [0.0, "auto"])
+def test_who_predicts_no_longer_is_let_go_before_the_next_is_trained(moons, monkeypatch, tau):
     X, y = moons
+    y = np.where((y == 1) & (np.arange(200) < 10), 0, y)  # "auto" has something to choose
     teachers = []
 
     def look(iteration):
@@ -211,7 +213,7 @@ def test_who_predicts_no_longer_is_let_go_before_the_next_is_trained(moons, monk
         return student(self, t, *args)
 
     monkeypatch.setattr(Run, "student", noted)
-    model(ensemble="last_two", on_iteration=look).fit(X, y)
+    model(ensemble="last_two", logit_adjustment=tau, on_iteration=look).fit(X, y)
     # the starts teach student 1, which teaches student 2, which teaches student 3
     assert alive == {1: [True], 2: [False, False], 3: [False, False, False]}
 

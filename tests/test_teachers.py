@@ -11,7 +11,7 @@ import pytest
 from kills import KillAfter, Killed
 from nets import mlp_net
 from scipy.special import softmax
-from sklearn.datasets import make_moons
+from sklearn.datasets import make_blobs, make_moons
 
 from sklearn_spt import SelfPretrainingClassifier, _labeling
 from sklearn_spt._student import Run
@@ -53,11 +53,25 @@ def asked(monkeypatch):
     return found
 
 
+@pytest.fixture
+def taught(monkeypatch):
+    """What the students of a fit learn on L, by iteration, and whose logits are kept meanwhile."""
+    found = {}
+    student = Run.student
+
+    def noted(self, t, C, P, q):
+        found[t] = q, [known.net for known in self.logits.known]
+        return student(self, t, C, P, q)
+
+    monkeypatch.setattr(Run, "student", noted)
+    return found
+
+
 @pytest.mark.parametrize("n_starts", [1, 2])
 @pytest.mark.parametrize("ensemble", ["with_start", "last_two"])
 @pytest.mark.parametrize("distillation", [True, False])
 def test_all_that_predict_after_an_iteration_label_for_the_next(
-    moons, ensemble, n_starts, distillation
+    moons, taught, ensemble, n_starts, distillation
 ):
     X, y = moons
     settings = {"ensemble": ensemble, "n_starts": n_starts, "distillation": distillation}
@@ -67,6 +81,9 @@ def test_all_that_predict_after_an_iteration_label_for_the_next(
         drawn = clf.labeled_iter_ == t
         P = probabilities(before.estimators_, X[drawn], T)
         np.testing.assert_array_equal(clf.transduction_[drawn], P.argmax(axis=1))
+        on_L = probabilities(before.estimators_, X[:N_LABELED], T)
+        expected = on_L if distillation else np.eye(2)[on_L.argmax(axis=1)]
+        np.testing.assert_allclose(taught[t][0], expected, atol=1e-6)
         if distillation:
             for c, group in clf.history_[t]["groups_before"].items():
                 own = P[P.argmax(axis=1) == c, c]
@@ -99,6 +116,37 @@ def test_no_net_is_asked_for_a_document_twice(moons, asked, n_starts):
     assert counts == [200] * (n_starts + 2)
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+def test_of_four_classes_with_inertia(alpha):
+    X, y = make_blobs(200, centers=4, cluster_std=3.0, random_state=0)
+    X, y = X.astype(np.float32), np.where(np.arange(200) < 40, y, -1)
+    net = mlp_net(module__n_classes=4)
+    # inertia begins in the second iteration
+    before = model(max_iter=1).set_params(estimator=net).fit(X, y)
+    clf = model(max_iter=2, alpha=alpha).set_params(estimator=net).fit(X, y)
+    drawn = clf.labeled_iter_ == 2
+    P = probabilities(before.estimators_, X[drawn], 3.0)
+    codes = P.argmax(axis=1)
+    groups = clf.history_[2]["groups_before"]
+    assert {c: group["count"] for c, group in groups.items()} == dict(enumerate(np.bincount(codes)))
+    for c, group in groups.items():
+        assert group["mean"] == pytest.approx(P[codes == c, c].mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("teacher", "ensemble", "kept"),
+    [
+        ("ensemble", "with_start", [1, 2, 0]),
+        ("ensemble", "last_two", [1, 1, 0]),
+        ("last_student", "with_start", [0, 0, 0]),
+    ],
+)
+def test_only_what_is_asked_again_is_kept(moons, taught, teacher, ensemble, kept):
+    X, y = moons
+    model(teacher=teacher, ensemble=ensemble).fit(X, y)
+    assert [len(nets) for _, nets in taught.values()] == kept
+
+
 def test_the_last_student_alone_labels_its_sample(moons, asked):
     X, y = moons
     model(teacher="last_student").fit(X, y)
@@ -128,13 +176,14 @@ def test_a_fit_that_was_killed_goes_on(moons, asked, tmp_path, ensemble, t):
 def test_what_is_kept_in_memory_does_not_depend_on_it(moons, asked, tmp_path):
     X, y = moons
     kept = {"memory": str(tmp_path), "n_starts": 2}
-    for teacher in ("last_student", "ensemble", "ensemble"):
-        alone = model(teacher=teacher, n_starts=2).fit(X, y)
+    model(teacher="last_student", **kept).fit(X, y)
+    for _ in range(2):
+        alone = model(n_starts=2).fit(X, y)
         asked.clear()
-        clf = model(teacher=teacher, **kept).fit(X, y)
+        clf = model(**kept).fit(X, y)
         np.testing.assert_array_equal(clf.predict_proba(X), alone.predict_proba(X))
-    # the first labels came from the memory: the starts were asked for the other documents
-    assert [len(rows) for rows in asked.values()] == [120, 120, 200, 200]
+        # the first labels came from the memory: the starts were asked for the other documents
+        assert [len(rows) for rows in asked.values()] == [120, 120, 200, 200]
 
 
 def test_nets_that_teach_no_longer_are_let_go_before_the_next_is_trained(moons, monkeypatch):
