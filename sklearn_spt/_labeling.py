@@ -12,11 +12,11 @@ from skorch import NeuralNet
 
 from sklearn_spt._base import SemiSupervisedData
 from sklearn_spt._progress import Progress
+from sklearn_spt._state import Nets
 from sklearn_spt._training import predict_logits, select_rows
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
-Nets = Sequence[NeuralNet]
 #: Of a net: logits of shape (n, n_classes) for a sample of U, and (n_labeled, n_classes) for L.
 Logits = tuple[FloatArray, FloatArray]
 
@@ -54,7 +54,7 @@ class TeacherLogits:
 
         Parameters
         ----------
-        M2 : sequence of skorch.NeuralNet
+        M2 : tuple of skorch.NeuralNet
             The nets.
         rows : ndarray of int of shape (n,)
             Rows of U, each at most once.
@@ -87,9 +87,9 @@ class TeacherLogits:
 
         Parameters
         ----------
-        again : sequence of skorch.NeuralNet
+        again : tuple of skorch.NeuralNet
             These nets.
-        M2 : sequence of skorch.NeuralNet
+        M2 : tuple of skorch.NeuralNet
             Nets that taught.
         rows : ndarray of int of shape (n,)
             Rows of U that they labelled.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
 from kills import KillAfter, Killed
+from lives import Lives
 from nets import MLP, mlp_net
 from scipy.special import softmax
 from sklearn.datasets import make_moons
@@ -18,7 +17,6 @@ from skorch.callbacks import Callback
 
 from sklearn_spt import SelfPretrainingClassifier, compare_with_supervised
 from sklearn_spt._holdout import HoldOut
-from sklearn_spt._student import Run
 from sklearn_spt._supervised import SupervisedTrainer
 
 
@@ -199,23 +197,10 @@ def test_the_start_of_the_head_is_found_once(moons):
 def test_who_predicts_no_longer_is_let_go_before_the_next_is_trained(moons, monkeypatch, tau):
     X, y = moons
     y = np.where((y == 1) & (np.arange(200) < 10), 0, y)  # "auto" has something to choose
-    teachers = []
-
-    def look(iteration):
-        teachers.append(weakref.ref(iteration.teacher))
-
-    alive = {}
-    student = Run.student
-
-    def noted(self, t, *args):
-        gc.collect()
-        alive[t] = [teacher() is not None for teacher in teachers]
-        return student(self, t, *args)
-
-    monkeypatch.setattr(Run, "student", noted)
-    model(ensemble="last_two", logit_adjustment=tau, on_iteration=look).fit(X, y)
+    teachers = Lives("teacher", monkeypatch)
+    model(ensemble="last_two", logit_adjustment=tau, on_iteration=teachers).fit(X, y)
     # the starts teach student 1, which teaches student 2, which teaches student 3
-    assert alive == {1: [True], 2: [False, False], 3: [False, False, False]}
+    assert teachers.before == {1: [True], 2: [False, False], 3: [False, False, False]}
 
 
 def test_what_learns_nothing_gains_nothing(moons):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
-import weakref
 
 import numpy as np
 import pytest
 from kills import KillAfter, Killed
+from lives import Lives
 from nets import mlp_net
 from scipy.special import softmax
 from sklearn.datasets import make_blobs, make_moons
@@ -188,23 +187,10 @@ def test_what_is_kept_in_memory_does_not_depend_on_it(moons, asked, tmp_path):
 
 def test_nets_that_teach_no_longer_are_let_go_before_the_next_is_trained(moons, monkeypatch):
     X, y = moons
-    students = []
-
-    def look(iteration):
-        students.append(weakref.ref(iteration.student))
-
-    alive = {}
-    student = Run.student
-
-    def noted(self, t, *args):
-        gc.collect()
-        alive[t] = [net() is not None for net in students]
-        return student(self, t, *args)
-
-    monkeypatch.setattr(Run, "student", noted)
-    model(ensemble="last_two", step_size=45, on_iteration=look).fit(X, y)
+    students = Lives("student", monkeypatch)
+    model(ensemble="last_two", step_size=45, on_iteration=students).fit(X, y)
     # a student teaches twice, with the one before it and then with the one after it
-    assert alive == {
+    assert students.before == {
         1: [True],
         2: [False, True],
         3: [False, False, True],
