@@ -10,3 +10,5 @@ SCORE_NAMES = {
     "accuracy": "accuracy",
     "macro_f1": "macro-F1",
 }
+#: Scores of probabilities, of which less is better.
+CALIBRATION = {"brier": "Brier score", "ece": "calibration error"}

@@ -27,6 +27,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn_spt import SelfPretrainingClassifier, inspection
 from sklearn_spt._schedules import right_trapezoidal, slanted
 from sklearn_spt.inspection import (
+    ForestDisplay,
     GainDisplay,
     IterationCurveDisplay,
     LearningCurveDisplay,
@@ -522,7 +523,7 @@ class TestGains:
         (low, _), (high, _) = of_tfidf.lines[2][0].get_segments()[0]
         expected = ttest_1samp([-0.1, -0.1, -0.2], 0).confidence_interval(0.95)
         assert (low, high) == pytest.approx(expected)
-        assert "3 seeds" in display.ax_.get_xlabel()
+        assert "3 seeds" in display.ax_.get_xlabel().replace("\n", " ")
 
     def test_numbers_of_labels_are_rows_of_their_own(self):
         records = [
@@ -542,9 +543,16 @@ class TestGains:
         display = GainDisplay(gains={"a": {"b": [0.1]}}, against="c").plot()
         assert display.ax_.get_xlabel() == "gain of F1 over c"
 
+    def test_of_errors_less_is_better(self):
+        records = [record(m, s, f) for m, f in (("baseline", 0.5), ("setfit", 0.7)) for s in (0, 1)]
+        display = GainDisplay.from_records(records, metric="brier")
+        label = " ".join(display.ax_.get_xlabel().split())
+        assert label.startswith("change of Brier score (less is better) against baseline")
+        assert display.gains["illness"]["setfit"] == pytest.approx([-0.02, -0.02])
+
     def test_the_confidence_is_not_rounded(self):
         display = GainDisplay(gains={"a": {"b": [0.1, 0.2]}}, against="c").plot(confidence=0.999)
-        assert "99.9% interval" in display.ax_.get_xlabel()
+        assert "99.9% interval" in display.ax_.get_xlabel().replace("\n", " ")
 
     @pytest.mark.parametrize("values", [[], [np.nan], [[0.1, 0.2]]])
     def test_what_are_no_differences_is_an_error(self, values):
@@ -637,6 +645,7 @@ def test_without_matplotlib_the_error_names_the_extra(name, monkeypatch):
         "LearningCurveDisplay": lambda: LearningCurveDisplay(n_labeled={}, scores={}),
         "LearningRateDisplay": lambda: LearningRateDisplay(rates={"a": [0.1]}),
         "GainDisplay": lambda: GainDisplay(gains={"a": {"b": [0.1]}}, against="c"),
+        "ForestDisplay": lambda: ForestDisplay(rows=["a"], panels={"F1": [0.1]}),
         "PseudoLabelDisplay": lambda: PseudoLabelDisplay(iterations=[1], counts={"a": [1]}),
     }
     with pytest.raises(ImportError, match=rf"{name} needs matplotlib.*sklearn-spt\[plot\]"):

@@ -41,6 +41,12 @@ RECORDS = {
         for i, method in enumerate(("embeddings_lr", "baseline", "setfit", "self_pretraining"))
         for seed in range(3)
     ],
+    "ranks": [
+        record(method, seed, 0.5 + 0.01 * seed * i)
+        for i, method in enumerate(("embeddings_lr", "baseline", "setfit", "self_pretraining"))
+        for seed in range(3)
+    ],
+    "choices": grid(lam=[None, 0.1, 0.5]),
 }
 
 
@@ -113,8 +119,8 @@ def test_gains_are_over_the_method_that_was_asked_for():
     ]
 
 
-def test_against_is_for_gains_alone():
-    with pytest.raises(ValueError, match="against='setfit' is for the figure 'gains' alone"):
+def test_against_is_for_gains_and_ranks_alone():
+    with pytest.raises(ValueError, match="against='setfit' is for 'gains' and 'ranks' alone"):
         draw("schedule", [], against="setfit")
 
 
@@ -154,7 +160,7 @@ def test_panels_share_their_axis():
     assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()
 
 
-@pytest.mark.parametrize("kind", ["iterations", "pseudo_labels", "learning_curve", "gains"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "schedule"])
 def test_nothing_finished(kind):
     with pytest.raises(ValueError, match=f"no finished record for the figure '{kind}'"):
         draw(kind, [])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from sklearn_spt._locations import DEFAULT_ENCODER
-from sklearn_spt._score_names import SCORE_NAMES
+from sklearn_spt._score_names import CALIBRATION, SCORE_NAMES
 
 DEFAULT_FOLDER = Path("experiments")
 TABLES = (
@@ -22,7 +22,7 @@ TABLES = (
     "choices",
 )
 FORMATS = ("markdown", "csv", "latex", "text")
-PLOTS = ("iterations", "schedule", "pseudo_labels", "learning_curve", "gains")
+PLOTS = ("iterations", "schedule", "pseudo_labels", "learning_curve", "gains", "ranks", "choices")
 
 
 def _integers(text: str) -> list[int]:
@@ -123,8 +123,9 @@ def make_parser(
     _add_records(plot)
     plot.add_argument("--out", type=Path, required=True, help="PNG, SVG or PDF file")
     plot.add_argument("--by", help="attribute or parameter that tells the curves apart")
-    plot.add_argument("--metric", choices=tuple(SCORE_NAMES), help="default f1")
-    plot.add_argument("--against", metavar="METHOD", help="of 'gains'; default baseline")
+    metrics = (*SCORE_NAMES, *CALIBRATION)
+    plot.add_argument("--metric", choices=metrics, help="default f1; brier and ece of 'gains'")
+    plot.add_argument("--against", metavar="METHOD", help="of 'gains', 'ranks'; default baseline")
     plot.add_argument("--share", action="store_true", help="pseudo-labels as shares, not counts")
     plot.add_argument("--lr", type=float, help="initial rate of the schedule; default 1")
 

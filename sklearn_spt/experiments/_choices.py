@@ -82,7 +82,7 @@ def choices_table(records: Sequence[Record]) -> Table:
         Column("parameters", "parameters", "text"),
         Column("f1", "mean F1", "number"),
         Column("gain", "gain of F1 over the defaults", "interval"),
-        Column("brier", "change of the Brier score", "difference"),
+        Column("brier", "change of the Brier score", "interval"),
         Column("n_pairs", "pairs", "integer"),
     )
     return Table("What each parameter brings", columns, tuple(rows), _notes(records), 1)
@@ -116,9 +116,12 @@ def _compared(groups: Groups, default: Groups) -> tuple[Value, ...]:
     every = [r for sets in (groups, default) for group in sets.values() for r in group]
     brier = None
     if all("brier" in record["scores"] for record in every):  # older records lack it
-        brier = float(np.mean([d.mean() for d in _differences(groups, default, "brier")]))
-    interval = Interval(*mean_of_means_with_interval(f1, CONFIDENCE))
-    return (_mean_f1(groups), interval, brier, sum(map(len, f1)))
+        brier = _interval(_differences(groups, default, "brier"))
+    return (_mean_f1(groups), _interval(f1), brier, sum(map(len, f1)))
+
+
+def _interval(differences: Sequence[npt.NDArray[np.float64]]) -> Interval:
+    return Interval(*mean_of_means_with_interval(differences, CONFIDENCE))
 
 
 def _differences(groups: Groups, default: Groups, metric: str) -> list[npt.NDArray[np.float64]]:

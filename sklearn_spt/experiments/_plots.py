@@ -11,7 +11,10 @@ from sklearn_spt._schedules import n_batches
 from sklearn_spt._validation import check_integer, check_option
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._blocks import Blocks, method_of
+from sklearn_spt.experiments._table import Interval, Table, Value
+from sklearn_spt.experiments._tables import make_table
 from sklearn_spt.inspection import (
+    ForestDisplay,
     GainDisplay,
     IterationCurveDisplay,
     LearningCurveDisplay,
@@ -25,12 +28,14 @@ from sklearn_spt.inspection._grouping import (
     select,
     values_of,
 )
-from sklearn_spt.inspection._style import figure_size, require_matplotlib
+from sklearn_spt.inspection._style import figure_size, require_matplotlib, row_figure_size
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-KINDS = ("iterations", "schedule", "pseudo_labels", "learning_curve", "gains")
+#: Tables that are drawn with a panel for each column of numbers.
+_TABLES = ("ranks", "choices")
+KINDS = ("iterations", "schedule", "pseudo_labels", "learning_curve", "gains", *_TABLES)
 #: Suffix of a file -> what would make two files of the same figure differ.
 _DATED = {".png": (), ".svg": ("Date",), ".pdf": ("CreationDate",)}
 
@@ -47,8 +52,9 @@ def make_plot(
 
     Parameters
     ----------
-    kind : {"iterations", "schedule", "pseudo_labels", "learning_curve", "gains"}
-        Which figure.
+    kind : str
+        Which figure: "iterations", "schedule", "pseudo_labels", "learning_curve", "gains", or the
+        table "ranks" or "choices".
     records : iterable of dict
         Records of cells.
     path : str or Path
@@ -93,8 +99,9 @@ def draw(
 
     Parameters
     ----------
-    kind : {"iterations", "schedule", "pseudo_labels", "learning_curve", "gains"}
-        Which figure.
+    kind : str
+        Which figure: "iterations", "schedule", "pseudo_labels", "learning_curve", "gains", or the
+        table "ranks" or "choices".
     records : iterable of dict
         Records of cells. In a learning curve, cells with other than the default parameters are left
         out where a method has both. The schedule needs none: without records it is that of the
@@ -104,7 +111,7 @@ def draw(
     by : str or None, default=None
         "iterations": what tells the lines apart; None finds the one thing that differs.
     metric : str, default="f1"
-        "iterations", "learning_curve" and "gains": which score.
+        "iterations", "learning_curve" and "gains": which score; of gains also "brier" and "ece".
     class_names : dict or None, default=None
         "pseudo_labels": class (a string) -> its name in the legend; None takes the records' own.
     share : bool, default=False
@@ -114,7 +121,7 @@ def draw(
     lr : float or None, default=None
         "schedule": initial rate; None draws multiples of it.
     against : str or None, default=None
-        "gains": the method that the others are compared with; None is "baseline".
+        "gains" and "ranks": the method that the others are compared with; None is "baseline".
 
     Returns
     -------
@@ -123,8 +130,8 @@ def draw(
     """
     check_option(kind, "kind", KINDS)
     check_integer(batch_size, "batch_size", low=1)
-    if against is not None and kind != "gains":
-        raise ValueError(f"against={against!r} is for the figure 'gains' alone, not {kind!r}.")
+    if against is not None and kind not in ("gains", "ranks"):
+        raise ValueError(f"against={against!r} is for 'gains' and 'ranks' alone, not {kind!r}.")
     require_matplotlib("the command plot")
     from matplotlib.figure import Figure
 
@@ -132,7 +139,7 @@ def draw(
     if found or kind != "schedule":
         found = finished(select(found, where), f"the figure {kind!r}")
     # not by pyplot, which would keep the figure, and might want a screen
-    figure = Figure(layout="constrained")
+    figure, size = Figure(layout="constrained"), None
     if kind == "iterations":
         found = _with_defaults(found)
         ax = figure.add_subplot()
@@ -155,6 +162,11 @@ def draw(
         GainDisplay.from_records(
             found, against=against or "baseline", metric=metric, labels=_paper.LABELS, ax=ax
         )
+    elif kind in _TABLES:
+        forest = _forest(make_table(kind, found, against=against))
+        n_panels, n_rows = len(forest.panels), len(forest.rows)
+        ax = forest.plot(figure.subplots(1, n_panels, squeeze=False)[0]).axes_[0]
+        size = row_figure_size(n_panels, n_rows)
     else:
         display = PseudoLabelDisplay.from_records(
             found,
@@ -163,7 +175,7 @@ def draw(
             share=share,
         )
         ax = display.ax_
-    figure.set_size_inches(figure_size(len(figure.axes)))
+    figure.set_size_inches(size or figure_size(len(figure.axes)))
     title = _title(found) if found else "the paper's last iteration"
     ax.set_title(title, loc="left", fontsize="medium")
     return figure
@@ -177,6 +189,29 @@ def write(figure: Figure, path: Path) -> None:
     metadata = dict.fromkeys(_DATED[path.suffix.lower()])
     with matplotlib.rc_context({"svg.hashsalt": "sklearn_spt"}):
         figure.savefig(path, dpi=150, metadata=metadata)
+
+
+def _forest(table: Table) -> ForestDisplay:
+    """Draw the columns of numbers of a table; of ranks, the best is at the top."""
+    keys = [column.key for column in table.columns]
+    rows = [dict(zip(keys, row, strict=True)) for row in table.rows]
+    if "rank" in keys:
+        rows.sort(key=lambda row: float(row["rank"]))  # type: ignore[arg-type]
+    texts = [c.key for c in table.columns if c.kind == "text"]
+    telling = [key for key in texts if len({row[key] for row in rows}) > 1]
+    shown = [c for c in table.columns if c.kind in ("number", "interval", "difference")]
+    return ForestDisplay(
+        rows=[": ".join(str(row[key]) for key in telling or texts) for row in rows],
+        panels={c.heading: [_point(row[c.key]) for row in rows] for c in shown},
+        zero=[c.heading for c in shown if c.kind != "number"],
+    )
+
+
+def _point(value: Value) -> Any:
+    """Return a number of a table as `ForestDisplay` takes it."""
+    if isinstance(value, Interval):
+        return (value.mean, value.low, value.high)
+    return value
 
 
 def _steps_of_the_paper(batch_size: int) -> tuple[int, int]:

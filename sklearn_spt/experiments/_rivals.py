@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from sklearn_spt._intervals import mean_of_means_with_interval, mean_with_interval
-from sklearn_spt._score_names import SCORE_NAMES
+from sklearn_spt._score_names import CALIBRATION, SCORE_NAMES
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._blocks import COMMON, CONFIDENCE, Block, Blocks, check_same, method_of
 from sklearn_spt.experiments._table import (
@@ -28,8 +28,6 @@ from sklearn_spt.experiments._table import (
 from sklearn_spt.inspection._gains import paired
 from sklearn_spt.inspection._grouping import Record, distinct
 
-#: Scores of probabilities: smaller is better.
-CALIBRATION = {"brier": "Brier score", "ece": "calibration error"}
 #: F1 by block and seed.
 Pairs = dict[tuple[Block, int], float]
 

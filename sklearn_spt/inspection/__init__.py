@@ -1,12 +1,13 @@
 """Plots of fits and of experiments, after scikit-learn's ``Display`` classes.
 
-Each class is made by ``from_estimator`` (a fitted classifier) or ``from_records`` (records of
-``python -m sklearn_spt.experiments``), and draws with ``plot``. They need matplotlib, which the
-extra ``plot`` installs.
+Each class but `ForestDisplay`, which takes numbers, is made by ``from_estimator`` (a fitted
+classifier) or ``from_records`` (records of ``python -m sklearn_spt.experiments``); all draw with
+``plot``. They need matplotlib, which the extra ``plot`` installs.
 """
 
 from __future__ import annotations
 
+from sklearn_spt.inspection._forest import ForestDisplay
 from sklearn_spt.inspection._gains import GainDisplay
 from sklearn_spt.inspection._iteration_curve import IterationCurveDisplay
 from sklearn_spt.inspection._learning_curve import LearningCurveDisplay
@@ -14,6 +15,7 @@ from sklearn_spt.inspection._learning_rate import LearningRateDisplay
 from sklearn_spt.inspection._pseudo_labels import PseudoLabelDisplay
 
 __all__ = [
+    "ForestDisplay",
     "GainDisplay",
     "IterationCurveDisplay",
     "LearningCurveDisplay",

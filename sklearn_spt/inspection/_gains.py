@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sklearn_spt._intervals import mean_with_interval
-from sklearn_spt._score_names import SCORE_NAMES
+from sklearn_spt._score_names import CALIBRATION, SCORE_NAMES
 from sklearn_spt._validation import check_option, check_real
 from sklearn_spt.inspection._grouping import Record, distinct, finished, finite, grouped
 from sklearn_spt.inspection._style import (
@@ -17,6 +18,7 @@ from sklearn_spt.inspection._style import (
     figure_of,
     line_style,
     place_legend,
+    row_style,
 )
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Share of the height of a data set over which its methods are spread.
 _SPREAD = 0.7
+#: Characters of the axis label: the axes are about as wide.
+_LABEL_WIDTH = 52
 
 
 def paired(ours: Sequence[Record], theirs: Sequence[Record], metric: str = "f1") -> list[float]:
@@ -58,6 +62,8 @@ class GainDisplay:
         Name of the method that the others are compared with.
     score_name : str, default="F1"
         What the scores are.
+    less_is_better : bool, default=False
+        Whether they are errors, whose differences are called changes, not gains.
 
     Attributes
     ----------
@@ -81,10 +87,12 @@ class GainDisplay:
         gains: Mapping[str, Mapping[str, Any]],
         against: str,
         score_name: str = "F1",
+        less_is_better: bool = False,
     ) -> None:
         self.gains = gains
         self.against = against
         self.score_name = score_name
+        self.less_is_better = less_is_better
 
     @classmethod
     def from_records(
@@ -106,7 +114,8 @@ class GainDisplay:
         against : str, default="baseline"
             Method that the others are compared with, over the seeds that both have.
         metric : str, default="f1"
-            ``"f1"``, ``"precision"``, ``"recall"``, ``"accuracy"`` or ``"macro_f1"``.
+            ``"f1"``, ``"precision"``, ``"recall"``, ``"accuracy"`` or ``"macro_f1"``; or, of which
+            less is better, ``"brier"`` or ``"ece"`` (the expected calibration error).
         labels : dict or None, default=None
             Method -> its name in the legend.
         ax : matplotlib.axes.Axes or None, default=None
@@ -125,7 +134,8 @@ class GainDisplay:
             If no data set has `against` and another method with a common seed, or cells of
             different settings would be mixed.
         """
-        check_option(metric, "metric", SCORE_NAMES)
+        names_of_scores = {**SCORE_NAMES, **CALIBRATION}
+        check_option(metric, "metric", names_of_scores)
         found = finished(records, "the gains")
         blocks = distinct((r["cell"]["dataset"], r["cell"]["n_labeled"]) for r in found)
         several = len({n for _, n in blocks}) > 1
@@ -154,9 +164,13 @@ class GainDisplay:
                 f"no data set has records of against={against!r} and of another method for the "
                 f"same seed; there are those of {there}."
             )
-        return cls(
-            gains=gains, against=names.get(against, against), score_name=SCORE_NAMES[metric]
-        ).plot(ax, **kwargs)
+        display = cls(
+            gains=gains,
+            against=names.get(against, against),
+            score_name=names_of_scores[metric],
+            less_is_better=metric in CALIBRATION,
+        )
+        return display.plot(ax, **kwargs)
 
     def plot(
         self,
@@ -220,16 +234,16 @@ class GainDisplay:
         ax.axvline(0.0, color="0.4", linewidth=1.0, zorder=0)
         ax.set_yticks(range(len(rows)), rows)
         ax.set_ylim(len(rows) - 0.5, -0.5)
-        ax.spines[["top", "right", "left"]].set_visible(False)
-        ax.tick_params(axis="y", length=0)
-        ax.grid(visible=True, axis="x", color="0.9", linewidth=0.8)
-        ax.set_axisbelow(True)
+        row_style(ax)
         counts = sorted({len(v) for of_block in checked.values() for v in of_block.values()})
         among = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
         shown = f": mean of {among} seeds, {100 * confidence:g}% interval"
-        ax.set_xlabel(
-            f"gain of {self.score_name} over {self.against}{'' if counts == [1] else shown}"
+        change = (
+            f"change of {self.score_name} (less is better) against {self.against}"
+            if self.less_is_better
+            else f"gain of {self.score_name} over {self.against}"
         )
+        ax.set_xlabel(textwrap.fill(change if counts == [1] else change + shown, _LABEL_WIDTH))
         ax.set_ylabel("data set")
         place_legend(ax)
         self.ax_, self.figure_ = ax, figure_of(ax)

@@ -53,6 +53,34 @@ def panels_for(axes: Any, n: int, owner: str) -> list[Axes]:
     return list(made[:, 0])
 
 
+def row_panels_for(axes: Any, n: int, n_rows: int, owner: str) -> list[Axes]:
+    """Return `n` given axes, or those of a new figure, side by side, with room for the rows."""
+    require_matplotlib(owner)
+    if axes is not None:
+        return panels_for(axes, n, owner)
+    import matplotlib.pyplot as plt
+
+    size = row_figure_size(n, n_rows)
+    _, made = plt.subplots(1, n, figsize=size, layout="constrained", squeeze=False)
+    return list(made[0])
+
+
+def row_figure_size(n_panels: int, n_rows: int) -> tuple[float, float]:
+    """Width and height in inches of panels side by side, whose rows are named to their left."""
+    return 3.5 + 2.5 * n_panels, 1.2 + 0.32 * n_rows
+
+
+def row_style(ax: Axes) -> None:
+    """Let rows be found by their names, and keep the numbers below them apart."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=5))
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(visible=True, axis="x", color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+
+
 def figure_size(n_panels: int = 1) -> tuple[float, float]:
     """Width and height in inches: room for the legend beside the axes."""
     return 7.5, 1.0 + 3.0 * n_panels
