@@ -127,6 +127,7 @@ def record(data, optimizer=Idle, **switch):
     Recorder.steps.clear()
     net = mlp_net(Scattered, callbacks=[Recorder()], lr=R, batch_size=BATCH, optimizer=optimizer)
     settings = {"lam": LAM, "alpha": ALPHA, "temperature": T, "balanced_batches": False}
+    settings["teacher"] = "last_student"  # as in the paper
     clf = SelfPretrainingClassifier(
         net,
         step_size=SIZES[0],

@@ -48,9 +48,9 @@ def test_fine_tuning_reaches_its_total(tiny_checkpoint, tiny_texts, counted, cap
 def test_self_pretraining_reaches_its_total(tiny_checkpoint, tiny_texts, counted, capfd, two_stage):
     y = [1, 0] * 4 + [-1] * 16
     net = BertClassifier(tiny_checkpoint, max_length=16, batch_size=5)
-    model = SelfPretrainingClassifier(
-        net, step_size=0.5, finetune_epochs=2, two_stage=two_stage, random_state=0
-    )
+    settings = {"step_size": 0.5, "finetune_epochs": 2, "two_stage": two_stage}
+    settings["teacher"] = "last_student"
+    model = SelfPretrainingClassifier(net, random_state=0, **settings)
     model.fit(tiny_texts, y)
     (entry,) = counted
     # 2 epochs over 8 texts at the start; then each of two iterations labels its sample and the 8,

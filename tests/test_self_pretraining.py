@@ -158,7 +158,8 @@ def test_equals_an_independent_rewrite(moons):
     X, y, _ = moons
     labeled = y >= 0
     settings = {"lam": 0.3, "alpha": 0.4}
-    clf = model(step_size=70, temperature=3.0, ensemble="last_two", **settings).fit(X, y)
+    paper = {"teacher": "last_student", "ensemble": "last_two"}
+    clf = model(step_size=70, temperature=3.0, **paper, **settings).fit(X, y)
     M1, M2, sizes, moved, rows = rewritten(
         X[labeled],
         y[labeled],
@@ -199,7 +200,8 @@ def test_ensemble_is_the_mean_of_probabilities(moons):
 
 def test_the_supervised_start_predicts_too(moons):
     X, y, _ = moons
-    clf, two = (model(ensemble=which).fit(X, y) for which in ("with_start", "last_two"))
+    alone = {"teacher": "last_student"}
+    clf, two = (model(ensemble=which, **alone).fit(X, y) for which in ("with_start", "last_two"))
     start = model(max_iter=0).fit(X, y)
     assert start.estimators_ == [start.student_] == [start.teacher_]
     P = [softmax(net.forward(X).double().numpy(), axis=1) for net in clf.estimators_]

@@ -12,7 +12,7 @@ from nets import mlp_net
 from scipy.special import softmax
 from sklearn.datasets import make_blobs, make_moons
 
-from sklearn_spt import SelfPretrainingClassifier, _labeling
+from sklearn_spt import SelfPretrainingClassifier, _labeling, _supervised
 from sklearn_spt._student import Run
 
 N_LABELED = 20
@@ -48,7 +48,8 @@ def asked(monkeypatch):
         found.setdefault(id(M), []).extend(row.tobytes() for row in np.asarray(X))
         return predict(M, X, n_classes)
 
-    monkeypatch.setattr(_labeling, "predict_logits", noted)
+    for module in (_labeling, _supervised):
+        monkeypatch.setattr(module, "predict_logits", noted)
     return found
 
 
@@ -113,6 +114,20 @@ def test_no_net_is_asked_for_a_document_twice(moons, asked, n_starts):
         assert set(rows) <= everything
     # the starts teach in each iteration, the last of which takes all; so do the first two students
     assert counts == [200] * (n_starts + 2)
+
+
+@pytest.mark.parametrize("ensemble", ["with_start", "last_two"])
+def test_nor_for_the_adjustment(ensemble, asked):
+    X, y = make_moons(200, noise=0.2, random_state=0)
+    y = np.where(np.arange(200) < 40, y, -1)
+    y[np.flatnonzero(y == 1)[:15]] = -1  # unlike shares of the classes
+    model(logit_adjustment="auto", ensemble=ensemble).fit(X.astype(np.float32), y)
+    *teachers, last = asked.values()
+    for rows in asked.values():
+        assert len(rows) == len(set(rows))
+    assert len(teachers) == 3
+    assert [len(rows) for rows in teachers[-2:]] == [200, 200]
+    assert len(last) == (y == -1).sum()
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5])

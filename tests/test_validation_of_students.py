@@ -227,7 +227,8 @@ def test_changed_pseudo_labels_are_counted(moons):
         def __call__(self, iteration):
             labels[iteration.number] = iteration.predict_proba(X[60:], "teacher").argmax(axis=1)
 
-    clf = model(validation_fraction=None, on_iteration=Labels(), alpha=0.0).fit(X, y)
+    settings = {"validation_fraction": None, "teacher": "last_student", "alpha": 0.0}
+    clf = model(on_iteration=Labels(), **settings).fit(X, y)
     changed = [entry.get("changed") for entry in clf.history_]
     assert changed[:2] == [None, None]
     assert all(0 <= share <= 1 for share in changed[2:])
