@@ -147,7 +147,8 @@ def _notes(records: Sequence[Record]) -> tuple[str, ...]:
         if record["status"] == "done":
             settings.setdefault(setting_in_words(record), []).append(record["cell"]["dataset"])
     return (
-        "Gains are paired by data set and seed, and all data sets count alike. The "
+        "Mean F1 is over the pairs that a row has, of the defaults over all theirs. Gains are paired "
+        "by data set and seed, and all data sets count alike. The "
         f"{CONFIDENCE:.0%} intervals are Welch's: they speak of other draws of labelled texts from "
         "these data sets, not of other data sets. Of the Brier score, less is better.",
         *(f"{', '.join(sorted(set(names)))}: {said}." for said, names in settings.items()),
