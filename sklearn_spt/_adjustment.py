@@ -199,10 +199,6 @@ class Adjustment:
         """Whether τ is needed after iteration `t`."""
         return self.in_each or t == self.n_iter
 
-    def first_due(self, t: int) -> bool:
-        """Whether τ is chosen after iteration `t`, and was not after the one before."""
-        return self.n_documents > 0 and self.due(t) and not self.in_each
-
     def texts(self, t: int) -> int:
         """Documents that nets have labelled for it up to iteration `t`, each net all of them."""
         if not self.due(t):

@@ -1,4 +1,4 @@
-"""What nets say about documents: a net that is asked again says only what is new."""
+"""What nets say about documents: a net that teaches again is not asked again."""
 
 from __future__ import annotations
 
@@ -73,34 +73,17 @@ class TeacherLogits:
         return found
 
     def _of(self, M: NeuralNet, rows: IntArray, C: Any) -> Logits:
-        known = self._known(M)
+        data, K = self.data, self.data.n_classes
+        known = next((known for known in self.known if known.net is M), None)
         if known is None:
-            K = self.data.n_classes
-            return predict_logits(M, C, K), predict_logits(M, self.data.X_labeled, K)
-        return self._filled(known, rows), known.on_L
-
-    def on_unlabeled(self, M: NeuralNet, rows: IntArray) -> FloatArray:
-        """Return the logits of any net for `rows` of U; those of one not known are not kept."""
-        self.progress.advance(len(rows))
-        known = self._known(M)
-        return self._asked(M, rows) if known is None else self._filled(known, rows)
-
-    def _known(self, M: NeuralNet) -> Known | None:
-        return next((known for known in self.known if known.net is M), None)
-
-    def _filled(self, known: Known, rows: IntArray) -> FloatArray:
-        """Ask for those of the rows that are new."""
+            return predict_logits(M, C, K), predict_logits(M, data.X_labeled, K)
         new = rows[np.isnan(known.on_U[rows, 0])]
         if len(new):
-            known.on_U[new] = self._asked(known.net, new)
-        return known.on_U[rows]
-
-    def _asked(self, M: NeuralNet, rows: IntArray) -> FloatArray:
-        U = select_rows(M, self.data.X_unlabeled, rows)
-        return predict_logits(M, U, self.data.n_classes)
+            known.on_U[new] = predict_logits(M, select_rows(M, data.X_unlabeled, new), K)
+        return known.on_U[rows], known.on_L
 
     def keep(self, again: Nets, M2: Nets, rows: IntArray, logits: Sequence[Logits]) -> None:
-        """Keep the logits of the nets that will be asked again, and of no others.
+        """Keep the logits of the nets that will teach again, and of no others.
 
         Parameters
         ----------

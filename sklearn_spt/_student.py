@@ -38,6 +38,7 @@ from sklearn_spt._training import (
     isolated,
     n_steps,
     random_states,
+    select_rows,
     set_loss,
     set_random_states,
     start_head,
@@ -207,8 +208,7 @@ class Run:
         M2 = now.ensemble if with_all else now.M1
         remaining = (*now.starts, *now.M1)  # who predicts with the next student
         self.adjustment.let_go(remaining)
-        goes_on = t < len(self.sizes) or self.adjustment.first_due(t)
-        again = remaining if with_all and goes_on else ()
+        again = remaining if with_all and t < len(self.sizes) else ()
         K, texts = self.data.n_classes, len(M2) * (len(rows) + len(self.data.y))
         with timed(self.seconds, "labeling"):
             ask = partial(self.logits.of, M2, rows, C)
@@ -421,8 +421,8 @@ class Run:
         """Probabilities of the unlabelled documents by which the adjustment is chosen."""
         rng = np.random.default_rng(derive_seed(self.root, 0, 4))
         rows = np.sort(draw_sample(self.data.n_unlabeled, self.adjustment.n_documents, rng))
-        with timed(self.seconds, "adjustment"), isolated():
-            return tempered_softmax(self.logits.on_unlabeled(M, rows))
+        with timed(self.seconds, "adjustment"):
+            return self.trainer.probabilities(M, select_rows(M, self.data.X_unlabeled, rows))
 
     # -- rows that were held out ----------------------------------------------------------------
     def _scored(self, state: State) -> State:

@@ -28,8 +28,8 @@ from sklearn_spt._adjustment import (
     matching_tau,
     worthwhile_tau,
 )
-from sklearn_spt._labeling import TeacherLogits
 from sklearn_spt._state import n_predicting
+from sklearn_spt._supervised import SupervisedTrainer
 
 
 def probabilities(n, K, seed=0):
@@ -239,12 +239,12 @@ def test_all_nets_are_asked_about_the_same_random_documents(skewed, monkeypatch)
     monkeypatch.setattr(_adjustment, "MOST_DOCUMENTS", 50)
     asked = []
 
-    class Spied(TeacherLogits):
-        def on_unlabeled(self, net, rows):
-            asked.append(self.data.X_unlabeled[rows])
-            return super().on_unlabeled(net, rows)
+    class Spied(SupervisedTrainer):
+        def probabilities(self, net, documents):
+            asked.append(documents)
+            return super().probabilities(net, documents)
 
-    monkeypatch.setattr(_student, "TeacherLogits", Spied)
+    monkeypatch.setattr(_student, "SupervisedTrainer", Spied)
     model(on_iteration=Seen(X)).fit(X, y)
     assert len(asked) == 3  # start and two students
     for documents in asked:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from kills import KillAfter, Killed
 from lives import Lives
-from nets import mlp_net
+from nets import UnevenMLP, mlp_net
 from scipy.special import softmax
 from sklearn.datasets import make_blobs, make_moons
 
@@ -116,20 +116,6 @@ def test_no_net_is_asked_for_a_document_twice(moons, asked, n_starts):
     assert counts == [200] * (n_starts + 2)
 
 
-@pytest.mark.parametrize("ensemble", ["with_start", "last_two"])
-def test_nor_for_the_adjustment(ensemble, asked):
-    X, y = make_moons(200, noise=0.2, random_state=0)
-    y = np.where(np.arange(200) < 40, y, -1)
-    y[np.flatnonzero(y == 1)[:15]] = -1  # unlike shares of the classes
-    model(logit_adjustment="auto", ensemble=ensemble).fit(X.astype(np.float32), y)
-    *teachers, last = asked.values()
-    for rows in asked.values():
-        assert len(rows) == len(set(rows))
-    assert len(teachers) == 3
-    assert [len(rows) for rows in teachers[-2:]] == [200, 200]
-    assert len(last) == (y == -1).sum()
-
-
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
 def test_of_four_classes_with_inertia(alpha):
     X, y = make_blobs(200, centers=4, cluster_std=3.0, random_state=0)
@@ -185,6 +171,47 @@ def test_a_fit_that_was_killed_goes_on(moons, asked, tmp_path, ensemble, t):
     # what was labelled before the kill is not labelled again
     assert before + sum(map(len, asked.values())) == sum(expected)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def uneven():
+    """A net whose logits depend on the batch, and 800 rows, a fifth positive and 150 labelled."""
+    X, y = make_blobs([640, 160], centers=[[0, 0], [2, 2]], random_state=0)
+    y[150:] = -1
+    return mlp_net(UnevenMLP, batch_size=64), X.astype(np.float32), y
+
+
+def watch(iteration):
+    """Look on: from now on the adjustment is chosen after each iteration."""
+
+
+@pytest.mark.parametrize("teacher", ["ensemble", "last_student"])
+def test_the_adjustment_changes_no_pseudo_label_of_a_fit_that_goes_on(uneven, tmp_path, teacher):
+    net, X, y = uneven
+    for seed in range(3):
+        params = {"teacher": teacher, "step_size": 0.25, "random_state": seed}
+        params |= {"finetune_epochs": 15, "logit_adjustment": "auto", "on_iteration": watch}
+        whole = model(**params).set_params(estimator=net).fit(X, y)
+        params["checkpoint_dir"] = str(tmp_path)
+        killed = model(**{**params, "on_iteration": KillAfter(2)}).set_params(estimator=net)
+        with pytest.raises(Killed):
+            killed.fit(X, y)
+        clf = model(**params).set_params(estimator=net).fit(X, y)
+        assert clf.logit_adjustment_ == whole.logit_adjustment_ > 0
+        np.testing.assert_array_equal(clf.predict_proba(X), whole.predict_proba(X))
+
+
+@pytest.mark.parametrize("teacher", ["ensemble", "last_student"])
+def test_who_watches_a_fit_does_not_change_it(uneven, teacher):
+    net, X, y = uneven
+    for seed in range(3):
+        params = {"teacher": teacher, "step_size": 0.25, "random_state": seed}
+        params |= {"finetune_epochs": 15, "logit_adjustment": "auto"}
+        alone = model(**params).set_params(estimator=net).fit(X, y)
+        watched = model(**params, on_iteration=watch)
+        watched.set_params(estimator=net).fit(X, y)
+        assert watched.logit_adjustment_ == alone.logit_adjustment_ > 0
+        np.testing.assert_array_equal(watched.predict_proba(X), alone.predict_proba(X))
 
 
 def test_what_is_kept_in_memory_does_not_depend_on_it(moons, asked, tmp_path):
