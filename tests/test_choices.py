@@ -36,12 +36,12 @@ def rows(table):
 def test_gains_are_paired_and_their_interval_students_for_one_data_set():
     default, other = cells(datasets=["psytar"]), cells(params={"lr": 1e-5}, datasets=["psytar"])
     found = rows(make_table("choices", [*other, *default]))
-    assert list(found) == ["defaults", "lr=1e-05"]
+    assert list(found) == ["lr=1e-05"]
     expected = ttest_rel(f1_of(other), f1_of(default)).confidence_interval(0.95)
     gain = found["lr=1e-05"]["gain"]
     assert (gain.low, gain.high) == pytest.approx((expected.low, expected.high))
-    assert found["defaults"]["gain"] is None
-    assert found["defaults"]["f1"] == pytest.approx(f1_of(default).mean())
+    assert found["lr=1e-05"]["f1"] == pytest.approx(f1_of(other).mean())
+    assert found["lr=1e-05"]["default_f1"] == pytest.approx(f1_of(default).mean())
     # the scores of these records are linear in F1
     brier = found["lr=1e-05"]["brier"]
     assert (brier.mean, brier.low, brier.high) == pytest.approx(
@@ -60,18 +60,22 @@ def test_data_sets_count_alike_and_only_common_pairs_count():
     )
     assert row["n_pairs"] == 5
     assert row["gain"].mean == pytest.approx((illness + psytar) / 2)
+    # what stands beside it is over the same pairs
+    assert row["f1"] - row["default_f1"] == pytest.approx(row["gain"].mean)
 
 
 def test_no_common_pair_gives_no_gain():
     records = cells(seeds=[0]) + cells(params={"lr": 1e-5}, seeds=[1])
     row = rows(make_table("choices", records))["lr=1e-05"]
-    assert (row["gain"], row["brier"], row["n_pairs"]) == (None, None, 0)
+    empty = dict.fromkeys(("f1", "default_f1", "gain", "brier"))
+    assert {key: row[key] for key in empty} == empty
+    assert row["n_pairs"] == 0
 
 
 def test_methods_with_one_set_have_no_row():
     records = cells() + cells(params={"lr": 1e-5}) + cells("tfidf_lr")
     table = make_table("choices", records)
-    assert {row[0] for row in table.rows} == {"BertClassifier, its defaults"}
+    assert {row[0] for row in table.rows} == {"BertClassifier"}
     with pytest.raises(ValueError, match="no method was run with two sets of parameters"):
         make_table("choices", cells())
     with pytest.raises(ValueError, match="no method was run"):
@@ -81,7 +85,7 @@ def test_methods_with_one_set_have_no_row():
 def test_the_papers_own_values_are_its_defaults():
     """Whether they were written out or not."""
     records = cells("self_pretraining", {"lam": 0.3}) + cells("self_pretraining", {"lam": 0.5})
-    assert list(rows(make_table("choices", records))) == ["defaults", "lam=0.5"]
+    assert list(rows(make_table("choices", records))) == ["lam=0.5"]
 
 
 def test_without_the_defaults_there_is_nothing_to_compare_with():
@@ -113,11 +117,31 @@ def test_defaults_of_two_releases_are_not_mixed():
         [{**r, "parameters": {"lam": 0.3, "ensemble": value}} for r in cells(seeds=[seed])]
         for seed, value in enumerate(("last_two", "with_start"))
     )
-    with pytest.raises(ValueError, match=r"bert_classifier: .*values of ensemble"):
+    with pytest.raises(ValueError, match=r"bert_classifier \(defaults\): .*values of ensemble"):
         make_table("choices", [*old, *new, *cells(params={"lr": 1e-5})])
     other = [{**r, "parameters": {"lr": 1e-5, "ensemble": "x"}} for r in cells(params={"lr": 1e-5})]
     with pytest.raises(ValueError, match=r"bert_classifier: .*values of ensemble"):
         make_table("choices", [*old, *other])
+
+
+def test_what_one_set_names_is_still_compared_in_the_others():
+    old, new = (
+        [{**r, "parameters": {"ensemble": value}} for r in cells(seeds=[seed])]
+        for seed, value in enumerate(("last_two", "with_start"))
+    )
+    named = cells(params={"ensemble": "last_two"}, seeds=[0, 1])
+    named = [{**r, "parameters": {"ensemble": "last_two"}} for r in named]
+    with pytest.raises(ValueError, match=r"bert_classifier \(defaults\): .*values of ensemble"):
+        make_table("choices", [*old, *new, *named])
+    assert make_table("choices", [*new, *named]).rows
+
+
+def test_half_precision_is_said():
+    records = cells(datasets=["psytar"]) + cells(params={"lr": 1e-5}, datasets=["psytar"])
+    for one in records[1:3]:
+        one["precision"] = "bf16"
+    notes = make_table("choices", records).notes
+    assert "computed in bf16: psytar, bert_classifier (defaults), seeds 1, 2." in notes
 
 
 def test_other_test_rows_are_not_paired():

@@ -14,7 +14,7 @@ from sklearn_spt.inspection import ForestDisplay
 
 mpl.use("Agg")
 
-ROWS = ["Baseline", "SetFit", "SelfPretrainingClassifier, its defaults"]
+ROWS = ["Baseline", "SetFit", "SelfPretrainingClassifier"]
 F1 = {
     "baseline": [0.5, 0.52, 0.6],
     "setfit": [0.6, 0.4, 0.61],
@@ -47,6 +47,14 @@ def ticks(ax):
     return [label.get_text() for label in ax.get_yticklabels()]
 
 
+def names_shown(axes):
+    return [ax.yaxis.get_tick_params()["labelleft"] for ax in axes]
+
+
+def label_of(ax):
+    return " ".join(ax.get_xlabel().split())
+
+
 def segments(points):
     """Ends of the intervals that are drawn, by row."""
     return {
@@ -65,7 +73,7 @@ def test_points_and_intervals_stand_in_their_rows():
     assert list(gain.lines[0].get_ydata()) == [1, 2]
     assert segments(gain) == {1: pytest.approx((-0.1, 0.3))}
     assert ticks(display.axes_[0]) == ROWS
-    assert ticks(display.axes_[1]) == [""] * 3
+    assert names_shown(display.axes_) == [True, False]
     # the first row is the upper one, in all panels
     assert [ax.get_ylim() for ax in display.axes_] == [(2.5, -0.5)] * 2
 
@@ -123,17 +131,50 @@ def test_ranks_are_those_of_the_table_with_the_best_at_the_top():
     figure = draw("ranks", rivals(), against="setfit")
     first, _, last = figure.axes
     assert ticks(first) == [row["method"] for row in rows]
-    assert first.get_xlabel() == "mean rank of 3"
+    assert label_of(first) == "mean rank of 3 (1 is best)"
     assert first.lines[0].get_xdata() == pytest.approx([row["rank"] for row in rows])
-    assert "over SetFit" in " ".join(last.get_xlabel().split())
+    assert "over SetFit, class-weighted head, 95% interval" in label_of(last)
     (gain,) = last.containers
     expected = {i: row["gain"] for i, row in enumerate(rows) if row["gain"] is not None}
     assert segments(gain) == {i: pytest.approx((x.low, x.high)) for i, x in expected.items()}
 
 
 def test_choices_name_the_method_only_where_there_are_several():
-    assert ticks(draw("choices", choices()).axes[0]) == ["defaults", "lam=0.1", "temperature=1.0"]
-    more = [record("setfit", s, params=p) for s in range(2) for p in (None, {"epochs": 2})]
+    figure = draw("choices", choices())
+    assert ticks(figure.axes[0]) == ["lam=0.1", "temperature=1.0"]
+    assert label_of(figure.axes[1]) == "change of the Brier score (less is better), 95% interval"
+    more = [record("setfit", s, params=p) for s in range(3) for p in (None, {"epochs": 2})]
     names = ticks(draw("choices", [*choices(), *more]).axes[0])
     assert names[-2:] == ["Self-Pretraining: lam=0.1", "Self-Pretraining: temperature=1.0"]
-    assert "SetFit, class-weighted head: defaults" in names
+    assert names[0] == "SetFit, class-weighted head: epochs=2"
+
+
+def test_rows_over_other_pairs_say_over_how_many():
+    names = ticks(draw("choices", choices()[:-1]).axes[0])
+    assert names == ["lam=0.1 (3 pairs)", "temperature=1.0 (2 pairs)"]
+
+
+def test_names_stay_on_axes_that_share_theirs():
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(1, 2, sharey=True)
+    ForestDisplay(rows=["a", "b"], panels={"F1": [0.5, 0.6], "gain": [None, 0.1]}).plot(axes)
+    assert ticks(axes[0]) == ["a", "b"]
+    assert names_shown(axes) == [True, False]
+
+
+def test_long_names_are_wrapped_and_get_room():
+    params = {f"parameter_{i}": 0.125 * i for i in range(8)}
+    long = [record(seed=seed, f1=0.6, params=params) for seed in range(3)]
+    figure = draw("choices", [*choices(), *long])
+    assert overlaps(figure) == []
+    assert max(len(line) for name in ticks(figure.axes[0]) for line in name.split("\n")) <= 45
+    assert figure.get_size_inches()[1] > draw("choices", choices()).get_size_inches()[1] + 1
+
+
+def test_parameters_that_are_no_defaults_stand_in_the_title():
+    records = [*rivals(), record("bert_classifier", 0, 0.5, params={"lr": 1e-5})]
+    for kind in ("ranks", "gains"):
+        title = draw(kind, records).axes[0].get_title(loc="left")
+        assert "BertClassifier with lr=1e-05 (illness, 300 labelled)" in " ".join(title.split())
+    assert "with" not in draw("ranks", rivals()).axes[0].get_title(loc="left")

@@ -135,6 +135,31 @@ def test_metric():
     assert figure.axes[0].lines[0].get_ydata() == pytest.approx([0.65] * 3)
 
 
+@pytest.mark.parametrize(
+    ("kind", "option"),
+    [
+        ("ranks", {"metric": "brier"}),
+        ("choices", {"metric": "f1"}),
+        ("choices", {"against": "setfit"}),
+        ("gains", {"by": "lam"}),
+        ("gains", {"share": True}),
+        ("learning_curve", {"lr": 1.0}),
+        ("schedule", {"class_names": {"0": "no"}}),
+    ],
+)
+def test_options_of_other_figures_are_refused(kind, option):
+    ((name, value),) = option.items()
+    with pytest.raises(ValueError, match=f"^{name}={value!r} is for .* alone, not {kind!r}"):
+        draw(kind, [], **option)
+
+
+def test_gains_on_test_and_validation_rows_are_not_mixed():
+    records = [record(m) for m in ("baseline", "setfit")]
+    records += [record(m, dataset="psytar", n_validation=800) for m in ("baseline", "setfit")]
+    with pytest.raises(ValueError, match="the cells differ in n_validation"):
+        draw("gains", records)
+
+
 def test_schedule_without_records_is_that_of_the_paper():
     figure = draw("schedule", [])
     # 10,000 texts in batches of 32, and 500 three times

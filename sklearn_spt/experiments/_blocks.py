@@ -55,6 +55,8 @@ class Blocks:
         row_of: Callable[[Record], str],
         free: str | None = None,
     ) -> None:
+        #: Methods whose cells have other than the default parameters: method, parameters -> blocks.
+        self.settings: dict[tuple[str, str], list[str]] = {}
         self._remarks: list[str] = []
         self._all: dict[Block, dict[str, list[Record]]] = {}
         mine = [record for record in records if wanted(record)]
@@ -99,7 +101,7 @@ class Blocks:
                 f1 = np.mean(known)
                 notes.append(f"{_name(block)}: calling every text positive has an F1 of {f1:.3f}.")
             notes += _gaps(block, rows)
-            notes += _half_precision(block, rows)
+            notes += half_precision(_name(block), rows)
             notes += _warned(block, rows)
         return (*notes, *self._remarks)
 
@@ -121,6 +123,7 @@ class Blocks:
                     "(--select name=value)."
                 )
             (chosen,) = sets
+            self.settings.setdefault((method, chosen), []).append(name)
             self._remarks.append(f"{name}: {method} with the parameters {chosen}.")
         n_others = sum(map(len, sets.values())) - len(sets[chosen])
         if n_others:
@@ -218,8 +221,8 @@ def _gaps(block: Block, rows: Mapping[str, Sequence[Record]]) -> list[str]:
     return notes
 
 
-def _half_precision(block: Block, rows: Mapping[str, Sequence[Record]]) -> list[str]:
-    """Say which cells were computed in bf16, where others of the block were not.
+def half_precision(where: str, rows: Mapping[str, Sequence[Record]]) -> list[str]:
+    """Say which cells were computed in bf16, where others of the rows were not.
 
     Records from before that stood in them are of fp32.
     """
@@ -231,7 +234,7 @@ def _half_precision(block: Block, rows: Mapping[str, Sequence[Record]]) -> list[
         for row, group in done.items()
     }
     return [
-        f"computed in bf16: {_name(block)}, {row}, seed{'s' * (len(seeds) > 1)} "
+        f"computed in bf16: {where}, {row}, seed{'s' * (len(seeds) > 1)} "
         f"{', '.join(map(str, seeds))}."
         for row, seeds in found.items()
         if seeds

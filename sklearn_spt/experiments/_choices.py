@@ -18,6 +18,7 @@ from sklearn_spt.experiments._blocks import (
     CONFIDENCE,
     check_defaults,
     check_same,
+    half_precision,
     method_of,
     setting_in_words,
 )
@@ -43,14 +44,15 @@ def choices_table(records: Sequence[Record]) -> Table:
     Returns
     -------
     Table
-        Of each set: mean F1 over the data sets, and the gain of F1 and the change of the Brier
-        score against the defaults, paired by data set and seed, over the pairs that both have.
+        Of each set: mean F1, that of the defaults, the gain of F1 and the change of the Brier
+        score, over the pairs of data set and seed that both have.
         All data sets count alike; intervals are those of `mean_of_means_with_interval`.
 
     Raises
     ------
     ValueError
-        If cells of different settings would be mixed, or a method has no cells with its defaults.
+        If cells of different settings or defaults would be mixed, or a method has no cells with its
+        defaults.
     """
     done = [record for record in records if record["status"] == "done"]
     check_same(done, (*COMMON, "n_unlabeled"), "the cells", "table")
@@ -58,6 +60,8 @@ def choices_table(records: Sequence[Record]) -> Table:
     for method in in_order(distinct(map(method_of, done))):
         sets = _sets(record for record in done if method_of(record) == method)
         every = [r for groups in sets.values() for group in groups.values() for r in group]
+        for name, groups in sets.items():
+            check_defaults(f"{method} ({name})", [r for group in groups.values() for r in group])
         check_defaults(method, every)
         for dataset in distinct(record["cell"]["dataset"] for record in every):
             here = [record for record in every if record["cell"]["dataset"] == dataset]
@@ -71,7 +75,6 @@ def choices_table(records: Sequence[Record]) -> Table:
             )
         default = sets.pop(DEFAULTS)
         label = _paper.LABELS.get(method, method)
-        rows.append((label, DEFAULTS, _mean_f1(default), None, None, _n_cells(default)))
         rows += [(label, name, *_compared(sets[name], default)) for name in sorted(sets)]
     if not rows:
         raise ValueError(
@@ -81,6 +84,7 @@ def choices_table(records: Sequence[Record]) -> Table:
         Column("method", "method", "text"),
         Column("parameters", "parameters", "text"),
         Column("f1", "mean F1", "number"),
+        Column("default_f1", "of the defaults", "number"),
         Column("gain", "gain of F1 over the defaults", "interval"),
         Column("brier", "change of the Brier score", "interval"),
         Column("n_pairs", "pairs", "integer"),
@@ -109,15 +113,16 @@ def _name_of(cell: dict[str, Any]) -> str:
 
 
 def _compared(groups: Groups, default: Groups) -> tuple[Value, ...]:
-    """Mean F1, gain of F1, change of the Brier score, and number of pairs."""
+    """Mean F1 with and without the parameters, gain, change of the Brier score, pairs."""
     f1 = _differences(groups, default, "f1")
     if not f1:
-        return (_mean_f1(groups), None, None, 0)
+        return (None, None, None, None, 0)
     every = [r for sets in (groups, default) for group in sets.values() for r in group]
     brier = None
     if all("brier" in record["scores"] for record in every):  # older records lack it
         brier = _interval(_differences(groups, default, "brier"))
-    return (_mean_f1(groups), _interval(f1), brier, sum(map(len, f1)))
+    means = (_mean_f1(groups, default), _mean_f1(default, groups))
+    return (*means, _interval(f1), brier, sum(map(len, f1)))
 
 
 def _interval(differences: Sequence[npt.NDArray[np.float64]]) -> Interval:
@@ -133,12 +138,24 @@ def _differences(groups: Groups, default: Groups, metric: str) -> list[npt.NDArr
     ]
 
 
-def _mean_f1(groups: Groups) -> float:
-    return float(np.mean([np.mean([score(record) for record in g]) for g in groups.values()]))
+def _mean_f1(groups: Groups, others: Groups) -> float:
+    """Mean F1 over data sets, of the seeds that the others have too."""
+    means = []
+    for dataset, group in groups.items():
+        seeds = {record["cell"]["seed"] for record in others.get(dataset, [])}
+        if common := [score(record) for record in group if record["cell"]["seed"] in seeds]:
+            means.append(np.mean(common))
+    return float(np.mean(means))
 
 
-def _n_cells(groups: Groups) -> int:
-    return sum(map(len, groups.values()))
+def _by_dataset(records: Sequence[Record]) -> dict[str, dict[str, list[Record]]]:
+    """Group records by data set, and by method with its parameters."""
+    found: dict[str, dict[str, list[Record]]] = {}
+    for record in records:
+        cell = record["cell"]
+        rows = found.setdefault(str(cell["dataset"]), {})
+        rows.setdefault(f"{cell['method']} ({_name_of(cell)})", []).append(record)
+    return found
 
 
 def _notes(records: Sequence[Record]) -> tuple[str, ...]:
@@ -147,11 +164,16 @@ def _notes(records: Sequence[Record]) -> tuple[str, ...]:
         if record["status"] == "done":
             settings.setdefault(setting_in_words(record), []).append(record["cell"]["dataset"])
     return (
-        "Mean F1 is over the pairs that a row has, of the defaults over all theirs. Gains are paired "
-        "by data set and seed, and all data sets count alike. The "
-        f"{CONFIDENCE:.0%} intervals are Welch's: they speak of other draws of labelled texts from "
-        "these data sets, not of other data sets. Of the Brier score, less is better.",
+        "All numbers of a row are over the pairs of data set and seed that it and the defaults "
+        f"both have, and all data sets count alike. The {CONFIDENCE:.0%} intervals are Welch's: "
+        "they speak of other draws of labelled texts from these data sets, not of other data sets. "
+        "Of the Brier score, less is better.",
         *(f"{', '.join(sorted(set(names)))}: {said}." for said, names in settings.items()),
+        *(
+            note
+            for dataset, rows in _by_dataset(records).items()
+            for note in half_precision(dataset, rows)
+        ),
         *(
             f"failed: {describe(record['cell'])} ({error_of(record)})."
             for record in records

@@ -34,10 +34,10 @@ LABELS = {
     "embeddings_lr": "frozen embeddings + logistic regression",
     "setfit": "SetFit, class-weighted head",
     "baseline_shuffled": "Baseline, batches not balanced",
-    "bert_classifier": "BertClassifier, its defaults",
+    "bert_classifier": "BertClassifier",
     "bert_ensemble": "five BertClassifiers, mean of probabilities",
     "sklearn_self_training": "scikit-learn's SelfTrainingClassifier",
-    "self_pretraining_classifier": "SelfPretrainingClassifier, its defaults",
+    "self_pretraining_classifier": "SelfPretrainingClassifier",
     **SYSTEMS,
     **{name: f"without {part}" for name, part in ABLATIONS.items()},
 }

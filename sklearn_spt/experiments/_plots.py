@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from sklearn_spt._schedules import n_batches
 from sklearn_spt._validation import check_integer, check_option
 from sklearn_spt.experiments import _paper
-from sklearn_spt.experiments._blocks import Blocks, method_of
-from sklearn_spt.experiments._table import Interval, Table, Value
+from sklearn_spt.experiments._blocks import CONFIDENCE, Blocks, check_same, method_of
+from sklearn_spt.experiments._table import Column, Interval, Table, Value
 from sklearn_spt.experiments._tables import make_table
 from sklearn_spt.inspection import (
     ForestDisplay,
@@ -36,6 +36,17 @@ if TYPE_CHECKING:
 #: Tables that are drawn with a panel for each column of numbers.
 _TABLES = ("ranks", "choices")
 KINDS = ("iterations", "schedule", "pseudo_labels", "learning_curve", "gains", *_TABLES)
+#: Options and the figures that they are for.
+_OPTIONS = {
+    "by": ("iterations",),
+    "metric": ("iterations", "learning_curve", "gains"),
+    "class_names": ("pseudo_labels",),
+    "share": ("pseudo_labels",),
+    "lr": ("schedule",),
+    "against": ("gains", "ranks"),
+}
+#: What the label of a panel says beside the heading of the table's column.
+_PANEL_NOTES = {"rank": " (1 is best)", "brier": " (less is better)"}
 #: Suffix of a file -> what would make two files of the same figure differ.
 _DATED = {".png": (), ".svg": ("Date",), ".pdf": ("CreationDate",)}
 
@@ -88,7 +99,7 @@ def draw(
     *,
     where: Mapping[str, Any] | None = None,
     by: str | None = None,
-    metric: str = "f1",
+    metric: str | None = None,
     class_names: Mapping[Any, str] | None = None,
     share: bool = False,
     batch_size: int = 32,
@@ -110,8 +121,9 @@ def draw(
         Which records are used, see `select`.
     by : str or None, default=None
         "iterations": what tells the lines apart; None finds the one thing that differs.
-    metric : str, default="f1"
+    metric : str or None, default=None
         "iterations", "learning_curve" and "gains": which score; of gains also "brier" and "ece".
+        None is "f1".
     class_names : dict or None, default=None
         "pseudo_labels": class (a string) -> its name in the legend; None takes the records' own.
     share : bool, default=False
@@ -127,17 +139,27 @@ def draw(
     -------
     figure : matplotlib.figure.Figure
         Drawn.
+
+    Raises
+    ------
+    ValueError
+        If an option is given that is not for this figure, or the records do not make one.
     """
     check_option(kind, "kind", KINDS)
     check_integer(batch_size, "batch_size", low=1)
-    if against is not None and kind not in ("gains", "ranks"):
-        raise ValueError(f"against={against!r} is for 'gains' and 'ranks' alone, not {kind!r}.")
+    given = {"by": by, "metric": metric, "class_names": class_names, "share": share or None}
+    for name, value in {**given, "lr": lr, "against": against}.items():
+        if value is not None and kind not in _OPTIONS[name]:
+            kinds = " and ".join(map(repr, _OPTIONS[name]))
+            raise ValueError(f"{name}={value!r} is for {kinds} alone, not {kind!r}.")
+    metric = metric or "f1"
     require_matplotlib("the command plot")
     from matplotlib.figure import Figure
 
     found = list(records)
     if found or kind != "schedule":
         found = finished(select(found, where), f"the figure {kind!r}")
+    settings: list[str] = []
     # not by pyplot, which would keep the figure, and might want a screen
     figure, size = Figure(layout="constrained"), None
     if kind == "iterations":
@@ -153,20 +175,23 @@ def draw(
             n_constant, n_decay = _steps_of_the_paper(batch_size)
             LearningRateDisplay.from_schedule(n_constant=n_constant, n_decay=n_decay, lr=lr, ax=ax)
     elif kind == "learning_curve":
-        found = _with_default_parameters(found)
+        found, settings = _with_default_parameters(found)
         ax = figure.add_subplot()
         LearningCurveDisplay.from_records(found, metric=metric, labels=_paper.LABELS, ax=ax)
     elif kind == "gains":
-        found = _with_default_parameters(found)
+        check_same(found, ("n_validation",), "the cells", "figure")
+        found, settings = _with_default_parameters(found)
         ax = figure.add_subplot()
         GainDisplay.from_records(
             found, against=against or "baseline", metric=metric, labels=_paper.LABELS, ax=ax
         )
     elif kind in _TABLES:
+        if kind == "ranks":
+            _, settings = _with_default_parameters(found)
         forest = _forest(make_table(kind, found, against=against))
-        n_panels, n_rows = len(forest.panels), len(forest.rows)
+        n_panels = len(forest.panels)
         ax = forest.plot(figure.subplots(1, n_panels, squeeze=False)[0]).axes_[0]
-        size = row_figure_size(n_panels, n_rows)
+        size = row_figure_size(n_panels, forest.rows)
     else:
         display = PseudoLabelDisplay.from_records(
             found,
@@ -177,6 +202,7 @@ def draw(
         ax = display.ax_
     figure.set_size_inches(size or figure_size(len(figure.axes)))
     title = _title(found) if found else "the paper's last iteration"
+    title = "\n".join([title, *(textwrap.fill(line, 68) for line in settings)])
     ax.set_title(title, loc="left", fontsize="medium")
     return figure
 
@@ -192,19 +218,36 @@ def write(figure: Figure, path: Path) -> None:
 
 
 def _forest(table: Table) -> ForestDisplay:
-    """Draw the columns of numbers of a table; of ranks, the best is at the top."""
+    """Draw the columns of numbers of a table; of ranks, the best is at the top.
+
+    Of parameters only the differences: their means are over other pairs from row to row.
+    """
     keys = [column.key for column in table.columns]
     rows = [dict(zip(keys, row, strict=True)) for row in table.rows]
     if "rank" in keys:
         rows.sort(key=lambda row: float(row["rank"]))  # type: ignore[arg-type]
     texts = [c.key for c in table.columns if c.kind == "text"]
     telling = [key for key in texts if len({row[key] for row in rows}) > 1]
-    shown = [c for c in table.columns if c.kind in ("number", "interval", "difference")]
+    kinds = ("number", "interval") if "rank" in keys else ("interval",)
+    shown = {_label(c): c for c in table.columns if c.kind in kinds}
+    names = [": ".join(str(row[key]) for key in telling or texts[-1:]) for row in rows]
+    pairs = [row["n_pairs"] for row in rows]
+    if len({n for n in pairs if n is not None}) > 1:
+        names = [
+            name if n is None else f"{name} ({n} pairs)"
+            for name, n in zip(names, pairs, strict=True)
+        ]
     return ForestDisplay(
-        rows=[": ".join(str(row[key]) for key in telling or texts) for row in rows],
-        panels={c.heading: [_point(row[c.key]) for row in rows] for c in shown},
-        zero=[c.heading for c in shown if c.kind != "number"],
+        rows=names,
+        panels={label: [_point(row[c.key]) for row in rows] for label, c in shown.items()},
+        zero=[label for label, c in shown.items() if c.kind != "number"],
     )
+
+
+def _label(column: Column) -> str:
+    """Name a panel."""
+    interval = f", {CONFIDENCE:.0%} interval" if column.kind == "interval" else ""
+    return f"{column.heading}{_PANEL_NOTES.get(column.key, '')}{interval}"
 
 
 def _point(value: Value) -> Any:
@@ -243,10 +286,15 @@ def _with_defaults(records: Sequence[Record]) -> list[Record]:
     return filled
 
 
-def _with_default_parameters(records: Sequence[Record]) -> list[Record]:
-    """Keep one set of parameters a method, as the main table does."""
+def _with_default_parameters(records: Sequence[Record]) -> tuple[list[Record], list[str]]:
+    """Keep one set of parameters a method, as the main table does; name those of no default."""
     blocks = Blocks(records, lambda record: True, method_of)
-    return [r for block in blocks.names for group in blocks.of(block).values() for r in group]
+    settings = [
+        f"{_paper.LABELS.get(method, method)} with {params} ({'; '.join(names)})"
+        for (method, params), names in blocks.settings.items()
+    ]
+    kept = [r for block in blocks.names for group in blocks.of(block).values() for r in group]
+    return kept, settings
 
 
 def _title(records: Sequence[Record]) -> str:

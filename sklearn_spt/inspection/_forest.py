@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sklearn_spt.inspection._style import MARKERS, PALETTE, figure_of, row_panels_for, row_style
+from sklearn_spt.inspection._style import (
+    MARKERS,
+    PALETTE,
+    figure_of,
+    row_panels_for,
+    row_style,
+    wrapped_name,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,12 +120,13 @@ class ForestDisplay:
             name: [_checked(v, name, row) for v, row in zip(values, self.rows, strict=True)]
             for name, values in self.panels.items()
         }
-        axes = row_panels_for(ax, len(drawn), len(self.rows), type(self).__name__)
+        axes = row_panels_for(ax, len(drawn), self.rows, type(self).__name__)
         self.points_ = [self._panel(a, n, p) for a, (n, p) in zip(axes, drawn.items(), strict=True)]
-        for panel in axes:
-            names = list(self.rows) if panel is axes[0] else [""] * len(self.rows)
-            panel.set_yticks(range(len(self.rows)), names)
-            panel.set_ylim(len(self.rows) - 0.5, -0.5)
+        names = [wrapped_name(row) for row in self.rows]
+        for panel in axes:  # which may share their y axis: names are hidden, not taken away
+            panel.set_yticks(range(len(names)), names)
+            panel.set_ylim(len(names) - 0.5, -0.5)
+            panel.tick_params(axis="y", labelleft=panel is axes[0])
         self.axes_, self.figure_ = axes, figure_of(axes[0])
         return self
 

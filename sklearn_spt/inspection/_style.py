@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ FloatArray = npt.NDArray[np.float64]
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", "--", "-.", ":")
+#: Characters of a line of a row's name.
+_NAME_WIDTH = 45
 
 
 def require_matplotlib(owner: str) -> None:
@@ -53,21 +56,27 @@ def panels_for(axes: Any, n: int, owner: str) -> list[Axes]:
     return list(made[:, 0])
 
 
-def row_panels_for(axes: Any, n: int, n_rows: int, owner: str) -> list[Axes]:
+def row_panels_for(axes: Any, n: int, rows: Sequence[str], owner: str) -> list[Axes]:
     """Return `n` given axes, or those of a new figure, side by side, with room for the rows."""
     require_matplotlib(owner)
     if axes is not None:
         return panels_for(axes, n, owner)
     import matplotlib.pyplot as plt
 
-    size = row_figure_size(n, n_rows)
+    size = row_figure_size(n, rows)
     _, made = plt.subplots(1, n, figsize=size, layout="constrained", squeeze=False)
     return list(made[0])
 
 
-def row_figure_size(n_panels: int, n_rows: int) -> tuple[float, float]:
+def row_figure_size(n_panels: int, rows: Sequence[str]) -> tuple[float, float]:
     """Width and height in inches of panels side by side, whose rows are named to their left."""
-    return 3.5 + 2.5 * n_panels, 1.2 + 0.32 * n_rows
+    most_lines = max(wrapped_name(row).count("\n") + 1 for row in rows)
+    return 3.5 + 2.5 * n_panels, 1.2 + (0.14 + 0.18 * most_lines) * len(rows)
+
+
+def wrapped_name(row: str) -> str:
+    """Break the name of a row into lines that leave room for the panels."""
+    return textwrap.fill(row, _NAME_WIDTH)
 
 
 def row_style(ax: Axes) -> None:
