@@ -84,12 +84,11 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         labels leave much to chance, which a mean takes out of the first pseudo-labels. Each is
         trained as a `BertClassifier` is, labels what the first teacher labels, and takes its
         part of each prediction.
-    teacher : {"ensemble", "last_student"}, default="ensemble"
+    teacher : {"last_student", "ensemble"}, default="last_student"
         Who labels for the next student: the last student alone (the paper), or with it the one
         before and, unless ``ensemble="last_two"``, the supervised starts, by the mean of their
-        probabilities at T, without `logit_adjustment` and whatever `restore_best` would keep. The
-        errors of one net weigh less then, and on validation rows probabilities were better. No net
-        labels a document for students twice: logits are kept, 8 bytes for each such net,
+        probabilities at T, without `logit_adjustment` and whatever `restore_best` would keep. No
+        net labels a document for students twice: logits are kept, 8 bytes for each such net,
         unlabelled document and class. The first student has the same teacher either way.
     balanced_batches : bool, default=True
         Draw classes equally often in every training run, as the paper's code does.
@@ -239,7 +238,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         inertia_state: str = "ema",
         reset_optimizer: bool = True,
         n_starts: int = 1,
-        teacher: str = "ensemble",
+        teacher: str = "last_student",
         ensemble: str = "with_start",
         logit_adjustment: float | str = "auto",
         validation_fraction: float | None = None,
@@ -307,7 +306,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         check_option(self.lr_schedule, "lr_schedule", ("right_trapezoidal", "slanted"))
         check_option(self.inertia_variance, "inertia_variance", ("linear", "independent"))
         check_option(self.inertia_state, "inertia_state", ("ema", "raw"))
-        check_option(self.teacher, "teacher", ("ensemble", "last_student"))
+        check_option(self.teacher, "teacher", ("last_student", "ensemble"))
         check_option(self.ensemble, "ensemble", ("with_start", "last_two"))
         if isinstance(self.logit_adjustment, str):
             if self.logit_adjustment != "auto":

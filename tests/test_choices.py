@@ -41,7 +41,7 @@ def test_gains_are_paired_and_their_interval_students_for_one_data_set():
     gain = found["lr=1e-05"]["gain"]
     assert (gain.low, gain.high) == pytest.approx((expected.low, expected.high))
     assert found["lr=1e-05"]["f1"] == pytest.approx(f1_of(other).mean())
-    assert found["lr=1e-05"]["default_f1"] == pytest.approx(f1_of(default).mean())
+    assert found["lr=1e-05"]["base_f1"] == pytest.approx(f1_of(default).mean())
     # the scores of these records are linear in F1
     brier = found["lr=1e-05"]["brier"]
     assert (brier.mean, brier.low, brier.high) == pytest.approx(
@@ -61,13 +61,13 @@ def test_data_sets_count_alike_and_only_common_pairs_count():
     assert row["n_pairs"] == 5
     assert row["gain"].mean == pytest.approx((illness + psytar) / 2)
     # what stands beside it is over the same pairs
-    assert row["f1"] - row["default_f1"] == pytest.approx(row["gain"].mean)
+    assert row["f1"] - row["base_f1"] == pytest.approx(row["gain"].mean)
 
 
 def test_no_common_pair_gives_no_gain():
     records = cells(seeds=[0]) + cells(params={"lr": 1e-5}, seeds=[1])
     row = rows(make_table("choices", records))["lr=1e-05"]
-    empty = dict.fromkeys(("f1", "default_f1", "gain", "brier"))
+    empty = dict.fromkeys(("f1", "base_f1", "gain", "brier"))
     assert {key: row[key] for key in empty} == empty
     assert row["n_pairs"] == 0
 
@@ -91,6 +91,38 @@ def test_the_papers_own_values_are_its_defaults():
 def test_without_the_defaults_there_is_nothing_to_compare_with():
     records = cells(params={"lr": 1e-5}) + cells(params={"lr": 1e-4})
     with pytest.raises(ValueError, match=r"bert_classifier .*lr=1e-05 and lr=0.0001.*--param"):
+        make_table("choices", records)
+
+
+def test_what_all_cells_set_is_the_base():
+    """Whatever is varied while another parameter stays away from its default."""
+    records = cells(params={"lr": 1e-5}) + cells(params={"lr": 1e-5, "dropout": 0.2})
+    table = make_table("choices", records)
+    # the name of a row leaves out what they have in common, the headings say it
+    assert list(rows(table)) == ["dropout=0.2"]
+    headings = [column.heading for column in table.columns]
+    assert headings[3:5] == ["of lr=1e-05", "gain of F1 over lr=1e-05"]
+    assert "and lr=1e-05 both have" in table.notes[0]
+    gain = np.mean(f1_of(records[6:]) - f1_of(records[:6]))
+    assert rows(table)["dropout=0.2"]["gain"].mean == pytest.approx(gain)
+    # cells without any parameter are compared with, where there are some
+    assert list(rows(make_table("choices", [*records, *cells()]))) == [
+        "dropout=0.2, lr=1e-05",
+        "lr=1e-05",
+    ]
+
+
+def test_each_method_has_its_own_base():
+    records = cells(params={"lr": 1e-5}) + cells(params={"lr": 1e-5, "dropout": 0.2})
+    records += cells("tfidf_lr") + cells("tfidf_lr", {"C": 2})
+    table = make_table("choices", records)
+    assert [column.heading for column in table.columns][3] == "of the base"
+    assert "base: tfidf_lr, defaults; bert_classifier, lr=1e-05." in table.notes
+
+
+def test_without_the_base_there_is_nothing_to_compare_with():
+    records = cells(params={"lr": 1e-5, "dropout": 0.1}) + cells(params={"lr": 1e-5, "dropout": 0})
+    with pytest.raises(ValueError, match=r"never with lr=1e-05 alone.*with that alone"):
         make_table("choices", records)
 
 

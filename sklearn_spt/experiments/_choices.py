@@ -28,23 +28,26 @@ from sklearn_spt.inspection._grouping import Record, describe, distinct, error_o
 
 #: How a method without any parameter set is called.
 DEFAULTS = "defaults"
+#: Parameters of a cell that are set, as name=value, in order.
+Given = tuple[str, ...]
 #: Finished records of a method with one set of parameters, by data set.
 Groups = dict[str, list[Record]]
 
 
 def choices_table(records: Sequence[Record]) -> Table:
-    """Compare each set of parameters with the default one of the same method.
+    """Compare each set of parameters with the default one of the same method, or their base.
 
     Parameters
     ----------
     records : sequence of dict
         Records of cells, in any number of sets of parameters. Of a method that was run with one
-        set only there is nothing to compare, and no row.
+        set only there is nothing to compare, and no row. Where all cells of a method set some
+        parameters alike, its base is the set of these alone, and stands for its defaults.
 
     Returns
     -------
     Table
-        Of each set: mean F1, that of the defaults, the gain of F1 and the change of the Brier
+        Of each set: mean F1, that of the base, the gain of F1 and the change of the Brier
         score, over the pairs of data set and seed that both have.
         All data sets count alike; intervals are those of `mean_of_means_with_interval`.
 
@@ -52,76 +55,105 @@ def choices_table(records: Sequence[Record]) -> Table:
     ------
     ValueError
         If cells of different settings or defaults would be mixed, or a method has no cells with its
-        defaults.
+        base.
     """
     done = [record for record in records if record["status"] == "done"]
     check_same(done, (*COMMON, "n_unlabeled"), "the cells", "table")
     rows: list[tuple[Value, ...]] = []
+    bases: dict[str, str] = {}
     for method in in_order(distinct(map(method_of, done))):
         sets = _sets(record for record in done if method_of(record) == method)
-        every = [r for groups in sets.values() for group in groups.values() for r in group]
-        for name, groups in sets.items():
-            check_defaults(f"{method} ({name})", [r for group in groups.values() for r in group])
-        check_defaults(method, every)
-        for dataset in distinct(record["cell"]["dataset"] for record in every):
-            here = [record for record in every if record["cell"]["dataset"] == dataset]
-            check_same(here, ("n_test",), f"the cells of {dataset}", "mean")
+        _check(method, sets)
         if len(sets) < 2:
             continue
-        if DEFAULTS not in sets:
-            raise ValueError(
-                f"{method} was run with {' and '.join(sets)}, and never with its defaults, with "
-                "which these are compared: run the same cells without --param."
-            )
-        default = sets.pop(DEFAULTS)
+        base = _base(method, sets)
+        bases[method] = _name(base)
+        compared = sets.pop(base)
         label = _paper.LABELS.get(method, method)
-        rows += [(label, name, *_compared(sets[name], default)) for name in sorted(sets)]
+        for given in sorted(sets):
+            own = tuple(item for item in given if item not in base)
+            rows.append((label, _name(own), *_compared(sets[given], compared)))
     if not rows:
         raise ValueError(
             "no method was run with two sets of parameters; add one by --param name=value."
         )
+    same = distinct(bases.values())
+    base_name = same[0].replace(DEFAULTS, f"the {DEFAULTS}") if len(same) == 1 else "the base"
     columns = (
         Column("method", "method", "text"),
         Column("parameters", "parameters", "text"),
         Column("f1", "mean F1", "number"),
-        Column("default_f1", "of the defaults", "number"),
-        Column("gain", "gain of F1 over the defaults", "interval"),
+        Column("base_f1", f"of {base_name}", "number"),
+        Column("gain", f"gain of F1 over {base_name}", "interval"),
         Column("brier", "change of the Brier score", "interval"),
         Column("n_pairs", "pairs", "integer"),
     )
-    return Table("What each parameter brings", columns, tuple(rows), _notes(records), 1)
+    notes = _notes(records, base_name)
+    if len(same) > 1:
+        told = "; ".join(f"{method}, {name}" for method, name in bases.items())
+        notes = (notes[0], f"base: {told}.", *notes[1:])
+    return Table("What each parameter brings", columns, tuple(rows), notes, 1)
 
 
-def _sets(records: Iterable[Record]) -> dict[str, Groups]:
+def _check(method: str, sets: dict[Given, Groups]) -> None:
+    """Refuse cells that cannot be compared."""
+    every = [r for groups in sets.values() for group in groups.values() for r in group]
+    for given, groups in sets.items():
+        name = f"{method} ({_name(given)})"
+        check_defaults(name, [r for group in groups.values() for r in group])
+    check_defaults(method, every)
+    for dataset in distinct(record["cell"]["dataset"] for record in every):
+        here = [record for record in every if record["cell"]["dataset"] == dataset]
+        check_same(here, ("n_test",), f"the cells of {dataset}", "mean")
+
+
+def _base(method: str, sets: dict[Given, Groups]) -> Given:
+    """Return what all sets have in common, which has to be one of them."""
+    base = tuple(item for item in next(iter(sets)) if all(item in given for given in sets))
+    if base in sets:
+        return base
+    never = f"{_name(base)} alone" if base else "its defaults"
+    how = "with that alone" if base else "without --param"
+    raise ValueError(
+        f"{method} was run with {' and '.join(map(_name, sets))}, and never with {never}, with "
+        f"which these are compared: run the same cells {how}."
+    )
+
+
+def _sets(records: Iterable[Record]) -> dict[Given, Groups]:
     """Group records by set of parameters and data set; each seed once."""
-    found: dict[str, dict[str, list[Record]]] = {}
+    found: dict[Given, dict[str, list[Record]]] = {}
     for record in records:
-        groups = found.setdefault(_name_of(record["cell"]), {})
+        groups = found.setdefault(_given(record["cell"]), {})
         groups.setdefault(str(record["cell"]["dataset"]), []).append(record)
     return {
-        name: {dataset: once_a_seed(group) for dataset, group in groups.items()}
-        for name, groups in found.items()
+        given: {dataset: once_a_seed(group) for dataset, group in groups.items()}
+        for given, groups in found.items()
     }
 
 
-def _name_of(cell: dict[str, Any]) -> str:
+def _given(cell: dict[str, Any]) -> Given:
     """Parameters of a cell that are not those of a cell without any."""
     default = _paper.parameters({**cell, "params": {}})
     given = _paper.parameters(cell)
     differing = {k: v for k, v in given.items() if k not in default or default[k] != v}
-    return ", ".join(f"{k}={v}" for k, v in sorted(differing.items())) or DEFAULTS
+    return tuple(f"{k}={v}" for k, v in sorted(differing.items()))
 
 
-def _compared(groups: Groups, default: Groups) -> tuple[Value, ...]:
+def _name(given: Given) -> str:
+    return ", ".join(given) or DEFAULTS
+
+
+def _compared(groups: Groups, base: Groups) -> tuple[Value, ...]:
     """Mean F1 with and without the parameters, gain, change of the Brier score, pairs."""
-    f1 = _differences(groups, default, "f1")
+    f1 = _differences(groups, base, "f1")
     if not f1:
         return (None, None, None, None, 0)
-    every = [r for sets in (groups, default) for group in sets.values() for r in group]
+    every = [r for sets in (groups, base) for group in sets.values() for r in group]
     brier = None
     if all("brier" in record["scores"] for record in every):  # older records lack it
-        brier = _interval(_differences(groups, default, "brier"))
-    means = (_mean_f1(groups, default), _mean_f1(default, groups))
+        brier = _interval(_differences(groups, base, "brier"))
+    means = (_mean_f1(groups, base), _mean_f1(base, groups))
     return (*means, _interval(f1), brier, sum(map(len, f1)))
 
 
@@ -129,12 +161,12 @@ def _interval(differences: Sequence[npt.NDArray[np.float64]]) -> Interval:
     return Interval(*mean_of_means_with_interval(differences, CONFIDENCE))
 
 
-def _differences(groups: Groups, default: Groups, metric: str) -> list[npt.NDArray[np.float64]]:
+def _differences(groups: Groups, base: Groups, metric: str) -> list[npt.NDArray[np.float64]]:
     """Differences of a score by data set, over the seeds that both have."""
     return [
         np.array(differences)
         for dataset in groups
-        if (differences := paired(groups[dataset], default.get(dataset, []), metric))
+        if (differences := paired(groups[dataset], base.get(dataset, []), metric))
     ]
 
 
@@ -154,18 +186,18 @@ def _by_dataset(records: Sequence[Record]) -> dict[str, dict[str, list[Record]]]
     for record in records:
         cell = record["cell"]
         rows = found.setdefault(str(cell["dataset"]), {})
-        rows.setdefault(f"{cell['method']} ({_name_of(cell)})", []).append(record)
+        rows.setdefault(f"{cell['method']} ({_name(_given(cell))})", []).append(record)
     return found
 
 
-def _notes(records: Sequence[Record]) -> tuple[str, ...]:
+def _notes(records: Sequence[Record], base: str) -> tuple[str, ...]:
     settings: dict[str, list[str]] = {}
     for record in records:
         if record["status"] == "done":
             settings.setdefault(setting_in_words(record), []).append(record["cell"]["dataset"])
     return (
-        "All numbers of a row are over the pairs of data set and seed that it and the defaults "
-        f"both have, and all data sets count alike. The {CONFIDENCE:.0%} intervals are Welch's: "
+        f"All numbers of a row are over the pairs of data set and seed that it and {base} both "
+        f"have, and all data sets count alike. The {CONFIDENCE:.0%} intervals are Welch's: "
         "they speak of other draws of labelled texts from these data sets, not of other data sets. "
         "Of the Brier score, less is better.",
         *(f"{', '.join(sorted(set(names)))}: {said}." for said, names in settings.items()),
