@@ -70,9 +70,8 @@ def choices_table(records: Sequence[Record]) -> Table:
         bases[method] = _name(base)
         compared = sets.pop(base)
         label = _paper.LABELS.get(method, method)
-        for given in sorted(sets):
-            own = tuple(item for item in given if item not in base)
-            rows.append((label, _name(own), *_compared(sets[given], compared)))
+        own = {tuple(item for item in given if item not in base): given for given in sets}
+        rows += [(label, _name(key), *_compared(sets[own[key]], compared)) for key in sorted(own)]
     if not rows:
         raise ValueError(
             "no method was run with two sets of parameters; add one by --param name=value."
