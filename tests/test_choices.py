@@ -101,7 +101,8 @@ def test_what_all_cells_set_is_the_base():
     # the name of a row leaves out what they have in common, the headings say it
     assert list(rows(table)) == ["dropout=0.2"]
     headings = [column.heading for column in table.columns]
-    assert headings[3:5] == ["of lr=1e-05", "gain of F1 over lr=1e-05"]
+    assert headings[4:6] == ["of lr=1e-05", "gain of F1 over lr=1e-05"]
+    assert [row[2] for row in table.rows] == ["lr=1e-05"]
     assert "and lr=1e-05 both have" in table.notes[0]
     gain = np.mean(f1_of(records[6:]) - f1_of(records[:6]))
     assert rows(table)["dropout=0.2"]["gain"].mean == pytest.approx(gain)
@@ -116,14 +117,34 @@ def test_each_method_has_its_own_base():
     records = cells(params={"lr": 1e-5}) + cells(params={"lr": 1e-5, "dropout": 0.2})
     records += cells("tfidf_lr") + cells("tfidf_lr", {"C": 2})
     table = make_table("choices", records)
-    assert [column.heading for column in table.columns][3] == "of the base"
-    assert "base: tfidf_lr, defaults; bert_classifier, lr=1e-05." in table.notes
+    assert [column.heading for column in table.columns][4] == "of the base"
+    assert [row[1:3] for row in table.rows] == [("C=2", "defaults"), ("dropout=0.2", "lr=1e-05")]
 
 
 def test_without_the_base_there_is_nothing_to_compare_with():
     records = cells(params={"lr": 1e-5, "dropout": 0.1}) + cells(params={"lr": 1e-5, "dropout": 0})
-    with pytest.raises(ValueError, match=r"never with lr=1e-05 alone.*with that alone"):
+    with pytest.raises(ValueError, match=r"no finished cell with lr=1e-05 alone.*with that"):
         make_table("choices", records)
+
+
+def test_equal_numbers_are_the_same_value():
+    records = cells(params={"lam": 0}) + cells(params={"lam": 0.0, "dropout": 0.2})
+    assert list(rows(make_table("choices", records))) == ["dropout=0.2"]
+
+
+def test_a_default_that_changed_is_seen_although_another_set_names_it():
+    """Cells that leave a parameter at its default are not compared with those of another one."""
+    new, old, named = (
+        [{**r, "parameters": {"ensemble": value, "lam": 0.3}} for r in cells(params=params)]
+        for params, value in (
+            (None, "with_start"),
+            ({"lam": 0}, "last_two"),
+            ({"ensemble": "last_two"}, "last_two"),
+        )
+    )
+    assert make_table("choices", [*new, *named]).rows
+    with pytest.raises(ValueError, match=r"\(lam=0\): .*different values of ensemble"):
+        make_table("choices", [*new, *named, *old])
 
 
 @pytest.mark.parametrize("key", ["n_unlabeled", "n_validation", "encoder"])
@@ -152,7 +173,7 @@ def test_defaults_of_two_releases_are_not_mixed():
     with pytest.raises(ValueError, match=r"bert_classifier \(defaults\): .*values of ensemble"):
         make_table("choices", [*old, *new, *cells(params={"lr": 1e-5})])
     other = [{**r, "parameters": {"lr": 1e-5, "ensemble": "x"}} for r in cells(params={"lr": 1e-5})]
-    with pytest.raises(ValueError, match=r"bert_classifier: .*values of ensemble"):
+    with pytest.raises(ValueError, match=r"bert_classifier \(lr=1e-05\): .*values of ensemble"):
         make_table("choices", [*old, *other])
 
 

@@ -139,19 +139,33 @@ def test_ranks_are_those_of_the_table_with_the_best_at_the_top():
     assert segments(gain) == {i: pytest.approx((x.low, x.high)) for i, x in expected.items()}
 
 
+def test_choices_name_what_they_are_compared_with():
+    both = [
+        record("bert_classifier", seed, 0.5 + 0.01 * seed * n, params={"lr": 1e-5, **more})
+        for n, more in enumerate(({}, {"dropout": 0.2}))
+        for seed in range(3)
+    ]
+    figure = draw("choices", both)
+    assert ticks(figure.axes[0]) == ["dropout=0.2"]
+    assert label_of(figure.axes[0]).startswith("gain of F1 over lr=1e-05,")
+    figure = draw("choices", [*both, *choices()])
+    assert "BertClassifier: dropout=0.2: over lr=1e-05" in ticks(figure.axes[0])
+    assert label_of(figure.axes[0]).startswith("gain of F1 over the base,")
+
+
 def test_choices_name_the_method_only_where_there_are_several():
     figure = draw("choices", choices())
-    assert ticks(figure.axes[0]) == ["lam=0.1", "temperature=1.0"]
+    assert ticks(figure.axes[0]) == ["lam=0.1", "temperature=1"]
     assert label_of(figure.axes[1]) == "change of the Brier score (less is better), 95% interval"
     more = [record("setfit", s, params=p) for s in range(3) for p in (None, {"epochs": 2})]
     names = ticks(draw("choices", [*choices(), *more]).axes[0])
-    assert names[-2:] == ["Self-Pretraining: lam=0.1", "Self-Pretraining: temperature=1.0"]
+    assert names[-2:] == ["Self-Pretraining: lam=0.1", "Self-Pretraining: temperature=1"]
     assert names[0] == "SetFit, class-weighted head: epochs=2"
 
 
 def test_rows_over_other_pairs_say_over_how_many():
     names = ticks(draw("choices", choices()[:-1]).axes[0])
-    assert names == ["lam=0.1 (3 pairs)", "temperature=1.0 (2 pairs)"]
+    assert names == ["lam=0.1 (3 pairs)", "temperature=1 (2 pairs)"]
 
 
 def test_names_stay_on_axes_that_share_theirs():

@@ -60,47 +60,46 @@ def choices_table(records: Sequence[Record]) -> Table:
     done = [record for record in records if record["status"] == "done"]
     check_same(done, (*COMMON, "n_unlabeled"), "the cells", "table")
     rows: list[tuple[Value, ...]] = []
-    bases: dict[str, str] = {}
     for method in in_order(distinct(map(method_of, done))):
         sets = _sets(record for record in done if method_of(record) == method)
         _check(method, sets)
         if len(sets) < 2:
             continue
         base = _base(method, sets)
-        bases[method] = _name(base)
         compared = sets.pop(base)
-        label = _paper.LABELS.get(method, method)
+        names = (_paper.LABELS.get(method, method), _name(base))
         own = {tuple(item for item in given if item not in base): given for given in sets}
-        rows += [(label, _name(key), *_compared(sets[own[key]], compared)) for key in sorted(own)]
+        for key in sorted(own):
+            groups = sets[own[key]]
+            # what one of both sets differs on purpose; anything else is of another release
+            check_defaults(f"{method} ({_name(own[key])})", [*_all(groups), *_all(compared)])
+            rows.append((names[0], _name(key), names[1], *_compared(groups, compared)))
     if not rows:
         raise ValueError(
             "no method was run with two sets of parameters; add one by --param name=value."
         )
-    same = distinct(bases.values())
-    base_name = same[0].replace(DEFAULTS, f"the {DEFAULTS}") if len(same) == 1 else "the base"
+    bases = distinct(str(row[2]) for row in rows)
+    base_name = "the base" if len(bases) > 1 else bases[0]
+    if base_name == DEFAULTS:
+        base_name = f"the {DEFAULTS}"
     columns = (
         Column("method", "method", "text"),
         Column("parameters", "parameters", "text"),
+        Column("base", "compared with", "text"),
         Column("f1", "mean F1", "number"),
         Column("base_f1", f"of {base_name}", "number"),
         Column("gain", f"gain of F1 over {base_name}", "interval"),
         Column("brier", "change of the Brier score", "interval"),
         Column("n_pairs", "pairs", "integer"),
     )
-    notes = _notes(records, base_name)
-    if len(same) > 1:
-        told = "; ".join(f"{method}, {name}" for method, name in bases.items())
-        notes = (notes[0], f"base: {told}.", *notes[1:])
-    return Table("What each parameter brings", columns, tuple(rows), notes, 1)
+    return Table("What each parameter brings", columns, tuple(rows), _notes(records, base_name), 1)
 
 
 def _check(method: str, sets: dict[Given, Groups]) -> None:
     """Refuse cells that cannot be compared."""
-    every = [r for groups in sets.values() for group in groups.values() for r in group]
     for given, groups in sets.items():
-        name = f"{method} ({_name(given)})"
-        check_defaults(name, [r for group in groups.values() for r in group])
-    check_defaults(method, every)
+        check_defaults(f"{method} ({_name(given)})", _all(groups))
+    every = [record for groups in sets.values() for record in _all(groups)]
     for dataset in distinct(record["cell"]["dataset"] for record in every):
         here = [record for record in every if record["cell"]["dataset"] == dataset]
         check_same(here, ("n_test",), f"the cells of {dataset}", "mean")
@@ -111,12 +110,16 @@ def _base(method: str, sets: dict[Given, Groups]) -> Given:
     base = tuple(item for item in next(iter(sets)) if all(item in given for given in sets))
     if base in sets:
         return base
-    never = f"{_name(base)} alone" if base else "its defaults"
+    lacking = f"{_name(base)} alone" if base else "its defaults"
     how = "with that alone" if base else "without --param"
     raise ValueError(
-        f"{method} was run with {' and '.join(map(_name, sets))}, and never with {never}, with "
-        f"which these are compared: run the same cells {how}."
+        f"{method} was run with {' and '.join(map(_name, sets))}, and has no finished cell with "
+        f"{lacking}, with which these are compared: run the same cells {how}."
     )
+
+
+def _all(groups: Groups) -> list[Record]:
+    return [record for group in groups.values() for record in group]
 
 
 def _sets(records: Iterable[Record]) -> dict[Given, Groups]:
@@ -136,7 +139,11 @@ def _given(cell: dict[str, Any]) -> Given:
     default = _paper.parameters({**cell, "params": {}})
     given = _paper.parameters(cell)
     differing = {k: v for k, v in given.items() if k not in default or default[k] != v}
-    return tuple(f"{k}={v}" for k, v in sorted(differing.items()))
+    # 0 and 0.0 are the same number
+    said = {
+        k: int(v) if isinstance(v, float) and v.is_integer() else v for k, v in differing.items()
+    }
+    return tuple(f"{k}={v}" for k, v in sorted(said.items()))
 
 
 def _name(given: Given) -> str:
@@ -148,7 +155,7 @@ def _compared(groups: Groups, base: Groups) -> tuple[Value, ...]:
     f1 = _differences(groups, base, "f1")
     if not f1:
         return (None, None, None, None, 0)
-    every = [r for sets in (groups, base) for group in sets.values() for r in group]
+    every = [*_all(groups), *_all(base)]
     brier = None
     if all("brier" in record["scores"] for record in every):  # older records lack it
         brier = _interval(_differences(groups, base, "brier"))

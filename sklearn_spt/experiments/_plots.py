@@ -228,9 +228,10 @@ def _forest(table: Table) -> ForestDisplay:
         rows.sort(key=lambda row: float(row["rank"]))  # type: ignore[arg-type]
     texts = [c.key for c in table.columns if c.kind == "text"]
     telling = [key for key in texts if len({row[key] for row in rows}) > 1]
+    telling = telling or [key for key in texts if key != "base"][-1:]
     kinds = ("number", "interval") if "rank" in keys else ("interval",)
     shown = {_label(c): c for c in table.columns if c.kind in kinds}
-    names = [": ".join(str(row[key]) for key in telling or texts[-1:]) for row in rows]
+    names = [": ".join(_told(key, row[key]) for key in telling) for row in rows]
     pairs = [row["n_pairs"] for row in rows]
     if len({n for n in pairs if n is not None}) > 1:
         names = [
@@ -242,6 +243,11 @@ def _forest(table: Table) -> ForestDisplay:
         panels={label: [_point(row[c.key]) for row in rows] for label, c in shown.items()},
         zero=[label for label, c in shown.items() if c.kind != "number"],
     )
+
+
+def _told(key: str, value: Value) -> str:
+    """Return what tells a row from the others."""
+    return f"over {value}" if key == "base" else str(value)
 
 
 def _label(column: Column) -> str:
