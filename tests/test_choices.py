@@ -194,7 +194,7 @@ def test_half_precision_is_said():
     for one in records[1:3]:
         one["precision"] = "bf16"
     notes = make_table("choices", records).notes
-    assert "computed in bf16: psytar, bert_classifier (defaults), seeds 1, 2." in notes
+    assert "computed in bf16: psytar: bert_classifier (defaults), seeds 1, 2." in notes
 
 
 def test_other_test_rows_are_not_paired():

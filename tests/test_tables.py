@@ -351,8 +351,8 @@ class TestNotes:
             item["precision"] = "bf16" if item["cell"]["seed"] else "fp32"
         notes = [note for note in make_table("main", records).notes if "bf16" in note]
         assert notes == [
-            f"computed in bf16: illness, 300 labelled, {method}, seeds 1, 2."
-            for method in ("baseline", "self_pretraining")
+            "computed in bf16: illness, 300 labelled: "
+            "baseline, seeds 1, 2; self_pretraining, seeds 1, 2."
         ]
         records = [item for item in records if item["cell"]["seed"]]
         assert not any("bf16" in note for note in make_table("main", records).notes)

@@ -222,7 +222,7 @@ def _gaps(block: Block, rows: Mapping[str, Sequence[Record]]) -> list[str]:
 
 
 def half_precision(where: str, rows: Mapping[str, Sequence[Record]]) -> list[str]:
-    """Say which cells were computed in bf16, where others of the rows were not.
+    """Say in one note which cells were computed in bf16, where others of the rows were not.
 
     Records from before that stood in them are of fp32.
     """
@@ -233,12 +233,12 @@ def half_precision(where: str, rows: Mapping[str, Sequence[Record]]) -> list[str
         row: sorted(r["cell"]["seed"] for r in group if r.get("precision") == "bf16")
         for row, group in done.items()
     }
-    return [
-        f"computed in bf16: {where}, {row}, seed{'s' * (len(seeds) > 1)} "
-        f"{', '.join(map(str, seeds))}."
+    told = [
+        f"{row}, seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
         for row, seeds in found.items()
         if seeds
     ]
+    return [f"computed in bf16: {where}: {'; '.join(told)}."] if told else []
 
 
 def _warned(block: Block, rows: Mapping[str, Sequence[Record]]) -> list[str]:
