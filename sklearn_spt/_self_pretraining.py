@@ -64,8 +64,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     alpha : float in [0, 1], default=0.1
         α, inertia of the pseudo-label distributions of the classes (the paper's value); 0
         switches the transformation off.
-    temperature : float > 0, default=3.0
-        T of the soft labels and of the distillation loss (the paper's value).
+    temperature : float > 0, default=1.0
+        T of the soft labels and of the distillation loss. 1 leaves the teacher's probabilities as
+        they are and gave the better Brier scores, at the same F1; the paper's is 3.
     step_size : int or float, default=0.2
         k, by which the sample grows: a number of documents, or a float in (0, 1] for a share of
         the unlabelled ones. 0.2 is the paper's 2,000 of 10,000 and gives five iterations.
@@ -224,7 +225,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         *,
         lam: float = 0.3,
         alpha: float = 0.1,
-        temperature: float = 3.0,
+        temperature: float = 1.0,
         step_size: float = 0.2,
         initial_step_size: float | None = None,
         max_iter: int | None = None,

@@ -50,7 +50,7 @@ def test_the_defaults_are_still_the_papers():
         for name, value in settings.items()
         if name != "estimator" and defaults(kind)[name] != value
     }
-    assert changed == {"head_init", "ensemble", "logit_adjustment"}
+    assert changed == {"head_init", "temperature", "ensemble", "logit_adjustment"}
 
 
 def test_each_classifier_gets_a_net_of_its_own():

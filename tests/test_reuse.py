@@ -105,7 +105,7 @@ def test_a_fit_from_memory_is_the_fit_without(data, tmp_path, params):
         ({"max_iter": 2}, "start and stage 1"),
         ({"logit_adjustment": 0.3}, "start and stage 1"),
         ({"verbose": 1}, "start and stage 1"),
-        ({"temperature": 1.0}, "start"),
+        ({"temperature": 3.0}, "start"),
         ({"step_size": 45}, "start"),
         ({"pretrain_epochs": 2}, "start"),
         ({"reset_optimizer": False}, "start"),

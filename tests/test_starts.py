@@ -70,7 +70,7 @@ def test_they_differ_and_the_first_is_that_of_one(moons):
 def test_they_label_for_the_first_student_by_their_mean(moons, distillation):
     X, y = moons
     starts = model(max_iter=0).fit(X, y).estimators_
-    clf = model(step_size=1.0, alpha=0.0, distillation=distillation).fit(X, y)
+    clf = model(step_size=1.0, alpha=0.0, temperature=3.0, distillation=distillation).fit(X, y)
     T = 3.0 if distillation else 1.0
     P = np.mean([probabilities(net, X[20:], T) for net in starts], axis=0)
     np.testing.assert_array_equal(clf.transduction_[20:], P.argmax(axis=1))

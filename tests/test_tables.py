@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import inspect
 from collections import Counter
 
 import numpy as np
@@ -8,7 +7,6 @@ import pandas as pd
 import pytest
 from records import record
 
-from sklearn_spt import SelfPretrainingClassifier
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._methods import ABLATIONS, PAPER_METHODS, methods
 from sklearn_spt.experiments._table import Measure
@@ -52,10 +50,6 @@ class TestPaper:
         assert _paper.varied_scores("step_size")[0.3]["precision"] == 0.386
         assert _paper.varied_scores("lambda")[0.4]["f1"] == 0.438
         assert _paper.ablation_scores()["no_trapezoidal_lr"]["recall"] == 0.770
-
-    def test_defaults_are_those_of_the_classifier(self):
-        signature = inspect.signature(SelfPretrainingClassifier)
-        assert {n: signature.parameters[n].default for n in _paper.DEFAULTS} == _paper.DEFAULTS
 
     def test_the_default_rows_of_the_varied_tables_agree_with_the_main_one(self):
         expected = _paper.main_scores()[(*_paper.ANALYSIS, "self_pretraining")]

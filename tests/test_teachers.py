@@ -16,6 +16,7 @@ from sklearn_spt import SelfPretrainingClassifier, _labeling, _supervised
 from sklearn_spt._student import Run
 
 N_LABELED = 20
+T = 3.0
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +29,15 @@ def moons():
 
 def model(**params):
     """Three iterations, of 60, 120 and 180 rows, all taught by the nets that predict."""
-    settings = {"teacher": "ensemble", "step_size": 60, "alpha": 0.0, "logit_adjustment": 0.0}
-    return SelfPretrainingClassifier(mlp_net(), **{**settings, "random_state": 0, **params})
+    settings = {"teacher": "ensemble", "temperature": T, "step_size": 60, "alpha": 0.0}
+    settings.update(logit_adjustment=0.0, random_state=0)
+    return SelfPretrainingClassifier(mlp_net(), **{**settings, **params})
 
 
-def probabilities(nets, X, T):
-    return np.mean([softmax(net.forward(X).double().numpy() / T, axis=1) for net in nets], axis=0)
+def probabilities(nets, X, temperature):
+    return np.mean(
+        [softmax(net.forward(X).double().numpy() / temperature, axis=1) for net in nets], axis=0
+    )
 
 
 @pytest.fixture
@@ -76,12 +80,12 @@ def test_all_that_predict_after_an_iteration_label_for_the_next(
     X, y = moons
     settings = {"ensemble": ensemble, "n_starts": n_starts, "distillation": distillation}
     fits = [model(max_iter=t, **settings).fit(X, y) for t in range(4)]
-    T = 3.0 if distillation else 1.0
+    asked_at = T if distillation else 1.0
     for t, (before, clf) in enumerate(itertools.pairwise(fits), start=1):
         drawn = clf.labeled_iter_ == t
-        P = probabilities(before.estimators_, X[drawn], T)
+        P = probabilities(before.estimators_, X[drawn], asked_at)
         np.testing.assert_array_equal(clf.transduction_[drawn], P.argmax(axis=1))
-        on_L = probabilities(before.estimators_, X[:N_LABELED], T)
+        on_L = probabilities(before.estimators_, X[:N_LABELED], asked_at)
         expected = on_L if distillation else np.eye(2)[on_L.argmax(axis=1)]
         np.testing.assert_allclose(taught[t][0], expected, atol=1e-6)
         if distillation:
@@ -125,7 +129,7 @@ def test_of_four_classes_with_inertia(alpha):
     before = model(max_iter=1).set_params(estimator=net).fit(X, y)
     clf = model(max_iter=2, alpha=alpha).set_params(estimator=net).fit(X, y)
     drawn = clf.labeled_iter_ == 2
-    P = probabilities(before.estimators_, X[drawn], 3.0)
+    P = probabilities(before.estimators_, X[drawn], T)
     codes = P.argmax(axis=1)
     groups = clf.history_[2]["groups_before"]
     assert {c: group["count"] for c, group in groups.items()} == dict(enumerate(np.bincount(codes)))
