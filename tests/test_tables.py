@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from records import record
 
+from sklearn_spt import PAPER_SETTINGS
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._methods import ABLATIONS, PAPER_METHODS, methods
 from sklearn_spt.experiments._table import Measure
@@ -50,6 +51,9 @@ class TestPaper:
         assert _paper.varied_scores("step_size")[0.3]["precision"] == 0.386
         assert _paper.varied_scores("lambda")[0.4]["f1"] == 0.438
         assert _paper.ablation_scores()["no_trapezoidal_lr"]["recall"] == 0.770
+
+    def test_defaults_of_the_paper_are_those_of_its_settings(self):
+        assert {n: PAPER_SETTINGS[n] for n in _paper.DEFAULTS} == _paper.DEFAULTS
 
     def test_the_default_rows_of_the_varied_tables_agree_with_the_main_one(self):
         expected = _paper.main_scores()[(*_paper.ANALYSIS, "self_pretraining")]
