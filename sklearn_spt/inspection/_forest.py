@@ -150,5 +150,6 @@ class ForestDisplay:
             elinewidth=1.2,
         )
         row_style(ax)
+        ax.locator_params(axis="x", nbins=4)  # more would touch where long names leave little room
         ax.set_xlabel(textwrap.fill(name, _LABEL_WIDTH), fontsize="small")
         return container
