@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sklearn_spt._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from sklearn_spt._callbacks import RightTrapezoidalLR
-    from sklearn_spt._comparison import SupervisedComparison, compare_with_supervised
-    from sklearn_spt._embedding import SentenceEmbedder
-    from sklearn_spt._encoding import TokenIdVectorizer
-    from sklearn_spt._keywords import KeywordWindow
-    from sklearn_spt._losses import DistillationLoss
-    from sklearn_spt._net import BertClassifier
-    from sklearn_spt._normalization import TweetNormalizer
-    from sklearn_spt._paper_settings import PAPER_SETTINGS
-    from sklearn_spt._self_pretraining import SelfPretrainingClassifier
-    from sklearn_spt._state import Iteration
     from sklearn_spt.baselines import (
         CoDecompositionClassifier,
         MutualLearningClassifier,
@@ -24,6 +14,20 @@ if TYPE_CHECKING:
         ThrottledSelfTrainingClassifier,
         TriTrainingClassifier,
     )
+    from sklearn_spt.model_selection._comparison import (
+        SupervisedComparison,
+        compare_with_supervised,
+    )
+    from sklearn_spt.nets._bert_classifier import BertClassifier
+    from sklearn_spt.nets._callbacks import RightTrapezoidalLR
+    from sklearn_spt.nets._losses import DistillationLoss
+    from sklearn_spt.nets._sentence_embedder import SentenceEmbedder
+    from sklearn_spt.self_pretraining._classifier import SelfPretrainingClassifier
+    from sklearn_spt.self_pretraining._paper_settings import PAPER_SETTINGS
+    from sklearn_spt.self_pretraining._state import Iteration
+    from sklearn_spt.text._encoding import TokenIdVectorizer
+    from sklearn_spt.text._keyword_window import KeywordWindow
+    from sklearn_spt.text._normalization import TweetNormalizer
 
 __version__ = "0.1.0"
 
@@ -47,36 +51,25 @@ __all__ = [
     "compare_with_supervised",
 ]
 
-# Names are imported when they are first used: `sklearn_spt.datasets` and the splitter need no
-# torch, which takes seconds to import.
-_HOMES = {
-    "PAPER_SETTINGS": "_paper_settings",
-    "BertClassifier": "_net",
-    "CoDecompositionClassifier": "baselines",
-    "DistillationLoss": "_losses",
-    "Iteration": "_state",
-    "KeywordWindow": "_keywords",
-    "MutualLearningClassifier": "baselines",
-    "RightTrapezoidalLR": "_callbacks",
-    "SelfPretrainingClassifier": "_self_pretraining",
-    "SentenceEmbedder": "_embedding",
-    "SpacedRepetitionClassifier": "baselines",
-    "SupervisedComparison": "_comparison",
-    "ThrottledSelfTrainingClassifier": "baselines",
-    "TokenIdVectorizer": "_encoding",
-    "TriTrainingClassifier": "baselines",
-    "TweetNormalizer": "_normalization",
-    "compare_with_supervised": "_comparison",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "PAPER_SETTINGS": "self_pretraining._paper_settings",
+        "BertClassifier": "nets._bert_classifier",
+        "CoDecompositionClassifier": "baselines",
+        "DistillationLoss": "nets._losses",
+        "Iteration": "self_pretraining._state",
+        "KeywordWindow": "text._keyword_window",
+        "MutualLearningClassifier": "baselines",
+        "RightTrapezoidalLR": "nets._callbacks",
+        "SelfPretrainingClassifier": "self_pretraining._classifier",
+        "SentenceEmbedder": "nets._sentence_embedder",
+        "SpacedRepetitionClassifier": "baselines",
+        "SupervisedComparison": "model_selection",
+        "ThrottledSelfTrainingClassifier": "baselines",
+        "TokenIdVectorizer": "text._encoding",
+        "TriTrainingClassifier": "baselines",
+        "TweetNormalizer": "text._normalization",
+        "compare_with_supervised": "model_selection",
+    },
+)

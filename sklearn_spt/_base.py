@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import Tags
@@ -19,26 +18,26 @@ from skorch.dataset import get_len
 from skorch.utils import multi_indexing
 from torch import nn
 
-from sklearn_spt._callbacks import reject_lr_scheduler
-from sklearn_spt._encoding import check_texts, is_text
 from sklearn_spt._functional import mean_probabilities, tempered_softmax
-from sklearn_spt._losses import DistillationLoss
-from sklearn_spt._net import BertClassifier
-from sklearn_spt._rows import moved_up
-from sklearn_spt._token_net import TokenNet
-from sklearn_spt._training import isolated, predict_logits
+from sklearn_spt._labels import check_labels, check_weights, is_missing
+from sklearn_spt._random import isolated
+from sklearn_spt._typing import AnyArray, BoolArray, FloatArray, IntArray
 from sklearn_spt._validation import (
     all_or_nothing,
     check_flag,
     check_integer,
-    check_labels,
     check_verbose,
-    check_weights,
     forget_features,
-    is_missing,
     n_rows,
     warn_no_unlabeled,
 )
+from sklearn_spt.nets._bert_classifier import BertClassifier
+from sklearn_spt.nets._callbacks import reject_lr_scheduler
+from sklearn_spt.nets._losses import DistillationLoss
+from sklearn_spt.nets._token_net import TokenNet
+from sklearn_spt.nets._training import predict_logits
+from sklearn_spt.text._encoding import check_texts, is_text
+from sklearn_spt.text._rows import moved_up
 
 
 @dataclass(frozen=True)
@@ -62,10 +61,10 @@ class SemiSupervisedData:
 
     X_labeled: Any
     X_unlabeled: Any
-    y: npt.NDArray[np.int64]
-    classes: npt.NDArray[Any]
-    weights: npt.NDArray[np.float64] | None
-    labeled: npt.NDArray[np.bool_]
+    y: IntArray
+    classes: AnyArray
+    weights: FloatArray | None
+    labeled: BoolArray
 
     @property
     def n_classes(self) -> int:
@@ -149,7 +148,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
         """Train clones of `net` and set the fitted attributes, `estimators_` among them."""
 
-    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities of the fitted nets: their mean, or what a method makes of them.
 
         Parameters
@@ -164,7 +163,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         """
         return self._together(self._probabilities_by_net(X))
 
-    def _probabilities_by_net(self, X: Any) -> list[npt.NDArray[np.float64]]:
+    def _probabilities_by_net(self, X: Any) -> list[FloatArray]:
         """Class probabilities of each fitted net; one that stands twice is asked once."""
         check_is_fitted(self)
         nets = list({id(net): net for net in self.estimators_}.values())
@@ -173,11 +172,11 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             K = len(self.classes_)
             return [tempered_softmax(predict_logits(net, encoded, K)) for net in nets]
 
-    def _together(self, P: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+    def _together(self, P: Sequence[FloatArray]) -> FloatArray:
         """Make one of the probabilities of several nets: their mean."""
         return mean_probabilities(*P)
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Any) -> AnyArray:
         """Most probable class of each document.
 
         Parameters
@@ -336,8 +335,8 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
     def _file_pseudo_labels(
         self,
         data: SemiSupervisedData,
-        pseudo: npt.NDArray[np.int64],
-        labeled_iter: npt.NDArray[np.int64],
+        pseudo: IntArray,
+        labeled_iter: IntArray,
     ) -> None:
         """Set ``transduction_`` and ``labeled_iter_`` for all rows.
 
@@ -373,7 +372,7 @@ def concatenated(first: Any, second: Any) -> Any:
     return np.concatenate([first, second])
 
 
-def _set_apart(encoded: Any, rows: npt.NDArray[np.int64], fresh: bool) -> Any:
+def _set_apart(encoded: Any, rows: IntArray, fresh: bool) -> Any:
     """Take the rows in ascending order, of an array without a copy if that can be had.
 
     Parameters
@@ -401,7 +400,7 @@ def plain_label(label: Any) -> Any:
     return plain if isinstance(plain, str | int | float) else str(label)
 
 
-def class_counts(codes: npt.NDArray[np.int64], classes: npt.NDArray[Any]) -> dict[Any, int]:
+def class_counts(codes: IntArray, classes: AnyArray) -> dict[Any, int]:
     """Count the rows of each class, by its label."""
     counts = np.bincount(codes, minlength=len(classes)).tolist()
     return {plain_label(c): n for c, n in zip(classes, counts, strict=True)}

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from sklearn.metrics import f1_score
+from sklearn.model_selection import train_test_split
 from skorch.utils import multi_indexing
 
 from sklearn_spt._base import SemiSupervisedData
-from sklearn_spt._selection import validation_score, validation_split
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from sklearn_spt._sampling import share_up
+from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ def hold_out(
     )
 
 
-def positive_code(classes: npt.NDArray[Any], pos_label: Any) -> int:
+def positive_code(classes: AnyArray, pos_label: Any) -> int:
     """Code of the positive class, of which None is the greatest.
 
     Raises
@@ -178,3 +177,84 @@ def warn_unless_better(
         UserWarning,
         stacklevel=stacklevel + 1,
     )
+
+
+def validation_split(
+    codes: IntArray, fraction: float, rng: np.random.Generator
+) -> tuple[IntArray, IntArray, bool] | None:
+    """Hold out a part of the labelled rows, by class where that is possible.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n,)
+        Class of each labelled row.
+    fraction : float in (0, 1)
+        Share of the rows to hold out, rounded up.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    (train, valid, stratified) or None
+        Sorted rows of the two parts; every class stays in the training part, and every class of
+        two rows or more comes into the other, as far as there is room. `stratified` is False where
+        classes are not held out in proportion: some class has a single row, or so few that its
+        share is no row, or a part has fewer rows than there are classes. None if every row is
+        needed for training.
+    """
+    n = len(codes)
+    counts = np.bincount(codes)
+    counts = counts[counts > 0]
+    n_valid = share_up(fraction, n)
+    seed = int(rng.integers(2**31))
+    if counts.min() >= 2 and min(n_valid, n - n_valid) >= len(counts):
+        train, valid = train_test_split(
+            np.arange(n), test_size=n_valid, stratify=codes, random_state=seed
+        )
+        if len(np.unique(codes[train])) == len(np.unique(codes[valid])) == len(counts):
+            return np.sort(train), np.sort(valid), True
+    # one row of each class has to stay, and a score needs one of each class, the rarest above all;
+    # of the others, any may be held out
+    order = rng.permutation(n)
+    _, first = np.unique(codes[order], return_index=True)
+    free = np.delete(order, first)
+    kinds, second = np.unique(codes[free], return_index=True)
+    rarest_first = second[np.argsort(np.bincount(codes)[kinds], kind="stable")]
+    free = np.concatenate([free[rarest_first], np.delete(free, second)])
+    valid = np.sort(free[: min(n_valid, len(free))])
+    if not len(valid):
+        return None
+    return np.setdiff1d(np.arange(n), valid), valid, False
+
+
+def validation_score(
+    y: IntArray,
+    predicted: IntArray,
+    n_classes: int,
+    positive: int,
+    weights: FloatArray | None = None,
+) -> float:
+    """F1 of the positive class of two, or macro-F1 of more.
+
+    Parameters
+    ----------
+    y, predicted : ndarray of int of shape (n,)
+        True and predicted class codes.
+    n_classes : int
+        Number of classes, K.
+    positive : int
+        Code of the positive class, used for K = 2.
+    weights : ndarray of shape (n,) or None
+        How much each row counts; None counts all alike.
+
+    Returns
+    -------
+    float in [0, 1]
+        0 where it is undefined, as nothing was found. Macro-F1 is over the classes that y or the
+        predictions hold.
+    """
+    if n_classes == 2:
+        y, predicted, average = y == positive, predicted == positive, "binary"
+    else:
+        average = "macro"
+    return float(f1_score(y, predicted, average=average, sample_weight=weights, zero_division=0.0))

@@ -13,30 +13,25 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from skorch import NeuralNet
 from skorch.dataset import get_len
 from skorch.utils import multi_indexing
 
-from sklearn_spt._callbacks import ScheduledLR
 from sklearn_spt._functional import tempered_softmax
-from sklearn_spt._losses import distillation_targets, one_hot
 from sklearn_spt._progress import Progress
-from sklearn_spt._sampling import derive_seed
-from sklearn_spt._schedules import slanted
-from sklearn_spt._training import (
+from sklearn_spt._random import derive_seed, isolated, root_seed
+from sklearn_spt._typing import AnyArray, FloatArray, IntArray
+from sklearn_spt.nets._callbacks import ScheduledLR
+from sklearn_spt.nets._losses import distillation_targets, one_hot
+from sklearn_spt.nets._schedules import slanted
+from sklearn_spt.nets._training import (
     check_outputs,
     fresh_net,
-    isolated,
     n_steps,
     predict_logits,
-    root_seed,
     start_head,
     train,
 )
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 class SupervisedTrainer:
@@ -64,7 +59,7 @@ class SupervisedTrainer:
     """
 
     def __init__(
-        self, model: Any, net: NeuralNet, classes: npt.NDArray[Any], n_texts: int, description: str
+        self, model: Any, net: NeuralNet, classes: AnyArray, n_texts: int, description: str
     ) -> None:
         self.model = model
         self.net = net

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import TINY_VOCABULARY
-from nets import FollowingNet, PaddedMLP
+from helpers.nets import FollowingNet, PaddedMLP
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import estimator_checks, get_tags
 from sklearn.utils.estimator_checks import (

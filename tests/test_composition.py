@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 import sklearn
 import torch
-from nets import MLP, mlp_net
+from helpers.nets import MLP, mlp_net
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, make_moons

@@ -22,7 +22,7 @@ import sklearn
 import torch
 
 import sklearn_spt.datasets
-from sklearn_spt import _locations
+from sklearn_spt.text import _locations
 
 ROOT = Path(__file__).parents[1]
 PAGES = [

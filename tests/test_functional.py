@@ -13,13 +13,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.mixture import GaussianMixture
 
 from sklearn_spt._functional import (
-    GroupStatistics,
-    group_statistics,
-    inertial_transform,
     mean_probabilities,
     predicted_classes,
     statistics_as_json,
     tempered_softmax,
+)
+from sklearn_spt.self_pretraining._inertia import (
+    GroupStatistics,
+    group_statistics,
+    inertial_transform,
 )
 
 modest = settings(deadline=None, max_examples=60)

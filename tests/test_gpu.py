@@ -11,12 +11,13 @@ import sys
 import numpy as np
 import pytest
 import torch
-from nets import WithoutDropout, bert_net, of_many_lengths
+from helpers.nets import WithoutDropout, bert_net, of_many_lengths
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from skorch.callbacks import Callback
 
-from sklearn_spt import SelfPretrainingClassifier, SentenceEmbedder, _device_loop
+from sklearn_spt import SelfPretrainingClassifier, SentenceEmbedder
+from sklearn_spt.nets import _device_loop
 
 pytestmark = pytest.mark.gpu
 

@@ -12,15 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_spt._sampling import (
-    class_balanced_draws,
-    derive_seed,
-    draw_sample,
-    growing_sample_sizes,
-    resolve_step_size,
-    shuffled,
-    throttle,
-)
+from sklearn_spt._random import derive_seed
+from sklearn_spt._sampling import class_balanced_draws, draw_sample, shuffled
+from sklearn_spt.baselines._selection import throttle
+from sklearn_spt.self_pretraining._sample_sizes import growing_sample_sizes, resolve_step_size
 
 modest = settings(deadline=None, max_examples=80)
 

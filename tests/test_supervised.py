@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from nets import MLP, SoftmaxMLP, mlp_net
+from helpers.nets import MLP, SoftmaxMLP, mlp_net
 from scipy.special import softmax
 from skorch.callbacks import Callback
 

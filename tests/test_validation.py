@@ -16,16 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import DataConversionWarning
 
+from sklearn_spt._labels import check_labels, check_weights, is_missing, unlabeled_mask
 from sklearn_spt._validation import (
     all_or_nothing,
     check_flag,
     check_integer,
-    check_labels,
     check_option,
     check_real,
-    check_weights,
-    is_missing,
-    unlabeled_mask,
     warn_no_unlabeled,
 )
 

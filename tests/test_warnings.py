@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from nets import mlp_net
+from helpers.nets import mlp_net
 from sklearn.datasets import make_moons
 
 from sklearn_spt import SelfPretrainingClassifier

@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 from transformers import BertConfig, BertModel
 
-from sklearn_spt._checkpoints import vocabulary_size
-from sklearn_spt._locations import DEFAULT_ENCODER, checkpoint_folder
+from sklearn_spt.text._checkpoints import vocabulary_size
+from sklearn_spt.text._locations import DEFAULT_ENCODER, checkpoint_folder
 
 #: An encoder of the size of BERT-base with random weights: they serve for speed.
 RANDOM_BERT_BASE = "random-bert-base"

@@ -27,12 +27,12 @@ from skorch.callbacks import Callback, GradientNormClipping
 from torch import nn
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
-from sklearn_spt._batching import TokenBatches
-from sklearn_spt._device import resolve_precision
-from sklearn_spt._locations import checkpoint_folder
-from sklearn_spt._sampling import derive_seed, draw_sample
-from sklearn_spt._training import root_seed
+from sklearn_spt._random import derive_seed, root_seed
+from sklearn_spt._sampling import draw_sample
 from sklearn_spt.experiments._setfit import SetFitClassifier
+from sklearn_spt.nets._batching import TokenBatches
+from sklearn_spt.nets._device import resolve_precision
+from sklearn_spt.text._locations import checkpoint_folder
 
 MAX_LENGTH = 128
 LEARNING_RATE = 1e-4

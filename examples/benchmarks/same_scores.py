@@ -20,10 +20,10 @@ from sklearn.model_selection import train_test_split
 from tqdm import tqdm
 
 from sklearn_spt import BertClassifier
-from sklearn_spt._batching import WINDOW
-from sklearn_spt._intervals import mean_with_interval
-from sklearn_spt._kernels import plain
-from sklearn_spt._locations import DEFAULT_ENCODER
+from sklearn_spt.model_selection._intervals import mean_with_interval
+from sklearn_spt.nets._batching import WINDOW
+from sklearn_spt.nets._kernels import plain
+from sklearn_spt.text._locations import DEFAULT_ENCODER
 
 
 def main() -> None:

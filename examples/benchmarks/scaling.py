@@ -29,13 +29,15 @@ from _checkpoints import HELP, checkpoint
 from tqdm import tqdm
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
-from sklearn_spt._checkpoints import vocabulary_size
-from sklearn_spt._functional import inertial_transform, predicted_classes
-from sklearn_spt._locations import DEFAULT_ENCODER
-from sklearn_spt._sampling import draw_sample, growing_sample_sizes
+from sklearn_spt._functional import predicted_classes
+from sklearn_spt._sampling import draw_sample
 from sklearn_spt._supervised import timed
 from sklearn_spt.datasets import make_short_texts
 from sklearn_spt.experiments._memory import PeakMemory
+from sklearn_spt.self_pretraining._inertia import inertial_transform
+from sklearn_spt.self_pretraining._sample_sizes import growing_sample_sizes
+from sklearn_spt.text._checkpoints import vocabulary_size
+from sklearn_spt.text._locations import DEFAULT_ENCODER
 
 N_LABELED = 300
 

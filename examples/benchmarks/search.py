@@ -22,8 +22,8 @@ from sklearn.model_selection import GridSearchCV
 from tqdm import tqdm
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
-from sklearn_spt._locations import DEFAULT_ENCODER
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
+from sklearn_spt.text._locations import DEFAULT_ENCODER
 
 
 def main() -> None:

@@ -60,8 +60,8 @@ from _texts import texts_of
 from tqdm import tqdm
 
 import sklearn_spt
-from sklearn_spt._locations import DEFAULT_ENCODER
 from sklearn_spt.experiments._memory import PeakMemory
+from sklearn_spt.text._locations import DEFAULT_ENCODER
 
 # Weights that take part in a matrix product for each token; a lookup is no product.
 NO_PRODUCT = ("embeddings.", "LayerNorm", "bias")

@@ -23,10 +23,10 @@ from _texts import texts_of
 from tqdm import tqdm
 
 from sklearn_spt import BertClassifier
-from sklearn_spt._batching import INFERENCE_TOKENS, INFERENCE_TOKENS_CPU
-from sklearn_spt._cuda_graphs import WIDTH_MULTIPLE
-from sklearn_spt._kernels import plain
-from sklearn_spt._locations import DEFAULT_ENCODER
+from sklearn_spt.nets._batching import INFERENCE_TOKENS, INFERENCE_TOKENS_CPU
+from sklearn_spt.nets._cuda_graphs import WIDTH_MULTIPLE
+from sklearn_spt.nets._kernels import plain
+from sklearn_spt.text._locations import DEFAULT_ENCODER
 
 FAST_ON_CPU = {
     "dropout": "without masks from random bytes",
@@ -134,7 +134,7 @@ def inference_seconds(options: argparse.Namespace, texts: Sequence[str]) -> dict
     times: dict[int, list[float]] = {tokens: [] for tokens in sizes}
     for number in range(options.rounds):
         for tokens in sizes[:: 1 if number % 2 == 0 else -1]:
-            with patch("sklearn_spt._token_net.inference_limits", return_value=(1, tokens)):
+            with patch("sklearn_spt.nets._token_net.inference_limits", return_value=(1, tokens)):
                 start = time.perf_counter()
                 net.forward(ids)
             times[tokens].append(time.perf_counter() - start)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sklearn_spt._lazy import lazy_names
 
 if TYPE_CHECKING:
     from sklearn_spt.baselines._co_decomposition import CoDecompositionClassifier
@@ -20,23 +21,13 @@ __all__ = [
     "TriTrainingClassifier",
 ]
 
-# Each name is imported when it is first used, as in `sklearn_spt` itself.
-_HOMES = {
-    "CoDecompositionClassifier": "_co_decomposition",
-    "MutualLearningClassifier": "_mutual_learning",
-    "SpacedRepetitionClassifier": "_spaced_repetition",
-    "ThrottledSelfTrainingClassifier": "_self_training",
-    "TriTrainingClassifier": "_tri_training",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "CoDecompositionClassifier": "_co_decomposition",
+        "MutualLearningClassifier": "_mutual_learning",
+        "SpacedRepetitionClassifier": "_spaced_repetition",
+        "ThrottledSelfTrainingClassifier": "_self_training",
+        "TriTrainingClassifier": "_tri_training",
+    },
+)

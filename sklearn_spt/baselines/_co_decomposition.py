@@ -7,19 +7,17 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
 from sklearn_spt._base import SemiSupervisedData, concatenated
 from sklearn_spt._holdout import weights_of
-from sklearn_spt._iterated import PseudoLabels, State
 from sklearn_spt._supervised import SupervisedTrainer, timed
+from sklearn_spt._typing import FloatArray, IntArray
 from sklearn_spt._validation import check_flag
-from sklearn_spt._views import VIEWS, TwoViewClassifier
+from sklearn_spt.baselines._throttled import PseudoLabels, State
+from sklearn_spt.baselines._views import VIEWS, TwoViewClassifier
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Choice = tuple[IntArray, IntArray]  # rows of U, and their classes
 
 

@@ -10,13 +10,13 @@ from skorch import NeuralNet
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData, class_counts
 from sklearn_spt._functional import mean_probabilities
-from sklearn_spt._joint_training import JointTrainer
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._validation import (
     check_integer,
     check_option,
     check_real,
 )
+from sklearn_spt.baselines._joint_training import JointTrainer
 
 
 class MutualLearningClassifier(BaseSemiSupervisedClassifier):

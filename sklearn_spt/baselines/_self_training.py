@@ -11,8 +11,8 @@ from skorch.utils import multi_indexing
 
 from sklearn_spt._base import SemiSupervisedData, concatenated
 from sklearn_spt._holdout import weights_of
-from sklearn_spt._iterated import PseudoLabels, State, ThrottledClassifier
 from sklearn_spt._supervised import SupervisedTrainer, timed
+from sklearn_spt.baselines._throttled import PseudoLabels, State, ThrottledClassifier
 
 
 class ThrottledSelfTrainingClassifier(ThrottledClassifier):

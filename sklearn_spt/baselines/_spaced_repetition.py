@@ -8,8 +8,6 @@ import numpy as np
 from skorch import NeuralNet
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData
-from sklearn_spt._episodes import Episodes
-from sklearn_spt._leitner import nearest_occupied
 from sklearn_spt._validation import (
     check_flag,
     check_integer,
@@ -17,6 +15,8 @@ from sklearn_spt._validation import (
     check_real,
     warn_nothing_added,
 )
+from sklearn_spt.baselines._episodes import Episodes
+from sklearn_spt.baselines._leitner import nearest_occupied
 
 
 class SpacedRepetitionClassifier(BaseSemiSupervisedClassifier):

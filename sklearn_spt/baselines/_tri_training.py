@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
@@ -17,15 +16,16 @@ from sklearn_spt._base import (
 )
 from sklearn_spt._holdout import weights_of
 from sklearn_spt._sampling import draw_sample
-from sklearn_spt._selection import pool_size, quota_limit
 from sklearn_spt._supervised import SupervisedTrainer, timed
+from sklearn_spt._typing import AnyArray, IntArray
 from sklearn_spt._validation import (
     check_integer,
     check_option,
     check_real,
     warn_nothing_added,
 )
-from sklearn_spt._voting import (
+from sklearn_spt.baselines._selection import pool_size, quota_limit
+from sklearn_spt.baselines._voting import (
     bootstrap_rows,
     disagreement_sets,
     disagreements,
@@ -33,8 +33,6 @@ from sklearn_spt._voting import (
     most_texts,
     set_quotas,
 )
-
-IntArray = npt.NDArray[np.int64]
 
 
 class TriTrainingClassifier(BaseSemiSupervisedClassifier):
@@ -153,7 +151,7 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
         check_real(self.tol, "tol", low=0, high=1)
         check_option(self.voting, "voting", ("hard", "soft"))
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Any) -> AnyArray:
         """Class of each document, by `voting`; the vote may differ from `predict_proba`."""
         if self.voting == "soft":
             return super().predict(X)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sklearn_spt._typing import IntArray
 from sklearn_spt._validation import check_real
 
 _N_WORDS = 3  # words of a shingle
@@ -127,7 +128,7 @@ def duplicates_of(
     return np.array([verdict[text] for text in texts], dtype="<U7")
 
 
-def duplicate_groups(texts: Iterable[str], *, threshold: float = 0.8) -> npt.NDArray[np.int64]:
+def duplicate_groups(texts: Iterable[str], *, threshold: float = 0.8) -> IntArray:
     """Find the groups of texts that say the same.
 
     Two texts are in one group if one is an exact copy, a retweet or a near-duplicate of the other

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import Bunch, check_random_state
 
+from sklearn_spt._typing import FloatArray, IntArray
 from sklearn_spt._validation import check_flag, check_integer, check_real
 from sklearn_spt.datasets import _grammar as grammar
 
 T = TypeVar("T")
-IntArray = npt.NDArray[np.int64]
 
 # The kinds of post that make up each class, for two, three and four classes.
 _KINDS = {
@@ -271,7 +270,7 @@ def _hashtag(keyword: str) -> str:
     return "#" + "".join(words)
 
 
-def _check_weights(weights: Iterable[float] | None, n_classes: int) -> npt.NDArray[np.float64]:
+def _check_weights(weights: Iterable[float] | None, n_classes: int) -> FloatArray:
     if weights is None:
         return np.full(n_classes, 1 / n_classes)
     shares = np.asarray(list(weights), dtype=np.float64)
@@ -305,7 +304,7 @@ def _check_keywords(keywords: Iterable[str] | None) -> tuple[str, ...]:
     return words
 
 
-def _apportion(shares: npt.NDArray[np.float64], total: int) -> IntArray:
+def _apportion(shares: FloatArray, total: int) -> IntArray:
     """Whole numbers that add up to `total`, as near to the shares as can be."""
     exact = shares / shares.sum() * total
     counts: IntArray = np.floor(exact + 1e-9).astype(np.int64)

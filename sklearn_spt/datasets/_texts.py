@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import Bunch
 
+from sklearn_spt._typing import AnyArray
 from sklearn_spt._validation import check_flag
 from sklearn_spt.datasets._tables import Table, read_table, value_of
 
@@ -211,9 +211,7 @@ def _listed(labels: Iterable[str], most: int = 10, width: int = 30) -> str:
     return ", ".join(shown) + (f", and {len(names) - most} more" if len(names) > most else "")
 
 
-def _target(
-    labels: list[str | None], positive: Any, place: str
-) -> tuple[npt.NDArray[Any], list[str]]:
+def _target(labels: list[str | None], positive: Any, place: str) -> tuple[AnyArray, list[str]]:
     found = {value for value in labels if value is not None}
     if positive is not None:
         ones = set(_spelled(positive, "positive"))

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from sklearn_spt._locations import DEFAULT_ENCODER
-from sklearn_spt._score_names import CALIBRATION, SCORE_NAMES
+from sklearn_spt.inspection._score_names import CALIBRATION, SCORE_NAMES
+from sklearn_spt.text._locations import DEFAULT_ENCODER
 
 DEFAULT_FOLDER = Path("experiments")
 TABLES = (

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sklearn_spt._intervals import mean_of_means_with_interval
+from sklearn_spt._typing import FloatArray
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._blocks import (
     COMMON,
@@ -25,6 +24,7 @@ from sklearn_spt.experiments._blocks import (
 from sklearn_spt.experiments._table import Column, Interval, Table, Value, in_order, score
 from sklearn_spt.inspection._gains import paired
 from sklearn_spt.inspection._grouping import Record, describe, distinct, error_of, once_a_seed
+from sklearn_spt.model_selection._intervals import mean_of_means_with_interval
 
 #: How a method without any parameter set is called.
 DEFAULTS = "defaults"
@@ -163,11 +163,11 @@ def _compared(groups: Groups, base: Groups) -> tuple[Value, ...]:
     return (*means, _interval(f1), brier, sum(map(len, f1)))
 
 
-def _interval(differences: Sequence[npt.NDArray[np.float64]]) -> Interval:
+def _interval(differences: Sequence[FloatArray]) -> Interval:
     return Interval(*mean_of_means_with_interval(differences, CONFIDENCE))
 
 
-def _differences(groups: Groups, base: Groups, metric: str) -> list[npt.NDArray[np.float64]]:
+def _differences(groups: Groups, base: Groups, metric: str) -> list[FloatArray]:
     """Differences of a score by data set, over the seeds that both have."""
     return [
         np.array(differences)

@@ -23,9 +23,9 @@ from sklearn_spt import (
     SentenceEmbedder,
     TokenIdVectorizer,
 )
-from sklearn_spt._paper_settings import PAPER_NET
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._setfit import SetFitClassifier
+from sklearn_spt.self_pretraining._paper_settings import PAPER_NET
 
 
 @dataclass(frozen=True)

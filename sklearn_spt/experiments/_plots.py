@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sklearn_spt._schedules import n_batches
 from sklearn_spt._validation import check_integer, check_option
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._blocks import CONFIDENCE, Blocks, check_same, method_of
@@ -29,6 +28,7 @@ from sklearn_spt.inspection._grouping import (
     values_of,
 )
 from sklearn_spt.inspection._style import figure_size, require_matplotlib, row_figure_size
+from sklearn_spt.nets._schedules import n_batches
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

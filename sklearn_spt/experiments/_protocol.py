@@ -13,15 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 
 from sklearn_spt._base import class_counts
+from sklearn_spt._typing import IntArray, TextArray
 from sklearn_spt.datasets import duplicates_of
-
-IntArray = npt.NDArray[np.int64]
-TextArray = npt.NDArray[np.object_]
 
 #: Draws the test part where none was released. One for all: a seed varies what is learned from.
 TEST_SEED = 0

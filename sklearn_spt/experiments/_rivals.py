@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.stats import rankdata
 
-from sklearn_spt._intervals import mean_of_means_with_interval, mean_with_interval
-from sklearn_spt._score_names import CALIBRATION, SCORE_NAMES
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._blocks import COMMON, CONFIDENCE, Block, Blocks, check_same, method_of
 from sklearn_spt.experiments._table import (
@@ -27,6 +25,8 @@ from sklearn_spt.experiments._table import (
 )
 from sklearn_spt.inspection._gains import paired
 from sklearn_spt.inspection._grouping import Record, distinct
+from sklearn_spt.inspection._score_names import CALIBRATION, SCORE_NAMES
+from sklearn_spt.model_selection._intervals import mean_of_means_with_interval, mean_with_interval
 
 #: F1 by block and seed.
 Pairs = dict[tuple[Block, int], float]

@@ -15,7 +15,6 @@ from typing import Any
 
 import joblib
 import numpy as np
-import numpy.typing as npt
 import torch
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.base import BaseEstimator
@@ -23,13 +22,14 @@ from tqdm.auto import tqdm
 
 import sklearn_spt
 from sklearn_spt import BertClassifier, Iteration, TweetNormalizer
-from sklearn_spt._device import resolve_device, resolve_precision
+from sklearn_spt._typing import IntArray, TextArray
 from sklearn_spt.experiments._cells import Cell
 from sklearn_spt.experiments._memory import PeakMemory
 from sklearn_spt.experiments._methods import Method, methods
 from sklearn_spt.experiments._protocol import Corpus, Split, draw
 from sklearn_spt.experiments._records import SCHEMA, record_path, state_of, write_record
 from sklearn_spt.experiments._scores import class_scores, probability_scores
+from sklearn_spt.nets._device import resolve_device, resolve_precision
 
 LIBRARIES = ("scikit-learn", "skorch", "torch", "transformers", "tokenizers", "numpy", "joblib")
 #: Of the rivals, where they are installed.
@@ -238,9 +238,7 @@ def parameters_of(model: BaseEstimator) -> dict[str, Any]:
     }
 
 
-def documents(
-    texts: npt.NDArray[np.object_], keywords: npt.NDArray[np.object_], cell: Cell, method: Method
-) -> npt.NDArray[np.object_]:
+def documents(texts: TextArray, keywords: TextArray, cell: Cell, method: Method) -> TextArray:
     """Documents as a method takes them: texts, or texts and keywords in two columns."""
     if cell.normalize:
         texts = np.array(TweetNormalizer().fit_transform(texts.tolist()), dtype=object)
@@ -257,7 +255,7 @@ def documents(
 class _ScoreIterations:
     """Scores the ensemble of each iteration on the test rows, beside the fit's own time."""
 
-    def __init__(self, X: Any, y: npt.NDArray[np.int64], n_classes: int) -> None:
+    def __init__(self, X: Any, y: IntArray, n_classes: int) -> None:
         self.X, self.y, self.n_classes = X, y, n_classes
         self.scores: list[dict[str, Any]] = []
         self.seconds = 0.0
@@ -270,7 +268,7 @@ class _ScoreIterations:
         self.seconds += time.perf_counter() - start
 
 
-def _all_positive_f1(y: npt.NDArray[np.int64]) -> float | None:
+def _all_positive_f1(y: IntArray) -> float | None:
     """F1 of calling everything positive, 2π / (1 + π); None for more than two classes."""
     if y.max() > 1:
         return None

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from sklearn_spt._typing import FloatArray, IntArray
 
 #: Bins of the calibration error, as in Guo et al. (2017).
 N_BINS = 15

@@ -17,7 +17,7 @@ from sklearn_spt.experiments._methods import methods
 from sklearn_spt.experiments._protocol import Split
 from sklearn_spt.experiments._records import SCHEMA
 from sklearn_spt.experiments._runner import documents, versions
-from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
+from sklearn_spt.model_selection._splitter import SemiSupervisedStratifiedKFold
 
 
 def search(

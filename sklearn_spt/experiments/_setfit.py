@@ -11,13 +11,13 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from sklearn_spt._device import resolve_device
-from sklearn_spt._locations import checkpoint_folder
-from sklearn_spt._training import isolated
+from sklearn_spt._random import isolated
+from sklearn_spt._typing import AnyArray, FloatArray
+from sklearn_spt.nets._device import resolve_device
+from sklearn_spt.text._locations import checkpoint_folder
 
 
 class SetFitClassifier(ClassifierMixin, BaseEstimator):
@@ -116,7 +116,7 @@ class SetFitClassifier(ClassifierMixin, BaseEstimator):
         self.model_ = model
         return self
 
-    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the classes.
 
         Parameters
@@ -133,7 +133,7 @@ class SetFitClassifier(ClassifierMixin, BaseEstimator):
             P = self.model_.predict_proba(list(X), as_numpy=True, show_progress_bar=False)
         return np.asarray(torch.as_tensor(P), dtype=np.float64)
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Any) -> AnyArray:
         """Most probable classes.
 
         Parameters

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_spt._score_names import SCORE_NAMES
 from sklearn_spt._validation import check_option
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._blocks import Block, Blocks, method_of
@@ -27,6 +26,7 @@ from sklearn_spt.experiments._table import (
 )
 from sklearn_spt.inspection._gains import paired
 from sklearn_spt.inspection._grouping import Record, distinct, select
+from sklearn_spt.inspection._score_names import SCORE_NAMES
 
 #: The paper's tables, those that compare a method with what a user would pick instead, and one that
 #: compares settings of a method.

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sklearn_spt._intervals import mean_with_interval
-from sklearn_spt._score_names import CALIBRATION, SCORE_NAMES
+from sklearn_spt._typing import FloatArray
 from sklearn_spt._validation import check_option, check_real
 from sklearn_spt.inspection._grouping import Record, distinct, finished, finite, grouped
+from sklearn_spt.inspection._score_names import CALIBRATION, SCORE_NAMES
 from sklearn_spt.inspection._style import (
     axes_for,
     figure_of,
@@ -20,6 +19,7 @@ from sklearn_spt.inspection._style import (
     place_legend,
     row_style,
 )
+from sklearn_spt.model_selection._intervals import mean_with_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ def paired(ours: Sequence[Record], theirs: Sequence[Record], metric: str = "f1")
     return [first[seed] - second[seed] for seed in sorted(set(first) & set(second))]
 
 
-def _checked(values: Any, name: str, method: str) -> npt.NDArray[np.float64]:
+def _checked(values: Any, name: str, method: str) -> FloatArray:
     found = np.asarray(values, dtype=np.float64)
     if found.ndim != 1 or not found.size or not np.isfinite(found).all():
         raise ValueError(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_spt._score_names import SCORE_NAMES
 from sklearn_spt._validation import check_option
 from sklearn_spt.inspection._grouping import Record, describe, finished, finite, grouped
+from sklearn_spt.inspection._score_names import SCORE_NAMES
 from sklearn_spt.inspection._style import (
     axes_for,
     draw_curves,

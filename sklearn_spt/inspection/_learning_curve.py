@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import train_test_split
 
-from sklearn_spt._score_names import SCORE_NAMES
+from sklearn_spt._typing import AnyArray, IntArray
 from sklearn_spt._validation import check_flag, check_integer, check_option
 from sklearn_spt.inspection._grouping import Record, finished, finite, grouped
+from sklearn_spt.inspection._score_names import SCORE_NAMES
 from sklearn_spt.inspection._style import (
     axes_for,
     draw_curves,
@@ -279,7 +279,7 @@ class LearningCurveDisplay:
         return self
 
 
-def _hidden(y: npt.NDArray[Any], known: npt.NDArray[np.int64], model: Any) -> npt.NDArray[Any]:
+def _hidden(y: AnyArray, known: IntArray, model: Any) -> AnyArray:
     """Labels with the marker in place of all but the known ones."""
     marker = model.get_params(deep=False).get("unlabeled_marker", -1)
     # numbers may stay numbers; anything else has to be held by reference beside the labels

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_spt._schedules import n_batches, right_trapezoidal, slanted
 from sklearn_spt._validation import check_integer, check_option, check_real
 from sklearn_spt.inspection._grouping import Record, describe, distinct, finished
 from sklearn_spt.inspection._style import (
@@ -22,6 +21,7 @@ from sklearn_spt.inspection._style import (
     tidy,
     whole_numbers,
 )
+from sklearn_spt.nets._schedules import n_batches, right_trapezoidal, slanted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_spt._typing import FloatArray
 from sklearn_spt._validation import check_flag, check_option
 from sklearn_spt.inspection._grouping import Record, finished, grouped
 from sklearn_spt.inspection._style import (
-    FloatArray,
     as_runs,
     draw_curve,
     figure_of,

@@ -1,0 +1,313 @@
+"""Labels: which rows are marked as unlabelled, and the codes of the others."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from sklearn_spt._typing import AnyArray, BoolArray, FloatArray, IntArray
+
+
+# ---------------------------------------------------------------------------------------------
+# Labels and the marker of unlabelled rows
+# ---------------------------------------------------------------------------------------------
+def is_missing(value: Any) -> bool:
+    """Whether `value` is None, NaN, NaT or NA: all of them are one and the same marker."""
+    if value is None:
+        return True
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    # pandas.NA and pandas.NaT are recognised without importing pandas
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+_NUMPY_NUMBERS = {
+    np.dtype(code).type for code in "bhilqBHILQefd?"
+}  # scalars that numpy itself would put into a numeric array
+
+
+def label_column(y: Any) -> AnyArray:
+    """`y` as a 1-D array that keeps what the user meant.
+
+    A list that mixes -1 and strings must not become an array of strings, in which "-1" would be
+    one class more; hence everything that is not already an array of numbers goes through object.
+    """
+    if hasattr(y, "to_numpy"):  # pandas and polars Series, one-column frames
+        values = y.to_numpy()
+    elif hasattr(y, "__array__"):  # arrays of numpy and torch
+        values = np.asarray(y)
+    else:
+        if isinstance(y, str | bytes) or not isinstance(y, Iterable):
+            raise ValueError(
+                f"y should be a 1d array, got {y!r} of type {type(y).__name__} instead."
+            )
+        values = _from_sequence(list(y))
+    values = np.asarray(values)
+    if values.ndim != 1:
+        # (n, 1) warns as everywhere in scikit-learn, more columns are an error
+        values = column_or_1d(values, warn=True)
+    if values.dtype == object:
+        kinds = {type(value) for value in values}
+        mixed = len(kinds) > 1 and kinds & {bool, np.bool_}  # True beside -1 is no number
+        if kinds and not mixed and kinds <= {int, float, bool} | _NUMPY_NUMBERS:
+            return np.asarray(values.tolist())
+    return values
+
+
+def _from_sequence(items: list[Any]) -> AnyArray:
+    if any(isinstance(item, list | tuple | np.ndarray) for item in items):
+        return np.asarray(items)
+    out = np.empty(len(items), dtype=object)
+    out[:] = items
+    return out
+
+
+def unlabeled_mask(y: Any, unlabeled_marker: Any = -1) -> tuple[BoolArray, AnyArray]:
+    """Find the unlabelled rows of `y`.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Class labels of any kind; unlabelled rows carry `unlabeled_marker`.
+    unlabeled_marker : number, str or missing (None, NaN, NA), default=-1
+        None, NaN, NaT and NA are one marker.
+
+    Returns
+    -------
+    mask : ndarray of bool of shape (n_samples,)
+        True where the row is unlabelled.
+    labels : ndarray of shape (n_samples,)
+        `y` as a one-dimensional array (numbers stay numbers, all else is kept as objects or
+        strings).
+
+    Raises
+    ------
+    ValueError
+        If `y` is not one-dimensional, holds a missing value that is not the marker, or spells a
+        numeric marker as a string.
+    """
+    labels = label_column(y)
+    missing = (
+        np.isnan(labels)
+        if labels.dtype.kind in "fmM"
+        else np.fromiter((is_missing(v) for v in labels), bool, len(labels))
+        if labels.dtype == object
+        else np.zeros(len(labels), dtype=bool)
+    )
+    if is_missing(unlabeled_marker):
+        _reject_nan_as_text(labels)
+        return missing, labels
+    if missing.any():
+        row = int(np.flatnonzero(missing)[0])
+        raise ValueError(
+            f"y contains a missing value (NaN or None) in row {row}, and {int(missing.sum())} in "
+            f"all, but unlabelled rows are marked with unlabeled_marker={unlabeled_marker!r}. "
+            "Label these rows, replace the value by the marker, or set unlabeled_marker=None."
+        )
+    if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
+        row = int(np.flatnonzero(~np.isfinite(labels))[0])
+        raise ValueError(f"y contains infinity in row {row}; labels must be finite.")
+    if isinstance(unlabeled_marker, str):
+        if labels.dtype.kind in "US":
+            return labels == unlabeled_marker, labels
+        return np.fromiter((v == unlabeled_marker for v in labels), bool, len(labels)), labels
+    if isinstance(unlabeled_marker, bool) or not isinstance(unlabeled_marker, numbers.Real):
+        raise TypeError(
+            "unlabeled_marker must be a number, a string or a missing value (None, NaN), got "
+            f"{unlabeled_marker!r} of type {type(unlabeled_marker).__name__}."
+        )
+    _reject_marker_as_text(labels, unlabeled_marker)
+    if labels.dtype.kind in "USb":  # False is not the marker 0
+        return np.zeros(len(labels), dtype=bool), labels
+    if labels.dtype == object:
+        mask = np.fromiter(
+            (
+                isinstance(v, numbers.Real) and not isinstance(v, bool) and v == unlabeled_marker
+                for v in labels
+            ),
+            bool,
+            len(labels),
+        )
+        return mask, labels
+    return labels == unlabeled_marker, labels
+
+
+def _reject_marker_as_text(labels: AnyArray, marker: Any) -> None:
+    """Refuse a "-1" among the labels: an unlabelled row that lost its type, never a class."""
+    if labels.dtype.kind not in "USO":
+        return
+    spelled = {str(marker), f"{float(marker):g}", f"{float(marker):.1f}"}
+    for row, value in enumerate(labels):
+        if (
+            isinstance(value, str | bytes)
+            and (value.decode(errors="replace") if isinstance(value, bytes) else str(value)).strip()
+            in spelled
+        ):
+            raise ValueError(
+                f"y holds the string {value!r} in row {row}, while unlabelled rows are marked "
+                f"with the number {marker!r}. Convert the marker to a number (numpy turns "
+                "['a', -1] into strings: use a list or dtype=object), or pass "
+                f"unlabeled_marker={str(marker)!r}."
+            )
+
+
+def _reject_nan_as_text(labels: AnyArray) -> None:
+    """Refuse "nan" in an array of strings, into which numpy turns ['a', nan]."""
+    if labels.dtype.kind == "U" and (labels == "nan").any():
+        row = int(np.flatnonzero(labels == "nan")[0])
+        raise ValueError(
+            f"y holds the string 'nan' in row {row}, while missing values mark unlabelled "
+            "rows: numpy turns ['a', nan] into strings. Use a list or dtype=object, or pass "
+            "unlabeled_marker='nan'."
+        )
+
+
+def check_labels(
+    y: Any, n_samples: int, unlabeled_marker: Any = -1
+) -> tuple[BoolArray, AnyArray, IntArray]:
+    """Split `y` into marked and labelled rows and encode the labelled ones.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Class labels; unlabelled rows carry `unlabeled_marker`.
+    n_samples : int
+        Number of rows of X.
+    unlabeled_marker : number, str or missing, default=-1
+        What marks an unlabelled row.
+
+    Returns
+    -------
+    labeled : ndarray of bool of shape (n_samples,)
+        True where the row is labelled.
+    classes : ndarray of shape (n_classes,)
+        The sorted labels.
+    codes : ndarray of int64 of shape (n_samples,)
+        Index into `classes` for labelled rows, -1 for unlabelled ones.
+
+    Raises
+    ------
+    ValueError
+        Wrong length, no labelled row, one class only, labels that are no class labels.
+    """
+    if y is None:
+        raise ValueError(
+            "This estimator requires y to be passed, but the target y is None. Mark unlabelled "
+            "rows in y, or pass them as X_unlabeled."
+        )
+    marked, labels = unlabeled_mask(y, unlabeled_marker)
+    if len(labels) != n_samples:
+        raise ValueError(
+            "Found input variables with inconsistent numbers of samples: X has "
+            f"{n_samples} rows, y has {len(labels)}."
+        )
+    labeled = ~marked
+    if not labeled.any():
+        raise ValueError(
+            f"y has no labelled row: all {n_samples} rows carry the marker of unlabelled rows, "
+            f"{unlabeled_marker!r}. At least one row of each of two classes must be labelled."
+        )
+    given = labels[labeled]
+    if given.dtype == object:
+        given = _plain(given, np.flatnonzero(labeled))
+    if given.dtype.kind == "f":
+        if not np.isfinite(given).all():
+            row = int(np.flatnonzero(labeled)[np.flatnonzero(~np.isfinite(given))[0]])
+            raise ValueError(f"y contains infinity in row {row}; labels must be finite.")
+        fractions = given != np.floor(given)
+        if fractions.any():
+            row = int(np.flatnonzero(labeled)[np.flatnonzero(fractions)[0]])
+            raise ValueError(
+                f"Unknown label type: y holds {labels[row]!r} in row {row}; a classifier needs "
+                "class labels, not continuous values. Maybe you are trying to fit a classifier "
+                "on a regression target."
+            )
+        if is_missing(unlabeled_marker) and (np.abs(given.astype(float)) < 2**53).all():
+            given = given.astype(np.int64)  # whole numbers became floats only to hold NaN
+    if given.dtype != object:  # which is fit to be a class: it can be sorted and hashed
+        check_classification_targets(given)
+    classes, inverse = np.unique(given, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"The labelled rows of y hold one class only, {classes[0]!r}; the classifier needs "
+            "at least two classes. Label some rows of another class."
+        )
+    codes = np.full(n_samples, -1, dtype=np.int64)
+    codes[labeled] = inverse
+    return labeled, classes, codes
+
+
+def _plain(given: AnyArray, rows: IntArray) -> AnyArray:
+    """Labels held as objects, as an array of their own kind; mixed kinds cannot be sorted."""
+    kinds = {type(value) for value in given}
+    if all(issubclass(kind, str) for kind in kinds):
+        return given.astype(str)
+    for base in (numbers.Real | np.bool_, bytes):
+        if all(issubclass(kind, base) for kind in kinds):
+            return np.asarray(given.tolist())
+    for row, value in zip(rows, given, strict=True):
+        try:
+            hash(value)
+        except TypeError:
+            raise ValueError(
+                f"Unknown label type: row {row} of y is a {type(value).__name__}, which cannot be "
+                "hashed. Make all labels strings, or all numbers."
+            ) from None
+        try:
+            value < given[0]  # noqa: B015 - whether it can be compared is all that counts
+        except TypeError:
+            raise ValueError(
+                "Unknown label type: y mixes labels that cannot be sorted together, "
+                f"{type(given[0]).__name__} and {type(value).__name__} (row {row}). Make all "
+                "labels strings, or all numbers."
+            ) from None
+    return given
+
+
+def check_weights(sample_weight: Any, n_samples: int, labeled: BoolArray) -> FloatArray | None:
+    """Weights of the labelled rows, scaled to mean one, or None.
+
+    Parameters
+    ----------
+    sample_weight : None, number or array-like of shape (n_samples,)
+        Full length; entries of unlabelled rows are ignored.
+    n_samples : int
+        Number of rows of X.
+    labeled : ndarray of bool of shape (n_samples,)
+        True where the row is labelled.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_labeled,) or None
+        Relative weights with mean one: only their proportions count.
+    """
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, numbers.Real):
+        sample_weight = np.full(n_samples, float(sample_weight))
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got shape {weights.shape}.")
+    if len(weights) != n_samples:
+        raise ValueError(
+            f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}: one weight for "
+            "each row of X, unlabelled rows included (theirs are ignored)."
+        )
+    used = weights[labeled]
+    bad = ~np.isfinite(used) | (used < 0)
+    if bad.any():
+        row = int(np.flatnonzero(labeled)[np.flatnonzero(bad)[0]])
+        raise ValueError(
+            f"sample_weight must be finite and not negative; row {row} has {float(weights[row])!r}."
+        )
+    if not used.any():
+        raise ValueError(
+            "sample_weight is zero for every labelled row; at least one must be positive."
+        )
+    used = used / used.max()  # the sum of huge weights would overflow
+    return np.asarray(used / used.mean())

@@ -1,0 +1,156 @@
+"""A BERT that classifies a text by the states at its keywords."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from skorch import NeuralNet
+
+from sklearn_spt._typing import BoolArray
+from sklearn_spt.nets._bert_classifier import BertClassifier
+from sklearn_spt.nets._bert_module import BertModule
+from sklearn_spt.nets._encoder import attention_mask, mean_over_tokens
+from sklearn_spt.text._checkpoints import load_tokenizer, vocabulary_size
+from sklearn_spt.text._encoding import encode_texts, is_text
+from sklearn_spt.text._keyword_window import first_occurrence, texts_and_keywords
+
+
+def keyword_marks(
+    texts: Sequence[str],
+    keywords: Sequence[Sequence[str]],
+    pretrained: str | os.PathLike[str],
+    max_length: int,
+) -> BoolArray:
+    """Mark the first word piece of the first occurrence of each keyword.
+
+    Parameters
+    ----------
+    texts : sequence of str, n entries
+        Texts.
+    keywords : sequence of sequences of str, n entries
+        Keywords of each text.
+    pretrained : str or path-like
+        Checkpoint whose tokenizer cuts the word pieces.
+    max_length : int
+        Width of the result; keywords beyond it are not marked.
+
+    Returns
+    -------
+    ndarray of bool of shape (n, max_length)
+        Positions count the special token at the beginning.
+    """
+    tokenizer = load_tokenizer(pretrained, max_length)
+    marks = np.zeros((len(texts), max_length), dtype=bool)
+    for row, (text, words) in enumerate(zip(texts, keywords, strict=True)):
+        spans = [span for word in words if (span := first_occurrence(text, word)) is not None]
+        if not spans:
+            continue
+        encoded = tokenizer.encode(text)
+        pieces = list(zip(encoded.offsets, encoded.special_tokens_mask, strict=True))
+        for start, _ in spans:
+            for position, ((begin, end), special) in enumerate(pieces):
+                if not special and begin <= start < end:
+                    marks[row, position] = True
+                    break
+    return marks
+
+
+def marked_ids(
+    texts: Sequence[str],
+    keywords: Sequence[Sequence[str]],
+    pretrained: str | os.PathLike[str],
+    max_length: int,
+) -> npt.NDArray[np.int32]:
+    """Token ids of texts, in which those at keywords are raised by the size of the vocabulary.
+
+    So the marks need no array beside the ids, and are cut, drawn and trimmed with them.
+    """
+    ids = encode_texts(texts, pretrained, max_length)
+    marks = keyword_marks(texts, keywords, pretrained, max_length)
+    return ids + np.int32(vocabulary_size(pretrained)) * marks.astype(np.int32)
+
+
+class KeywordStateModule(BertModule):
+    """Mean of the last states at the marked tokens, dropout and a linear layer.
+
+    A text without a mark is classified by the state of its first token.
+    """
+
+    def __init__(
+        self, pretrained: str, n_classes: int, pooling: str, dropout: float, precision: str
+    ) -> None:
+        # "mean" leaves out the pooler, whose weights would never see a gradient
+        super().__init__(pretrained, n_classes, "mean", dropout, precision)
+        self.n_ids = vocabulary_size(pretrained)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Logits in fp32, of ids from `marked_ids`."""
+        marked = ids >= self.n_ids
+        ids = torch.where(marked, ids - self.n_ids, ids).long()
+        first = torch.arange(ids.shape[1], device=ids.device) == 0
+        marked = marked | (first & ~marked.any(dim=1, keepdim=True))
+        mask = attention_mask(ids, self.encoder.pad_id)
+        bf16 = self.encoder.precision == "bf16"
+        with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=bf16):
+            states, _ = self.encoder.states(ids, mask)
+        vectors = mean_over_tokens(states.float(), marked)
+        logits: torch.Tensor = self.head(self.dropout(vectors))
+        return logits
+
+
+class KeywordStateClassifier(BertClassifier):
+    """A `BertClassifier` over what `marked_ids` makes of texts and keywords."""
+
+    @contextmanager
+    def trained_on(self, *X: npt.NDArray[np.int32]) -> Iterator[None]:
+        """Train no other words than those of the given documents inside the block."""
+        n_ids = vocabulary_size(self.pretrained)
+        with super().trained_on(*(np.asarray(ids) % n_ids for ids in X)):
+            yield
+
+    def encode(self, X: Any, *, full_width: bool = False) -> npt.NDArray[np.int32]:
+        """Return marked ids as they are; they were judged as texts."""
+        return np.asarray(X, dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class KeywordMarks:
+    """A view of texts for a `KeywordStateClassifier`: what `marked_ids` makes of them."""
+
+    pretrained: str
+    max_length: int
+    keywords: Any
+
+    def __call__(self, X: Any) -> npt.NDArray[np.int32]:
+        """Mark the keywords that come with the documents, or else those of `keywords`."""
+        if not is_text(X):
+            raise ValueError(
+                "keyword_representation='state' needs texts, in which keywords can be found; "
+                f"X is a {type(X).__name__} without texts."
+            )
+        texts, keywords = texts_and_keywords(X, self.keywords)
+        return marked_ids(texts, keywords, self.pretrained, self.max_length)
+
+
+def keyword_state_net(net: NeuralNet) -> KeywordStateClassifier:
+    """Make a net of the same parameters that classifies by the states at keywords.
+
+    Raises
+    ------
+    ValueError
+        If `net` is no `BertClassifier`, or has a module of the user's own.
+    """
+    if not isinstance(net, BertClassifier) or net.module is not BertModule:
+        raise ValueError(
+            "keyword_representation='state' needs a BertClassifier with its own module as "
+            f"estimator, got {type(net).__name__}; use 'window', or views of your own."
+        )
+    params = {**net.get_params(deep=False), "module": KeywordStateModule}
+    return KeywordStateClassifier(**params)

@@ -1,0 +1,282 @@
+"""Methods that add confident documents to their training set, iteration by iteration.
+
+How many iterations are good is found on a held-out part of the labelled documents: here, and not
+in the methods, which only say what one iteration does.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from skorch import NeuralNet
+from skorch.utils import multi_indexing
+
+from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData, class_counts
+from sklearn_spt._holdout import hold_out, positive_code, weights_of
+from sklearn_spt._random import derive_seed
+from sklearn_spt._supervised import SupervisedTrainer, timed
+from sklearn_spt._typing import FloatArray, IntArray
+from sklearn_spt._validation import (
+    check_flag,
+    check_integer,
+    check_option,
+    check_real,
+    warn_nothing_added,
+)
+from sklearn_spt.baselines._selection import growing_pools, quota_limit, throttle
+
+#: Paths of seeds beside (t,), which is that of the net of iteration t.
+_POOL = 1
+_SELECTION = 3
+
+
+@dataclass
+class State:
+    """What a method has after an iteration.
+
+    Attributes
+    ----------
+    nets : list of skorch.NeuralNet
+        The nets of this iteration.
+    pseudo : ndarray of int of shape (n_unlabeled,)
+        Pseudo-label codes, -1 where there is none yet.
+    labeled_iter : ndarray of int of shape (n_unlabeled,)
+        The iteration in which each was given, or -1.
+    record : dict
+        The entry of ``history_``.
+    ended : str or None
+        Why no iteration follows, as far as it is known.
+    """
+
+    nets: list[NeuralNet]
+    pseudo: IntArray
+    labeled_iter: IntArray
+    record: dict[str, Any]
+    ended: str | None = None
+
+
+class PseudoLabels:
+    """Which unlabelled documents were added so far, and with which label.
+
+    Parameters
+    ----------
+    data : SemiSupervisedData
+        The documents.
+    """
+
+    def __init__(self, data: SemiSupervisedData) -> None:
+        self.codes = np.full(data.n_unlabeled, -1, dtype=np.int64)
+        self.iteration = np.full(data.n_unlabeled, -1, dtype=np.int64)
+        self._classes = data.classes
+
+    @property
+    def left(self) -> IntArray:
+        """Rows of U that have no pseudo-label."""
+        return np.flatnonzero(self.codes < 0)
+
+    def add(self, rows: IntArray, codes: IntArray, t: int) -> None:
+        """Label `rows` in iteration `t`, for good."""
+        self.codes[rows], self.iteration[rows] = codes, t
+
+    def state(
+        self,
+        t: int,
+        nets: list[NeuralNet],
+        pool_size: int,
+        n_train: Any,
+        loss: Any,
+        seconds: dict[str, float],
+    ) -> State:
+        """File what iteration `t` did."""
+        new = self.codes[self.iteration == t]
+        record = {
+            "iteration": t,
+            "n_train": n_train,
+            "pool_size": pool_size,
+            "n_added": len(new),
+            "pseudo_label_counts": class_counts(new, self._classes),
+            "loss": loss,
+            "seconds": seconds,
+        }
+        ended = "all_labeled" if len(self.codes) and not len(self.left) else None
+        return State(nets, self.codes.copy(), self.iteration.copy(), record, ended)
+
+
+class ThrottledClassifier(BaseSemiSupervisedClassifier):
+    """Template of methods that grow their training set by confident documents.
+
+    A subclass writes `_iterations`, has the parameters named below, and may override
+    `_probabilities` and `_n_nets`. Its nets of iteration t have the seed path (t,), so that no
+    iteration at all is the supervised classifier.
+    """
+
+    theta: float
+    max_fraction: float
+    growth: str
+    max_iter: int
+    n_iterations: int | None
+    validation_fraction: float
+    refit: bool
+    pos_label: Any
+
+    #: Nets that are trained in an iteration.
+    _n_nets = 1
+    #: What stands to the left of the progress bar.
+    _description: str
+
+    @abstractmethod
+    def _iterations(self, trainer: SupervisedTrainer, data: SemiSupervisedData) -> Iterator[State]:
+        """Yield the state after the supervised start, then after each iteration, without end.
+
+        Where no document can be added, the state that was last yielded gets its ``ended``.
+        """
+
+    def _probabilities(
+        self, trainer: SupervisedTrainer, nets: Sequence[NeuralNet], X: Any
+    ) -> FloatArray:
+        """Class probabilities of encoded documents by the nets of a state."""
+        return trainer.probabilities(nets[0], X)
+
+    # -- parameters -----------------------------------------------------------------------------
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_real(self.theta, "theta", low=0, closed="left")
+        check_real(self.max_fraction, "max_fraction", low=0, closed="neither")
+        check_option(self.growth, "growth", ("pool", "quota"))
+        check_integer(self.max_iter, "max_iter", low=0)
+        check_integer(self.n_iterations, "n_iterations", low=0, allow_none=True)
+        check_real(self.validation_fraction, "validation_fraction", low=0, high=1, closed="neither")
+        check_flag(self.refit, "refit")
+
+    # -- the fit --------------------------------------------------------------------------------
+    def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
+        """Choose the number of iterations, then do as many on all labelled documents."""
+        positive = positive_code(data.classes, self.pos_label)
+        n, why = self.n_iterations, "n_iterations"
+        if not data.n_unlabeled:
+            n, why = 0, "no_unlabeled"
+        elif self.theta > 1:  # no probability is that high
+            n, why = 0, "no_change"
+        elif n is None and self.max_iter == 0:
+            n, why = 0, "validation"
+        trainer = SupervisedTrainer(
+            self, net, data.classes, self._n_texts(data, n), self._description
+        )
+        state = None
+        self.selection_history_: list[dict[str, Any]] = []
+        self.history_: list[dict[str, Any]] = []
+        with trainer.progress:
+            if n is None:
+                n, why, state = self._choose(trainer, data, positive)
+            if state is not None:
+                self.history_ = self.selection_history_[: n + 1]
+            else:
+                for state in islice(self._iterations(trainer, data), n + 1):
+                    self.history_.append(state.record)
+                    trainer.progress.say(f"iteration {state.record['iteration']}")
+                assert state is not None
+                why = state.ended or why
+
+        self.estimators_ = state.nets
+        self.n_iter_ = int(state.record["iteration"])
+        self.termination_condition_ = why
+        self._file_pseudo_labels(data, state.pseudo, state.labeled_iter)
+        if why == "no_change" and self.n_iter_ == 0 and self.theta <= 1:
+            warn_nothing_added(self.theta)
+
+    def _choose(
+        self, trainer: SupervisedTrainer, data: SemiSupervisedData, positive: int
+    ) -> tuple[int, str, State | None]:
+        """Try the iterations on a part of L, and score each on the rest.
+
+        Returns the number of iterations, why it is that one, and with ``refit=False`` the state
+        to keep.
+        """
+        search = copy.copy(trainer)  # the same progress bar, other seeds than the final run
+        search.root = derive_seed(trainer.root, 0, _SELECTION)
+        held = hold_out(
+            data,
+            self.validation_fraction,
+            search.rng(0, _POOL),
+            positive=positive,
+            otherwise="One iteration is tried.",
+            remedy="Label more rows of the rare classes, or set n_iterations.",
+            stacklevel=4,
+        )
+        if held is None:
+            return 1, "n_iterations", None
+        part = replace(
+            data,
+            X_labeled=multi_indexing(data.X_labeled, held.train),
+            y=data.y[held.train],
+            weights=weights_of(data.weights, held.train, 0),
+        )
+        best: float = -1.0
+        chosen: State | None = None
+        n = 0
+        for state in islice(self._iterations(search, part), self.max_iter + 1):
+            with timed(state.record["seconds"], "validation"):
+                P = self._probabilities(search, state.nets, held.X)
+            score = held.score(P)
+            state.record["validation_score"] = score
+            self.selection_history_.append(state.record)
+            search.progress.say(f"choosing: iteration {state.record['iteration']}, {score:.3f}")
+            if score > best:
+                best, n = score, int(state.record["iteration"])
+                chosen = None if self.refit else state
+            if best == 1.0:
+                break  # a later iteration cannot be better, and an equal one is not preferred
+        alone = len(self.selection_history_) == 1
+        return n, (state.ended if alone and state.ended else "validation"), chosen
+
+    def _n_texts(self, data: SemiSupervisedData, n: int | None) -> int:
+        """Texts that are trained on and labelled, at most; every iteration adds one or more."""
+        N, U = len(data.y), data.n_unlabeled
+        size, texts = float(N), float(self.finetune_epochs * N)
+        for _ in range(min(self.max_iter if n is None else n, U)):
+            size = min(size + max(1.0, self.max_fraction * size), N + U)
+            texts += self.finetune_epochs * size + U
+        if n is None:  # once to choose, once more for the final nets
+            texts = 2 * texts + (self.max_iter + 1) * N
+        return self._n_nets * (int(texts) + 1)
+
+    # -- selection ------------------------------------------------------------------------------
+    def _pools(
+        self,
+        trainer: SupervisedTrainer,
+        data: SemiSupervisedData,
+        t: int,
+        left: IntArray,
+        learners: Sequence[tuple[NeuralNet, Any]],
+    ) -> Iterator[tuple[IntArray, list[FloatArray]]]:
+        """Yield the pool of iteration `t`, then larger ones, with the probabilities of each net.
+
+        A larger pool holds the smaller one, of which nothing is labelled twice. `learners` are
+        pairs of a net and the unlabelled documents as it sees them.
+        """
+        pool = np.empty(0, dtype=np.int64)
+        P = [np.empty((0, data.n_classes)) for _ in learners]
+        for new in growing_pools(left, t, data.n_unlabeled, self.growth, trainer.rng(t, _POOL)):
+            pool = np.concatenate([pool, new])
+            order = np.argsort(pool)  # so that ties go to the lower row
+            pool = pool[order]
+            P = [
+                np.concatenate([old, trainer.probabilities(net, multi_indexing(X, new))])[order]
+                for old, (net, X) in zip(P, learners, strict=True)
+            ]
+            yield pool, P
+
+    def _throttled(
+        self, pool: IntArray, P: FloatArray, n_train: int, t: int, n_labeled: int
+    ) -> tuple[IntArray, IntArray]:
+        """Most confident documents of a pool, never many at once, and their predicted classes."""
+        chosen = throttle(P.max(axis=1), n_train, self.theta, self.max_fraction)
+        if self.growth == "quota":
+            chosen = chosen[: quota_limit(t, n_labeled, self.max_fraction)]
+        return pool[chosen], P[chosen].argmax(axis=1)

@@ -1,0 +1,25 @@
+"""Cross-validation for partly labelled data, and the comparison with supervised learning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sklearn_spt._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from sklearn_spt.model_selection._comparison import (
+        SupervisedComparison,
+        compare_with_supervised,
+    )
+    from sklearn_spt.model_selection._splitter import SemiSupervisedStratifiedKFold
+
+__all__ = ["SemiSupervisedStratifiedKFold", "SupervisedComparison", "compare_with_supervised"]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "SemiSupervisedStratifiedKFold": "_splitter",
+        "SupervisedComparison": "_comparison",
+        "compare_with_supervised": "_comparison",
+    },
+)

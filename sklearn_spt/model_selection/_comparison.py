@@ -1,0 +1,348 @@
+"""Is the semi-supervised classifier worth it? Compare it with its supervised start, out of fold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import joblib
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from skorch.utils import multi_indexing
+
+from sklearn_spt._base import BaseSemiSupervisedClassifier, plain_label
+from sklearn_spt._holdout import positive_code
+from sklearn_spt._labels import check_labels, label_column
+from sklearn_spt._progress import Progress
+from sklearn_spt._random import derive_seed, root_seed
+from sklearn_spt._typing import AnyArray, IntArray
+from sklearn_spt._validation import check_flag, check_integer, check_real, check_verbose, n_rows
+from sklearn_spt.model_selection._intervals import paired_gain, shares_with_intervals
+from sklearn_spt.model_selection._splitter import SemiSupervisedStratifiedKFold
+from sklearn_spt.self_pretraining._classifier import SelfPretrainingClassifier
+from sklearn_spt.text._encoding import is_text, text_array
+
+
+@dataclass(frozen=True)
+class SupervisedComparison:
+    """What `compare_with_supervised` found; ``print`` it for plain words.
+
+    Attributes
+    ----------
+    score_name : {"F1", "macro-F1"}
+        F1 of the positive class of two classes, macro-F1 of more.
+    supervised, semi_supervised : float
+        Scores of the out-of-fold predictions of all labelled rows, the mean over the repeats.
+    gain : float
+        Their difference.
+    interval : tuple of float
+        Ends of its bootstrap interval over the labelled rows.
+    confidence : float
+        Coverage of the intervals.
+    probability : float
+        Share of the resamples in which the semi-supervised classifier is better.
+    verdict : {"use", "do not use"}
+        "use" if the whole interval lies above 0.
+    shares : dict or None
+        For each class label the share among the unlabelled rows, corrected for the classifier's
+        errors, and the ends of its interval. None if not asked for, or if it cannot be told.
+    predicted_shares : dict or None
+        The shares of the predicted classes, not corrected. With ``logit_adjustment="auto"`` they
+        were drawn towards those of the labelled rows.
+    n_labeled, n_unlabeled : int
+        Number of rows.
+    supervised_predictions, semi_supervised_predictions : ndarray of shape (n_repeats, n_labeled)
+        Out-of-fold predictions, in the order of the labelled rows.
+    """
+
+    score_name: str
+    supervised: float
+    semi_supervised: float
+    gain: float
+    interval: tuple[float, float]
+    confidence: float
+    probability: float
+    verdict: str
+    shares: dict[Any, tuple[float, float, float]] | None
+    predicted_shares: dict[Any, float] | None
+    n_labeled: int
+    n_unlabeled: int
+    supervised_predictions: AnyArray = field(repr=False)
+    semi_supervised_predictions: AnyArray = field(repr=False)
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        low, high = self.interval
+        lines = [
+            f"{self.verdict}: {self.score_name} {self.semi_supervised:.3f} with the "
+            f"{self.n_unlabeled} unlabelled rows, {self.supervised:.3f} without; gain "
+            f"{self.gain:+.3f}, {self.confidence:.0%} interval {low:+.3f} to {high:+.3f} "
+            f"({self.n_labeled} labelled rows, out of fold)."
+        ]
+        if self.verdict != "use":
+            lines.append(
+                "The unlabelled rows did not help."
+                if self.gain <= 0
+                else "The gain cannot be told from chance: label more rows to be sure of it."
+            )
+        if self.shares is not None and self.predicted_shares is not None:
+            lines.append("Shares among the unlabelled rows, corrected for errors:")
+            lines += [
+                f"  {label}: {share:.1%} ({below:.1%} to {above:.1%}); predicted "
+                f"{self.predicted_shares[label]:.1%}"
+                for label, (share, below, above) in self.shares.items()
+            ]
+        elif self.predicted_shares is not None:
+            lines.append(
+                "The shares among the unlabelled rows cannot be corrected: out of fold, the "
+                "predictions do not tell the classes apart."
+            )
+        return "\n".join(lines)
+
+
+def compare_with_supervised(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    supervised: Any = None,
+    cv: int = 5,
+    n_repeats: int = 1,
+    pos_label: Any = None,
+    shares: bool = True,
+    confidence: float = 0.95,
+    n_resamples: int = 2000,
+    random_state: int | np.random.RandomState | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> SupervisedComparison:
+    """Say whether the unlabelled rows help, and how common each class is among them.
+
+    Few labels make a held-out part too small to judge by: 20% of 300 rows hold ten of a class that
+    has a sixth of them. So every labelled row is predicted once by classifiers that did
+    not see its label, with and without the unlabelled rows, on the same folds; the scores are
+    those of all rows together. The interval is that of a paired bootstrap over the rows: it tells
+    how far another set of rows might change the verdict, not another seed (see `n_repeats`).
+
+    Parameters
+    ----------
+    estimator : classifier of this package, or a pipeline that ends in one
+        Unfitted or fitted; is cloned.
+    X : documents, n_samples rows
+        Labelled and unlabelled.
+    y : array-like of shape (n_samples,)
+        Labels; unlabelled rows carry the marker of the classifier.
+    supervised : classifier or None, default=None
+        What is compared with, fitted on the same rows; one that is not of this package, or a
+        `BertClassifier`, gets the labelled ones alone. None is the first teacher: the same net,
+        fine-tuned on the labelled rows, and as many of them as it has `n_starts`. It has the same
+        `logit_adjustment`, so that the gain is what training on the unlabelled rows brings.
+    cv : int, default=5
+        Number of folds.
+    n_repeats : int, default=1
+        How often the folds are drawn anew, which tells the gain from luck with one division.
+    pos_label : label or None, default=None
+        Positive class of two; None is the greatest.
+    shares : bool, default=True
+        Whether to estimate the shares of the classes among the unlabelled rows, which takes their
+        labelling in each fold. The error rates are those of labelled rows that a classifier has
+        not seen: the unlabelled rows have to be of the same kind, and it has seen their texts.
+    confidence : float in (0, 1), default=0.95
+        Coverage of the intervals.
+    n_resamples : int, default=2000
+        Bootstrap resamples.
+    random_state : int, RandomState or None, default=None
+        Draws folds and resamples. The classifiers have seeds of their own.
+    n_jobs : int or None, default=None
+        Fits in parallel processes, as in joblib.
+    verbose : int, default=0
+        0 prints nothing; otherwise a progress bar over the fits is shown.
+
+    Returns
+    -------
+    SupervisedComparison
+        Print it.
+
+    Raises
+    ------
+    TypeError
+        If `estimator` is of another kind and `supervised` is None.
+    ValueError
+        If there are no unlabelled rows, or for unusable parameters.
+
+    Warns
+    -----
+    UserWarning
+        If a class has fewer labelled rows than there are folds.
+
+    References
+    ----------
+    .. [1] B. Efron and R. Tibshirani, "An Introduction to the Bootstrap", 1993.
+
+    Examples
+    --------
+    >>> from sklearn_spt import SelfPretrainingClassifier, compare_with_supervised
+    >>> from sklearn_spt.datasets import make_short_texts
+    >>> bunch = make_short_texts(400, n_labeled=100, random_state=0)
+    >>> clf = SelfPretrainingClassifier(random_state=0)
+    >>> print(compare_with_supervised(clf, bunch.data, bunch.target_partial))  # doctest: +SKIP
+    """
+    check_integer(cv, "cv", low=2)
+    check_integer(n_repeats, "n_repeats", low=1)
+    check_integer(n_resamples, "n_resamples", low=1)
+    check_real(confidence, "confidence", low=0, high=1, closed="neither")
+    check_flag(shares, "shares")
+    check_verbose(verbose)
+    marker = getattr(_last(estimator), "unlabeled_marker", -1)
+    rival = _supervised_start(estimator) if supervised is None else supervised
+    if is_text(X) and len(np.shape(X)) < 2:  # any container of texts; a frame may hold keywords too
+        X = text_array(X)
+    elif isinstance(X, list):
+        X = np.asarray(X)
+    elif hasattr(X, "tocsr"):
+        X = X.tocsr()  # other sparse matrices have no rows to take
+    n = n_rows(X, "X")
+    labeled, classes, codes = check_labels(y, n, marker)
+    positive = positive_code(classes, pos_label)
+    rows = np.flatnonzero(labeled)
+    others = np.flatnonzero(~labeled)
+    if not len(others):
+        raise ValueError(
+            f"y holds no row with the marker {marker!r}: without unlabelled rows there is nothing "
+            "to compare."
+        )
+    root = root_seed(random_state)
+    labels = label_column(y)
+
+    tasks = []
+    for repeat in range(n_repeats):
+        folds = SemiSupervisedStratifiedKFold(
+            cv, shuffle=True, random_state=derive_seed(root, repeat), unlabeled_marker=marker
+        )
+        for train, test in folds.split(np.zeros((n, 1)), labels):
+            tasks += [(which, repeat, train, test) for which in (0, 1)]
+    U = multi_indexing(X, others) if shares else None
+    alone = not isinstance(_last(rival), BaseSemiSupervisedClassifier)
+
+    def seen(which: int, train: IntArray) -> IntArray:
+        return train[labeled[train]] if alone and not which else train
+
+    progress = Progress(len(tasks), verbose, "comparison")
+    found = np.full((2, n_repeats, n), -1, dtype=np.int64)
+    counts = np.zeros(len(classes), dtype=np.int64)
+    run = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
+    with progress:
+        results = run(
+            joblib.delayed(_predicted)(
+                (rival, estimator)[which],
+                *(multi_indexing(part, seen(which, train)) for part in (X, labels)),
+                multi_indexing(X, test),
+                U if which else None,
+            )
+            for which, _, train, test in tasks
+        )
+        for (which, repeat, _, test), (own, on_U) in zip(tasks, results, strict=True):
+            found[which, repeat, test] = _codes(own, classes)
+            if on_U is not None:
+                counts += np.bincount(_codes(on_U, classes), minlength=len(classes))
+            progress.advance(1)
+    y_l = codes[rows]
+    first, second = found[:, :, rows]
+    options: dict[str, Any] = {"confidence": confidence, "n_resamples": n_resamples}
+    compared = paired_gain(
+        y_l,
+        first,
+        second,
+        len(classes),
+        positive,
+        rng=np.random.default_rng(derive_seed(root, 0, 1)),
+        **options,
+    )
+    corrected = None
+    if shares:
+        corrected = shares_with_intervals(
+            y_l,
+            second,
+            # what every fold and repeat says, as one set of its true size
+            np.round(counts / (cv * n_repeats)).astype(np.int64),
+            len(classes),
+            rng=np.random.default_rng(derive_seed(root, 0, 2)),
+            **options,
+        )
+    names = [plain_label(c) for c in classes]
+    return SupervisedComparison(
+        score_name="F1" if len(classes) == 2 else "macro-F1",
+        supervised=compared.first,
+        semi_supervised=compared.second,
+        gain=compared.gain,
+        interval=(compared.low, compared.high),
+        confidence=confidence,
+        probability=compared.probability,
+        verdict="use" if compared.low > 0 else "do not use",
+        shares=None
+        if corrected is None
+        else {
+            name: (float(share), float(low), float(high))
+            for name, share, low, high in zip(names, *corrected, strict=True)
+        },
+        predicted_shares=dict(zip(names, (counts / counts.sum()).tolist(), strict=True))
+        if shares
+        else None,
+        n_labeled=len(rows),
+        n_unlabeled=len(others),
+        supervised_predictions=classes[first],
+        semi_supervised_predictions=classes[second],
+    )
+
+
+def _last(estimator: Any) -> Any:
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def _supervised_start(estimator: Any) -> Any:
+    """Unfitted classifier that does what the first teacher of `estimator` does."""
+    model = _last(estimator)
+    if not isinstance(model, BaseSemiSupervisedClassifier):
+        raise TypeError(
+            "estimator must be a semi-supervised classifier of this package, or a pipeline that "
+            f"ends in one, got {type(model).__name__}; for any other pass supervised=."
+        )
+    if not model._one_text_a_row:
+        raise TypeError(
+            f"the supervised start of {type(model).__name__} has no text of its own to learn from; "
+            "pass supervised=, for example a pipeline that takes the same documents."
+        )
+    start = SelfPretrainingClassifier(
+        model.estimator,
+        # the gain is that of students: both predict alike
+        logit_adjustment=getattr(model, "logit_adjustment", 0.0),
+        max_iter=0,
+        finetune_epochs=model.finetune_epochs,
+        n_starts=getattr(model, "n_starts", 1),
+        balanced_batches=model.balanced_batches,
+        unlabeled_marker=model.unlabeled_marker,
+        random_state=model.random_state,
+    )
+    if not isinstance(estimator, Pipeline):
+        return start
+    return clone(estimator).set_params(**{estimator.steps[-1][0]: start})
+
+
+def _predicted(
+    estimator: Any, X: Any, y: Any, X_test: Any, U: Any
+) -> tuple[AnyArray, AnyArray | None]:
+    """Fit a clone, and predict held-out rows and, if given, the unlabelled ones."""
+    fitted = clone(estimator).fit(X, y)
+    return fitted.predict(X_test), None if U is None else fitted.predict(U)
+
+
+def _codes(predicted: AnyArray, classes: AnyArray) -> IntArray:
+    place = {label: code for code, label in enumerate(classes.tolist())}
+    unknown = [label for label in predicted.tolist() if label not in place]
+    if unknown:
+        raise ValueError(
+            f"a compared classifier predicts {unknown[0]!r}, which is none of the classes "
+            f"{classes.tolist()}."
+        )
+    return np.array([place[label] for label in predicted.tolist()], dtype=np.int64)

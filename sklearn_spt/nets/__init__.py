@@ -1,0 +1,1 @@
+"""Nets: `BertClassifier`, its encoder and losses, and the training loop."""

@@ -1,0 +1,424 @@
+"""`BertClassifier`: a pretrained encoder with a linear head, as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
+from skorch.utils import multi_indexing
+
+from sklearn_spt._functional import tempered_softmax
+from sklearn_spt._labels import check_labels, check_weights, unlabeled_mask
+from sklearn_spt._progress import Progress
+from sklearn_spt._random import derive_seed, isolated, root_seed
+from sklearn_spt._typing import AnyArray, BoolArray, FloatArray, IntArray
+from sklearn_spt._validation import all_or_nothing, forget_features, n_rows
+from sklearn_spt.nets._batching import TokenBatches
+from sklearn_spt.nets._bert_module import BertModule
+from sklearn_spt.nets._callbacks import ScheduledLR
+from sklearn_spt.nets._losses import DistillationLoss, distillation_targets, one_hot
+from sklearn_spt.nets._schedules import slanted
+from sklearn_spt.nets._token_net import TokenNet
+from sklearn_spt.nets._training import n_steps, predict_logits, start_head, train
+from sklearn_spt.text._encoding import is_text, text_array
+from sklearn_spt.text._locations import DEFAULT_ENCODER
+
+
+class BertClassifier(TokenNet):
+    """Fine-tuned pretrained encoder for short texts; the paper's *Baseline*.
+
+    A skorch ``NeuralNetClassifier`` that takes raw texts, or the token ids that
+    `TokenIdVectorizer` makes of them, and class labels of any kind. On its own it is plain
+    supervised fine-tuning; given to `SelfPretrainingClassifier` it is the net that becomes
+    teacher and student.
+
+    Parameters
+    ----------
+    pretrained : str, default="sentence-transformers/all-MiniLM-L6-v2"
+        Name or folder of any BERT-like encoder that ``transformers.AutoModel`` loads from
+        safetensors. The default is small enough for a laptop (22.7 million weights); with the
+        extra ``[offline]`` it needs no download.
+    pooling : {"auto", "mean", "cls"}, default="auto"
+        One vector from the token states: their mean, or the pooled first token. "auto" is the
+        mean where the checkpoint was trained with it (sentence encoders), else "cls".
+    max_length : int, default=160
+        Texts are cut to so many tokens, special ones included (the paper's value). Shorter texts
+        cost no more: batches are trimmed.
+    head_init : {"linear_probe", "random"}, default="linear_probe"
+        How the linear layer starts: from a logistic regression on the vectors of the pretrained
+        encoder [2]_, or from small random weights (the paper). A few hundred labels mean a few
+        dozen steps, part of which a random layer spends on finding a direction; "docs/results"
+        has what it brings. The probe costs one pass over at most 2,000 rows; with a module of
+        one's own, a subclass too, it has no effect.
+    dropout : float in [0, 1), default=0.1
+        Dropout before the linear layer; the encoder keeps the checkpoint's own.
+    lr : float > 0 or "auto", default="auto"
+        Initial learning rate. "auto" is 5e-5 (the paper's code) for encoders of the size of
+        BERT-base and 1e-4 for small ones.
+    batch_size : int, default=32
+        Texts in a training batch (the paper's value).
+    max_epochs : int, default=3
+        Passes over the labelled texts (the paper's value).
+    balanced_batches : bool, default=True
+        Draw each epoch with replacement so that every class is seen equally often, as the paper's
+        code does; False shuffles.
+    warmup_fraction : float in [0, 1), default=0.0
+        Share of the steps over which the rate first rises (the paper's code has none).
+    gradient_clip : float > 0 or None, default=1.0
+        Greatest global L2 norm of a gradient (the paper's code); None does not clip.
+    device : str, default="auto"
+        "auto" takes cuda, else mps, else cpu; or any torch device. Resolved into ``device_``.
+    precision : {"auto", "fp32", "bf16"}, default="auto"
+        "auto" computes in bf16 where the hardware has it, else in fp32; weights stay fp32.
+    cuda_graphs : bool, default=False
+        On a CUDA device, launch the forward and backward pass of a batch as one graph, captured for
+        each shape that keeps coming up; widths are rounded up to a multiple of 16. For small
+        encoders, whose kernels take less time than their launches. Off because no gain has been
+        measured yet. It has no effect on other devices, with ``compile=True``, or with a module
+        that has no `Encoder`.
+    n_threads : int or None, default=None
+        CPU threads during fit and predict; None leaves torch's setting. Results are identical
+        for the same number of threads, and differ in the last digits between numbers.
+    unlabeled_marker : number, str or None, default=-1
+        Rows of y with this value are dropped, with a warning: this classifier learns from
+        labelled rows alone. None, NaN and NA are one marker.
+    classes : array-like or None, default=None
+        All classes, where y need not hold every one of them; None takes those of y.
+    random_state : int, RandomState or None, default=None
+        Seeds the head, dropout and draws. No global random state is changed by a fit.
+    verbose : int, default=0
+        0 prints nothing; otherwise a progress bar is shown.
+    module : torch.nn.Module class, default=BertModule
+        Called with ``pretrained, n_classes, pooling, dropout, precision``; returns logits.
+    optimizer : torch optimizer class, default=torch.optim.AdamW
+        Fused, without weight decay (as in the paper's code); ``optimizer__weight_decay`` and so
+        on reach it.
+    **kwargs
+        Any other parameter of ``skorch.NeuralNetClassifier``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels in sorted order.
+    module_ : BertModule
+        The fine-tuned module.
+    device_, precision_, lr_ : str, str, float
+        What "auto" became.
+    n_threads_ : int
+        Number of CPU threads of the fit.
+    n_features_in_ : int
+        Width of the token-id matrix; only if X was one.
+
+    References
+    ----------
+    .. [1] Karisani & Karisani, "Semi-Supervised Text Classification via Self-Pretraining",
+       WSDM 2021.
+    .. [2] A. Kumar, A. Raghunathan, R. Jones, T. Ma and P. Liang, "Fine-Tuning can Distort
+       Pretrained Features and Underperform Out-of-Distribution", ICLR 2022.
+
+    Examples
+    --------
+    >>> from sklearn_spt import BertClassifier
+    >>> clf = BertClassifier(random_state=0)
+    >>> clf.fit(["I caught the flu", "flu shots on sale"] * 8, [1, 0] * 8)  # doctest: +SKIP
+    """
+
+    n_threads_: int
+
+    def __init__(
+        self,
+        pretrained: str = DEFAULT_ENCODER,
+        *,
+        pooling: str = "auto",
+        max_length: int = 160,
+        head_init: str = "linear_probe",
+        dropout: float = 0.1,
+        lr: float | str = "auto",
+        batch_size: int = 32,
+        max_epochs: int = 3,
+        balanced_batches: bool = True,
+        warmup_fraction: float = 0.0,
+        gradient_clip: float | None = 1.0,
+        device: str = "auto",
+        precision: str = "auto",
+        cuda_graphs: bool = False,
+        n_threads: int | None = None,
+        unlabeled_marker: Any = -1,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        module: Any = BertModule,
+        optimizer: Any = torch.optim.AdamW,
+        optimizer__weight_decay: float = 0.0,
+        optimizer__fused: bool | None = True,
+        criterion: Any = DistillationLoss,
+        criterion__lam: float | None = 0.0,
+        criterion__temperature: float = 1.0,
+        train_split: Any = None,
+        classes: Any = None,
+        iterator_train: Any = TokenBatches,
+        iterator_valid: Any = TokenBatches,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            module,
+            criterion=criterion,
+            criterion__lam=criterion__lam,
+            criterion__temperature=criterion__temperature,
+            train_split=train_split,
+            classes=classes,
+            optimizer=optimizer,
+            optimizer__weight_decay=optimizer__weight_decay,
+            optimizer__fused=optimizer__fused,
+            lr=lr,
+            max_epochs=max_epochs,
+            batch_size=batch_size,
+            iterator_train=iterator_train,
+            iterator_valid=iterator_valid,
+            verbose=verbose,
+            device=device,
+            **kwargs,
+        )
+        self.pretrained = pretrained
+        self.pooling = pooling
+        self.max_length = max_length
+        self.head_init = head_init
+        self.dropout = dropout
+        self.balanced_batches = balanced_batches
+        self.warmup_fraction = warmup_fraction
+        self.gradient_clip = gradient_clip
+        self.precision = precision
+        self.cuda_graphs = cuda_graphs
+        self.n_threads = n_threads
+        self.unlabeled_marker = unlabeled_marker
+        self.random_state = random_state
+
+    # -- scikit-learn ---------------------------------------------------------------------------
+    def fit(
+        self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None
+    ) -> BertClassifier:
+        """Fine-tune on the labelled rows.
+
+        Parameters
+        ----------
+        X : texts of length n_samples, or array-like of token ids of shape (n_samples, width)
+            Documents.
+        y : array-like of shape (n_samples,)
+            Labels; rows that carry `unlabeled_marker` are dropped with a warning.
+        X_unlabeled : ignored
+            Present so that all classifiers here share one signature; a warning counts its rows.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Scales the loss of each row, not its chance to be drawn; only proportions count.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For unusable parameters, labels, texts, token ids or weights; the message names them.
+        """
+        with all_or_nothing(self):
+            known = None if self.classes is None else self.classes_
+            X, codes, classes, weights = self._check_fit(
+                X, y, X_unlabeled, sample_weight, known, reset=True
+            )
+            self.classes_inferred_ = classes
+            self.history_ = None  # skorch would empty the one of an earlier fit
+            seed = derive_seed(root_seed(self.random_state), 0)
+            with isolated(seed, self.n_threads):
+                self.n_threads_ = torch.get_num_threads()
+                self.initialize()
+                self._start(X, codes, weights)
+                self._train(X, codes, weights, seed)
+        return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        X_unlabeled: Any = None,
+        sample_weight: Any = None,
+    ) -> BertClassifier:
+        """Go on training for `max_epochs` epochs from the present weights and optimiser.
+
+        The learning rate starts at its initial value again and falls as in `fit`. Bad input
+        changes nothing; an error in the middle of training leaves the weights reached so far.
+
+        Parameters
+        ----------
+        X, y, X_unlabeled, sample_weight
+            As in `fit`; on a fitted net y may lack some of the classes, and hold no new one.
+        classes : array-like or None
+            All classes, for a first call whose y does not hold all of them.
+
+        Returns
+        -------
+        self
+        """
+        if not self.initialized_ and classes is None:
+            return self.fit(X, y, X_unlabeled=X_unlabeled, sample_weight=sample_weight)
+        with all_or_nothing(self):
+            known = self.classes_ if self.initialized_ else np.unique(classes)
+            if classes is not None and not np.array_equal(np.unique(classes), known):
+                raise ValueError(
+                    f"classes={np.unique(classes).tolist()} are not those that the net knows, "
+                    f"{known.tolist()}; leave classes out, or call fit."
+                )
+            X, codes, _, weights = self._check_fit(
+                X, y, X_unlabeled, sample_weight, known, reset=not self.initialized_
+            )
+            seed = derive_seed(root_seed(self.random_state), 0)
+            with isolated(seed, self.n_threads):
+                self.n_threads_ = torch.get_num_threads()
+                if not self.initialized_:
+                    self.classes_inferred_ = known
+                    self.initialize()
+                    self._start(X, codes, weights)
+                self._train(X, codes, weights, seed)
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Class probabilities.
+
+        Parameters
+        ----------
+        X : texts or token ids, n_samples rows
+            Documents.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``; rows sum to 1.
+        """
+        self.check_is_fitted()
+        X = self._rows(X, reset=False)
+        with isolated(0, self.n_threads):
+            return tempered_softmax(predict_logits(self, X, len(self.classes_)))
+
+    def predict(self, X: Any) -> AnyArray:
+        """Class labels.
+
+        Parameters
+        ----------
+        X : texts or token ids, n_samples rows
+            Documents.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels as they stood in y.
+        """
+        winners = self.predict_proba(X).argmax(axis=1)  # first: it says so if nothing is fitted
+        return np.asarray(self.classes_)[winners]
+
+    def __sklearn_tags__(self) -> Tags:
+        """Say that texts are welcome besides matrices."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        return tags
+
+    # -- the fit, in parts ----------------------------------------------------------------------
+    def _check_fit(
+        self, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any, known: Any, *, reset: bool
+    ) -> tuple[Any, IntArray, AnyArray, FloatArray | None]:
+        """Return encoded labelled rows, their codes, the classes, their weights."""
+        self._check_params()
+        text = is_text(X)
+        X = self._rows(X, reset=reset)
+        if not text:
+            X = self.encode(X)  # before rows are dropped, so that an error names the right one
+        if known is None:
+            labeled, classes, codes = check_labels(y, len(X), self.unlabeled_marker)
+        else:
+            labeled, classes, codes = _known_labels(y, len(X), self.unlabeled_marker, known)
+        weights = check_weights(sample_weight, len(X), labeled)
+        dropped = int((~labeled).sum()) + (
+            0 if X_unlabeled is None else n_rows(X_unlabeled, "X_unlabeled")
+        )
+        if dropped:
+            warnings.warn(
+                f"BertClassifier learns from labelled rows alone: {dropped} unlabelled rows are "
+                "dropped. Use SelfPretrainingClassifier to learn from them too.",
+                UserWarning,
+                stacklevel=3,
+            )
+        ids = X if labeled.all() else multi_indexing(X, np.flatnonzero(labeled))
+        ids = self.encode(ids) if text else ids
+        return ids, codes[labeled], classes, weights
+
+    def _rows(self, X: Any, *, reset: bool) -> Any:
+        """Texts as a list-like array, a matrix as an array: both can be indexed by row.
+
+        Ids are judged later, so that a message can name the one at fault.
+        """
+        if is_text(X):
+            if reset:
+                forget_features(self)
+            return text_array(X)
+        return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+
+    def _start(
+        self,
+        ids: npt.NDArray[np.int32],
+        codes: IntArray,
+        weights: FloatArray | None,
+    ) -> None:
+        start_head(self, ids, codes, weights, balanced=self.balanced_batches)
+
+    def _train(
+        self,
+        ids: npt.NDArray[np.int32],
+        codes: IntArray,
+        weights: FloatArray | None,
+        seed: int,
+    ) -> None:
+        hard = one_hot(codes, len(self.classes_))
+        wants_rows = isinstance(self.criterion, type) and issubclass(
+            self.criterion, DistillationLoss
+        )
+        if weights is not None and not wants_rows:
+            raise ValueError("sample_weight needs the criterion DistillationLoss (the default).")
+        targets = distillation_targets(hard, None, weights) if wants_rows else codes
+        steps = n_steps(self, ids, targets, self.max_epochs)
+        multiplier = partial(slanted, n_steps=steps, warmup_fraction=self.warmup_fraction)
+        with Progress(self.max_epochs * len(ids), self.verbose, "fine-tuning") as progress:
+            train(
+                self,
+                ids,
+                targets,
+                codes,
+                epochs=self.max_epochs,
+                schedule=ScheduledLR(multiplier).initialize(),
+                balanced=self.balanced_batches,
+                rng=np.random.default_rng(seed),
+                progress=progress,
+            )
+
+
+def _known_labels(
+    y: Any, n_samples: int, marker: Any, classes: AnyArray
+) -> tuple[BoolArray, AnyArray, IntArray]:
+    """`check_labels` for a y that need not hold every class."""
+    marked, labels = unlabeled_mask(y, marker)
+    if len(labels) != n_samples:
+        raise ValueError(f"X has {n_samples} rows, but y has {len(labels)}.")
+    index = {label: i for i, label in enumerate(classes.tolist())}
+    codes = np.full(n_samples, -1, dtype=np.int64)
+    for row in np.flatnonzero(~marked):
+        label = labels[row].item() if isinstance(labels[row], np.generic) else labels[row]
+        if label not in index:
+            raise ValueError(
+                f"y holds {label!r} in row {row}, which is none of {classes.tolist()}."
+            )
+        codes[row] = index[label]
+    if marked.all():
+        raise ValueError("y has no labelled row.")
+    return ~marked, classes, codes

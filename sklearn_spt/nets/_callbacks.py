@@ -1,0 +1,156 @@
+"""Callbacks: each does one thing. Learning rates scale each parameter group's own initial rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from skorch.callbacks import Callback, LRScheduler
+
+from sklearn_spt._progress import Progress
+from sklearn_spt._validation import check_integer
+from sklearn_spt.nets._schedules import n_batches, right_trapezoidal
+
+
+class ScheduledLR(Callback):
+    """Before each training step, set every group's learning rate to its initial rate times m(step).
+
+    skorch's own ``LRScheduler`` starts anew at each ``partial_fit``, counted in epochs; this one
+    counts its own steps, so that one schedule may span several runs and a new optimiser.
+
+    Parameters
+    ----------
+    multiplier : callable
+        ``multiplier(step) -> float``; must be picklable (a function or a ``functools.partial``).
+    """
+
+    def __init__(self, multiplier: Callable[[int], float]) -> None:
+        self.multiplier = multiplier
+
+    def initialize(self) -> ScheduledLR:
+        """Forget earlier runs: a net that is initialised starts at step 0."""
+        self.step_ = 0
+        self.base_: dict[str, list[float]] = {}
+        return self
+
+    def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
+        """Remember the initial rates, once."""
+        if not self.base_:
+            self.base_ = {
+                name: [group["lr"] for group in getattr(net, name + "_").param_groups]
+                for name in net._optimizers
+            }
+
+    def on_batch_begin(
+        self, net: Any, batch: Any = None, training: bool = False, **kwargs: Any
+    ) -> None:
+        """Set the rates of the step that begins."""
+        if not training:
+            return
+        factor = self._factor(self.step_)
+        for name, rates in self.base_.items():
+            groups = getattr(net, name + "_").param_groups
+            for group, rate in zip(groups, rates, strict=True):
+                group["lr"] = rate * factor
+        self.step_ += 1
+
+    def _factor(self, step: int) -> float:
+        return self.multiplier(step)
+
+    def restore(self, net: Any) -> None:
+        """Give every group its initial rate back: a later run must not start at the last."""
+        for name, rates in self.base_.items():
+            groups = getattr(net, name + "_").param_groups
+            for group, rate in zip(groups, rates, strict=True):
+                group["lr"] = rate
+
+
+def reject_lr_scheduler(net: Any, owner: str) -> None:
+    """Refuse a second schedule among the callbacks, which would fight with that of the method."""
+    callbacks = net.callbacks if isinstance(net.callbacks, list | tuple) else []
+    for entry in callbacks:
+        callback = entry[1] if isinstance(entry, tuple) else entry
+        kind = callback if isinstance(callback, type) else type(callback)
+        if issubclass(kind, LRScheduler | ScheduledLR):
+            raise ValueError(
+                f"{owner} has a learning-rate schedule of its own, {kind.__name__}, but the "
+                "learning rate of each stage is set here; remove this callback."
+            )
+
+
+class RightTrapezoidalLR(ScheduledLR):
+    """Right-trapezoidal learning rate: constant at first, then a straight line to zero.
+
+    Self-Pretraining keeps the rate constant while a student learns from pseudo-labels and lets
+    it fall while it learns from true labels. The callback scales each parameter group's own
+    initial rate, and may be used in any skorch net.
+
+    Parameters
+    ----------
+    n_constant : int, default=0
+        Optimiser steps with the full rate. 0 gives the slanted schedule of fine-tuning.
+    n_decay : int or None, default=None
+        Optimiser steps over which the rate falls; the last of them still has 1/n_decay of the
+        full rate. None takes what is left of ``max_epochs`` epochs after `n_constant` steps. A
+        ``partial_fit`` goes on in the same schedule, and past its end the rate is 0.
+
+    Attributes
+    ----------
+    step_ : int
+        Steps taken so far.
+    n_decay_ : int
+        What `n_decay` became.
+
+    References
+    ----------
+    .. [1] Karisani & Karisani, "Semi-Supervised Text Classification via Self-Pretraining",
+       WSDM 2021, section 3 (right-trapezoidal learning rate).
+
+    Examples
+    --------
+    >>> from sklearn_spt import RightTrapezoidalLR
+    >>> callback = RightTrapezoidalLR(n_constant=4, n_decay=5)
+    """
+
+    def __init__(self, n_constant: int = 0, n_decay: int | None = None) -> None:
+        self.n_constant = n_constant
+        self.n_decay = n_decay
+
+    def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
+        """Fix the length of the decay and remember the initial rates."""
+        check_integer(self.n_constant, "n_constant", low=0)
+        check_integer(self.n_decay, "n_decay", low=1, allow_none=True)
+        super().on_train_begin(net, X=X, y=y, **kwargs)
+        if self.n_decay is None:
+            steps = net.max_epochs * steps_per_epoch(net, X, y)
+            self.n_decay_ = max(steps - self.n_constant, 1)
+        else:
+            self.n_decay_ = self.n_decay
+
+    def _factor(self, step: int) -> float:
+        return right_trapezoidal(step, self.n_constant, self.n_decay_)
+
+
+def steps_per_epoch(net: Any, X: Any, y: Any) -> int:
+    """Optimiser steps that `net` takes in one epoch over the given data."""
+    dataset, _ = net.get_split_datasets(X, y)
+    iterator = net.get_iterator(dataset, training=True)
+    try:
+        return len(iterator)
+    except TypeError:  # an iterator of the user's own without a length
+        n = len(dataset)
+        return n_batches(n, n if net.batch_size == -1 else net.batch_size)  # -1: all rows
+
+
+class BatchProgress(Callback):
+    """Advance a progress bar by the size of each training batch."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+
+    def on_batch_end(
+        self, net: Any, batch: Any = None, training: bool = False, **kwargs: Any
+    ) -> None:
+        """Count the texts of the batch that ended."""
+        if training:
+            self.progress.advance(net.history[-1, "batches", -1, "train_batch_size"])

@@ -1,0 +1,100 @@
+"""skorch's training loop for a device that computes while the program goes on.
+
+On a CPU it is skorch's own. A GPU stands still whenever the program waits for it to look at a
+number, and, with a small encoder, while the kernels of a step are launched one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from skorch import NeuralNetClassifier
+from skorch.dataset import get_len, unpack_data
+from skorch.utils import to_tensor
+
+from sklearn_spt.nets._cuda_graphs import GraphedModule
+from sklearn_spt.nets._device import is_asynchronous
+from sklearn_spt.nets._kernels import is_plain
+
+
+def fetch(entries: list[dict[str, Any]], name: str) -> None:
+    """Put numbers in the place of the tensors that entries of a history hold, all at once."""
+    held = [entry for entry in entries if torch.is_tensor(entry.get(name))]
+    if held:
+        values = torch.stack([entry[name] for entry in held]).tolist()
+        for entry, value in zip(held, values, strict=True):
+            entry[name] = value
+
+
+class DeviceLoop(NeuralNetClassifier):
+    """A skorch net whose loop keeps a GPU busy; where it computes is said by ``device_``."""
+
+    device_: str
+    cuda_graphs: bool
+    _graphs: GraphedModule | None = None
+
+    def uses_graphs(self) -> bool:
+        """Whether forward and backward passes are to run as CUDA graphs."""
+        return self.cuda_graphs and torch.device(self.device_).type == "cuda"
+
+    @contextmanager
+    def graphed(self) -> Iterator[None]:
+        """Run training steps inside the block as CUDA graphs, if that is asked for.
+
+        Each step must begin without gradients, as skorch's do: they lie in the memory of a graph.
+        """
+        if self.uses_graphs():
+            self._graphs = GraphedModule(self.module_)
+        try:
+            yield
+        finally:
+            self._graphs = None
+
+    def train_step_single(self, batch: Any, **fit_params: Any) -> dict[str, Any]:
+        """Loss and gradients of one batch.
+
+        Graphs run here alone and not in ``infer``: the memory of one holds a single pass, whose
+        backward pass must come before the next forward pass.
+        """
+        if self._graphs is None:
+            step: dict[str, Any] = super().train_step_single(batch, **fit_params)
+            return step
+        self._set_training(True)
+        X, y = unpack_data(batch)
+        y_pred = self._graphs(to_tensor(X, device=self.device_))
+        loss = self.get_loss(y_pred, y, X=X, training=True)
+        loss.backward()
+        # what still knew its weights would keep nodes alive that a capture must make anew
+        return {"loss": loss.detach(), "y_pred": y_pred.detach()}
+
+    def run_single_epoch(
+        self, iterator: Any, training: bool, prefix: str, step_fn: Any, **fit_params: Any
+    ) -> None:
+        """Go through the batches once; a GPU's losses are fetched at the end, all together.
+
+        Until then the history holds them as tensors.
+        """
+        if iterator is None or not is_asynchronous(self.device_) or is_plain("losses"):
+            super().run_single_epoch(iterator, training, prefix, step_fn, **fit_params)
+            return
+        name = prefix + "_loss"
+        entries: list[dict[str, Any]] = []
+        try:
+            for batch in iterator:
+                self.notify("on_batch_begin", batch=batch, training=training)
+                step = step_fn(batch, **fit_params)
+                self.history.record_batch(name, step["loss"].detach())
+                self.history.record_batch(prefix + "_batch_size", get_len(unpack_data(batch)[0]))
+                entries.append(self.history[-1]["batches"][-1])
+                self.notify("on_batch_end", batch=batch, training=training, **step)
+        finally:
+            fetch(entries, name)
+        self.history.record(prefix + "_batch_count", len(entries))
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        state.pop("_graphs", None)  # a copy made in the middle of training captures its own
+        return state

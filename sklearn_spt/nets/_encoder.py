@@ -1,0 +1,111 @@
+"""A pretrained encoder that turns token ids into one vector a text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from sklearn_spt._validation import check_option
+from sklearn_spt.nets._kernels import packing_of, replace_dropout, use_attention
+from sklearn_spt.text._checkpoints import default_pooling, load_encoder, pad_token_id
+
+POOLINGS = ("auto", "mean", "cls")
+
+
+def attention_mask(ids: torch.Tensor, pad_id: int) -> torch.Tensor:
+    """Mask of shape (n, width): True up to the last id that is no padding.
+
+    A pad id inside a text, written by its author, is a token like any other.
+    """
+    positions = torch.arange(ids.shape[1], device=ids.device)
+    last = torch.where(ids != pad_id, positions, -1).amax(dim=1, keepdim=True)
+    return positions <= last
+
+
+def mean_over_tokens(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Mean of the token states of shape (n, width, d) where the mask is True."""
+    weight = mask.to(states.dtype).unsqueeze(-1)
+    return (states * weight).sum(dim=1) / weight.sum(dim=1).clamp_min(1.0)
+
+
+class Encoder(nn.Module):
+    """Token ids of shape (n, width) to vectors of shape (n, d).
+
+    Parameters
+    ----------
+    pretrained : str
+        Checkpoint name or folder.
+    pooling : {"auto", "mean", "cls"}, default="auto"
+        "mean" averages the token states, "cls" takes the pooled state of the first token;
+        "auto" is the mean where the checkpoint was trained with it, else "cls".
+    precision : {"fp32", "bf16"}, default="fp32"
+        bf16 runs the encoder under autocast; weights and the vectors returned stay fp32.
+    hidden_dropout : float or None, default=None
+        Dropout probability inside the encoder; None keeps the checkpoint's own.
+    """
+
+    def __init__(
+        self,
+        pretrained: str,
+        pooling: str = "auto",
+        precision: str = "fp32",
+        hidden_dropout: float | None = None,
+    ) -> None:
+        super().__init__()
+        check_option(pooling, "pooling", POOLINGS)
+        self.pooling = default_pooling(pretrained) if pooling == "auto" else pooling
+        self.precision = precision
+        self.pad_id = pad_token_id(pretrained)
+        # None lets transformers choose: fused attention where the architecture has it
+        model: Any = load_encoder(pretrained, attn_implementation=None)
+        self.size = int(model.config.hidden_size)
+        if self.pooling == "mean" and getattr(model, "pooler", None) is not None:
+            model.pooler = None  # weights that would never see a gradient
+        replace_dropout(model, hidden_dropout)
+        use_attention(model)
+        self.model = model
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Encode token ids; the result is fp32 whatever the precision."""
+        ids = ids.long()
+        mask = attention_mask(ids, self.pad_id)
+        bf16 = self.precision == "bf16"
+        with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=bf16):
+            states, pooled = self.states(ids, mask)
+            if self.pooling == "mean":
+                return mean_over_tokens(states.float(), mask)
+            vectors = states[:, 0] if pooled is None else pooled
+        return vectors.float()
+
+    def states(
+        self, ids: torch.Tensor, mask: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Last states of the tokens, and what the model's pooler makes of them.
+
+        Parameters
+        ----------
+        ids : Tensor of int64 of shape (n, width)
+            Token ids.
+        mask : bool Tensor of shape (n, width)
+            See `attention_mask`.
+
+        Returns
+        -------
+        states : Tensor of shape (n, width, d)
+            What stands at padding is open.
+        pooled : Tensor of shape (n, d) or None
+            None without a pooler.
+        """
+        found = packing_of(self.model, ids, mask)
+        if found is None:
+            out = self.model(input_ids=ids, attention_mask=mask.long())
+            return out.last_hidden_state, getattr(out, "pooler_output", None)
+        packing, positions = found
+        row = {"input_ids": ids, "position_ids": positions}
+        row = {name: packing.packed(x).unsqueeze(0) for name, x in row.items()}
+        out = self.model(**row, attention_mask=None, packing=packing)
+        states = packing.padded(out.last_hidden_state[0])
+        pooler = getattr(self.model, "pooler", None)  # the model's own saw the first text alone
+        return states, None if pooler is None else pooler(states)

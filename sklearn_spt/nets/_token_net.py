@@ -1,0 +1,448 @@
+"""The skorch side of `BertClassifier`: a net over token ids that knows what "auto" means."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from skorch.callbacks import (
+    Callback,
+    EpochTimer,
+    GradientNormClipping,
+    PassthroughScoring,
+    PrintLog,
+)
+from skorch.dataset import Dataset
+from skorch.utils import multi_indexing, to_tensor
+
+from sklearn_spt._typing import AnyArray, FloatArray, IntArray
+from sklearn_spt._validation import (
+    check_flag,
+    check_integer,
+    check_option,
+    check_real,
+    check_verbose,
+)
+from sklearn_spt.nets._batching import TokenBatches, in_batches, inference_limits
+from sklearn_spt.nets._bert_module import BertModule
+from sklearn_spt.nets._callbacks import reject_lr_scheduler
+from sklearn_spt.nets._cuda_graphs import WIDTH_MULTIPLE
+from sklearn_spt.nets._device import resolve_device, resolve_precision
+from sklearn_spt.nets._device_loop import DeviceLoop
+from sklearn_spt.nets._encoder import POOLINGS, Encoder
+from sklearn_spt.nets._kernels import is_plain
+from sklearn_spt.nets._known_code import is_known_net
+from sklearn_spt.nets._linear_probe import LinearHead, linear_probe, subsample_by_class
+from sklearn_spt.nets._losses import DistillationLoss
+from sklearn_spt.nets._word_table import only_words
+from sklearn_spt.text._checkpoints import default_learning_rate, pad_token_id
+from sklearn_spt.text._encoding import (
+    check_texts,
+    check_token_ids,
+    encode_texts,
+    is_text,
+    sequence_lengths,
+)
+from sklearn_spt.text._rows import Rows, in_chunks
+
+HEAD_INITS = ("linear_probe", "random")
+#: Rows that a linear probe is fitted on, at most: for a start more are not needed.
+_PROBE_ROWS = 2000
+
+
+class TokenNet(DeviceLoop):
+    """skorch net over token ids, in the place where skorch expects a device and a rate.
+
+    It turns "auto" into ``device_``, ``precision_`` and ``lr_`` without touching the parameters,
+    builds the module for the known classes, cuts batches, and moves between devices in a pickle.
+    The parameters are those of `BertClassifier`.
+    """
+
+    pretrained: str
+    pooling: str
+    max_length: int
+    head_init: str
+    dropout: float
+    gradient_clip: float | None
+    precision: str
+    balanced_batches: bool
+    warmup_fraction: float
+    n_threads: int | None
+    device: str
+    device_: str
+    precision_: str
+    lr: Any
+    lr_: float
+
+    def _check_params(self) -> None:
+        check_option(self.pooling, "pooling", POOLINGS)
+        check_option(self.head_init, "head_init", HEAD_INITS)
+        check_integer(self.max_length, "max_length", low=2)
+        check_real(self.dropout, "dropout", low=0, high=1, closed="left")
+        check_real(self.warmup_fraction, "warmup_fraction", low=0, high=1, closed="left")
+        check_integer(self.batch_size, "batch_size", low=1)
+        check_integer(self.max_epochs, "max_epochs", low=0)
+        check_integer(self.n_threads, "n_threads", low=1, allow_none=True)
+        check_flag(self.balanced_batches, "balanced_batches")
+        check_flag(self.cuda_graphs, "cuda_graphs")
+        if self.gradient_clip is not None:
+            check_real(self.gradient_clip, "gradient_clip", low=0, closed="neither")
+        if self.lr != "auto":
+            check_real(self.lr, "lr", low=0, closed="neither")
+        check_verbose(self.verbose)
+        reject_lr_scheduler(self, "BertClassifier")
+        if self.warm_start:
+            raise ValueError("warm_start is not supported: partial_fit goes on from the weights.")
+        if self.train_split is not None:
+            raise ValueError(
+                "train_split must be None: BertClassifier trains on all labelled rows. Hold rows "
+                "out with scikit-learn's splitters instead."
+            )
+
+    # -- what meta-estimators use ---------------------------------------------------------------
+    def encode(self, X: Any, *, full_width: bool = False) -> npt.NDArray[np.int32]:
+        """Token ids of texts; a matrix of token ids is checked and returned.
+
+        Meta-estimators call this once for each ``fit`` or ``predict``, so that no text is
+        tokenised twice.
+
+        Parameters
+        ----------
+        X : texts or array-like of shape (n_samples, width)
+            A list, array or Series of str, a one-column frame of them, or token ids.
+        full_width : bool, default=False
+            True makes the result of texts ``max_length`` wide, whatever their length.
+
+        Returns
+        -------
+        ndarray of int32 of shape (n_samples, width)
+            Padded at the right; for texts the width is that of the longest, at most
+            ``max_length``.
+        """
+        if is_text(X):
+            texts = check_texts(X)
+            return encode_texts(texts, self.pretrained, self.max_length, full_width=full_width)
+        return check_token_ids(X, self.pretrained)
+
+    def select_rows(self, X: Any, rows: IntArray) -> Any:
+        """Documents by their numbers: without a copy where nobody but this package looks at them.
+
+        Parameters
+        ----------
+        X : ndarray of int32 or Rows of shape (n_samples, width)
+            Token ids.
+        rows : ndarray of int of shape (n,)
+            Which of them, in which order.
+
+        Returns
+        -------
+        Rows or ndarray of shape (n, width)
+            Their token ids.
+        """
+        expected = self.iterator_train is TokenBatches and self.dataset is Dataset
+        expected = expected and isinstance(X, np.ndarray | Rows) and is_known_net(self)
+        return Rows(X, rows) if expected and not is_plain("rows") else multi_indexing(X, rows)
+
+    def padded(self, ids: npt.NDArray[np.int32], width: int) -> npt.NDArray[np.int32]:
+        """Token ids of at least the given width."""
+        more = max(width - ids.shape[1], 0)
+        return np.pad(ids, ((0, 0), (0, more)), constant_values=pad_token_id(self.pretrained))
+
+    def start_head(
+        self,
+        X: npt.NDArray[np.int32],
+        codes: IntArray,
+        weights: FloatArray | None = None,
+        *,
+        balanced: bool = True,
+        known: LinearHead | None = None,
+    ) -> LinearHead | None:
+        """Start the linear layer from a linear probe of the encoder, if `head_init` says so.
+
+        Parameters
+        ----------
+        X : ndarray of int32 of shape (n_samples, width)
+            Token ids of the documents that the net will be trained on.
+        codes : ndarray of int of shape (n_samples,)
+            Their classes.
+        weights : ndarray of shape (n_samples,) or None, default=None
+            Weights of the rows.
+        balanced : bool, default=True
+            Whether all classes weigh the same.
+        known : LinearHead or None, default=None
+            What an earlier call with the same rows returned, to be used again.
+
+        Returns
+        -------
+        LinearHead or None
+            What the layer was set to; None leaves it as it is.
+        """
+        module = getattr(self.module_, "_orig_mod", self.module_)  # as it was before compile
+        if self.head_init == "random" or type(module) is not BertModule:
+            return None
+        found = self._probed(module, X, codes, weights, balanced) if known is None else known
+        if found is not None:
+            with torch.no_grad():
+                for parameter, values in zip(module.head.parameters(), found, strict=True):
+                    parameter.copy_(torch.from_numpy(values))
+        return found
+
+    def _probed(
+        self,
+        module: BertModule,
+        X: npt.NDArray[np.int32],
+        codes: IntArray,
+        weights: FloatArray | None,
+        balanced: bool,
+    ) -> LinearHead | None:
+        n_classes = len(self.classes_)
+        if len(X) > _PROBE_ROWS:
+            weights = np.ones(len(X)) if weights is None else weights
+            rows = subsample_by_class(codes, weights, _PROBE_ROWS, np.random.default_rng(0))
+            # so that those of a class that were drawn weigh what all of them weigh
+            drawn, whole = (
+                np.bincount(codes[r], weights=weights[r], minlength=n_classes)
+                for r in (rows, np.arange(len(X)))
+            )
+            X, codes, weights = X[rows], codes[rows], weights[rows]
+            weights = weights * whole[codes] / drawn[codes]
+        self._set_training(False)
+        with torch.no_grad():
+            F = self._in_batches(X, module.encoder)
+        vectors = F.cpu().numpy().astype(np.float64)
+        return linear_probe(vectors, codes, n_classes, weights=weights, balanced=balanced)
+
+    # -- skorch ---------------------------------------------------------------------------------
+    @property
+    def _default_callbacks(self) -> list[tuple[str, Callback]]:
+        callbacks: list[tuple[str, Callback]] = [
+            ("epoch_timer", EpochTimer()),
+            ("train_loss", PassthroughScoring(name="train_loss", on_train=True)),
+            ("print_log", PrintLog()),
+        ]
+        if getattr(self, "gradient_clip", None) is not None:
+            callbacks.append(("gradient_clip", GradientNormClipping(self.gradient_clip)))
+        return callbacks
+
+    @property
+    def classes_(self) -> AnyArray:
+        """Class labels in sorted order, whatever the order of `classes`."""
+        known = super().classes_  # what skorch was given, or was found in y
+        return np.unique(known)
+
+    def check_data(self, X: Any, y: Any) -> None:
+        """Do nothing: labels were encoded before, and soft targets hold no classes."""
+
+    @contextmanager
+    def _resolved(self) -> Iterator[None]:
+        """Lend skorch, which knows no "auto", the resolved device and rate."""
+        given: tuple[Any, Any] = self.device, self.lr
+        self.device, self.lr = self.device_, self.lr_
+        try:
+            yield
+        finally:
+            self.device, self.lr = given
+
+    def initialize(self) -> Self:
+        """Resolve what is "auto", then build module, criterion and optimiser."""
+        self._check_params()
+        self.device_ = resolve_device(self.device)
+        self.precision_ = resolve_precision(self.precision, self.device_)
+        self.lr_ = default_learning_rate(self.pretrained) if self.lr == "auto" else self.lr
+        super().initialize()
+        return self
+
+    def initialize_module(self) -> Self:
+        """Build the module with a head for the known classes."""
+        try:
+            n_classes = len(self.classes_)
+        except AttributeError:
+            raise ValueError(
+                "BertClassifier must know its classes to build its head: call fit, or pass "
+                "classes=[...]."
+            ) from None
+        kwargs: dict[str, Any] = {
+            "pretrained": self.pretrained,
+            "n_classes": n_classes,
+            "pooling": self.pooling,
+            "dropout": self.dropout,
+            "precision": self.precision_,
+        }
+        kwargs.update(self.get_params_for("module"))
+        self.module_ = self.initialized_instance(self.module, kwargs)
+        return self
+
+    def _initialize_module(self, reason: str | None = None) -> Self:
+        with self._resolved():
+            super()._initialize_module(reason)
+        return self
+
+    def _initialize_criterion(self, reason: str | None = None) -> Self:
+        with self._resolved():
+            super()._initialize_criterion(reason)
+        return self
+
+    def initialize_optimizer(self, triggered_directly: bool | None = None) -> Self:
+        """Build the optimiser with the resolved learning rate."""
+        with self._resolved():
+            super().initialize_optimizer()
+        return self
+
+    @contextmanager
+    def trained_on(self, *X: npt.NDArray[np.int32]) -> Iterator[None]:
+        """Prepare for training on certain documents, and on no others, inside the block.
+
+        Parameters
+        ----------
+        *X : ndarray of int32 of shape (n_samples, width)
+            Token ids of all documents that are trained on.
+        """
+        encoder = getattr(self.module_, "encoder", None)
+        if not isinstance(encoder, Encoder) or self.compile or not is_known_net(self):
+            yield
+            return
+        parts = [np.unique(ids[part]) for ids in X for part in in_chunks(ids)]
+        used = np.unique(np.concatenate(parts))
+        with only_words(encoder.model, self._all_optimizers, used):
+            yield
+
+    def uses_graphs(self) -> bool:
+        """Whether forward and backward passes are to run as CUDA graphs."""
+        encoder = getattr(self.module_, "encoder", None)
+        return super().uses_graphs() and isinstance(encoder, Encoder) and not self.compile
+
+    def _all_optimizers(self) -> list[Any]:
+        return [getattr(self, name + "_") for name in self._optimizers]
+
+    def infer(self, x: Any, **fit_params: Any) -> torch.Tensor:
+        """Logits of one batch of token ids."""
+        logits: torch.Tensor = self.module_(to_tensor(x, device=self.device_), **fit_params)
+        return logits
+
+    def get_loss(
+        self, y_pred: torch.Tensor, y_true: Any, X: Any = None, training: bool = False
+    ) -> torch.Tensor:
+        """Loss of one batch."""
+        loss: torch.Tensor = self.criterion_(y_pred, to_tensor(y_true, device=self.device_))
+        return loss
+
+    def get_params(self, deep: bool = True, **kwargs: Any) -> dict[str, Any]:
+        """Parameters of the net, and with `deep` those of its callbacks too.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to include the parameters of parts.
+
+        Returns
+        -------
+        dict
+            Values by name; skorch's own lists a private attribute among them.
+        """
+        params: dict[str, Any] = super().get_params(deep=deep, **kwargs)
+        return {name: value for name, value in params.items() if not name.startswith("_")}
+
+    def get_params_for(self, prefix: str) -> dict[str, Any]:
+        """Return the parameters with a prefix.
+
+        The iterators also learn what pads a row; a criterion or optimiser of the user's own is
+        spared those defaults that only ours understand.
+        """
+        params: dict[str, Any] = super().get_params_for(prefix)
+        if prefix in ("iterator_train", "iterator_valid"):
+            iterator = getattr(self, prefix)
+            if isinstance(iterator, type) and issubclass(iterator, TokenBatches):
+                params.setdefault("pad_id", pad_token_id(self.pretrained))
+                params.setdefault("device", self.device_)
+                params.setdefault("in_order", prefix == "iterator_valid")
+                if self._graphs is not None:
+                    params.setdefault("width_multiple", WIDTH_MULTIPLE)
+        elif prefix == "criterion" and not _is_class(self.criterion, DistillationLoss):
+            params = {k: v for k, v in params.items() if k not in ("lam", "temperature")}
+        elif prefix == "optimizer" and isinstance(self.optimizer, type):
+            taken = inspect.signature(self.optimizer).parameters
+            params = {
+                k: v for k, v in params.items() if k in taken or k not in ("weight_decay", "fused")
+            }
+        return params
+
+    def set_params(self, **kwargs: Any) -> Self:
+        """Set parameters; a new `lr` of an initialised net takes effect at once.
+
+        Parameters
+        ----------
+        **kwargs
+            Parameters by name.
+
+        Returns
+        -------
+        self
+        """
+        if self.initialized_ and "lr" in kwargs:
+            given = kwargs["lr"]
+            self.lr_ = default_learning_rate(self.pretrained) if given == "auto" else given
+            super().set_params(**{**kwargs, "lr": self.lr_})
+            self.lr = given  # "auto" stays "auto"
+        else:
+            super().set_params(**kwargs)
+        return self
+
+    def forward(self, X: Any, training: bool = False, device: str = "cpu") -> torch.Tensor:
+        """Logits of texts or token ids, in the order of X.
+
+        Rows go through the module sorted by length, longest first, in batches of bounded size.
+
+        Parameters
+        ----------
+        X : texts or token ids, n_samples rows
+            Documents.
+        training : bool, default=False
+            Whether dropout is active.
+        device : str, default="cpu"
+            Where the result is stored.
+
+        Returns
+        -------
+        Tensor of shape (n_samples, n_classes)
+            Logits in fp32.
+        """
+        self.check_is_fitted()
+        logits = self._in_batches(
+            X if isinstance(X, Rows) else self.encode(X),  # rows are of an encoded matrix
+            lambda batch: self.evaluation_step((batch, None), training),
+        )
+        return logits.to(device)
+
+    def _in_batches(
+        self, ids: npt.NDArray[np.int32] | Rows, compute: Callable[[torch.Tensor], torch.Tensor]
+    ) -> torch.Tensor:
+        lengths = sequence_lengths(ids, pad_token_id(self.pretrained))
+        limits = inference_limits(self.batch_size, self.device_)
+        out = in_batches(compute, ids, lengths, limits, self.device_)
+        return torch.empty((0, len(self.classes_))) if out is None else out
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        given = state["device"]
+        device = resolve_device("auto") if given == "auto" else given
+        super().__setstate__({**state, "device": device})
+        if given == "auto":
+            self.device = given
+            if "device_" in state:
+                self.device_ = device
+        elif "device_" in state:
+            self.device_ = str(self.device)  # skorch warned if it had to move to the CPU
+        if self.precision == "auto" and "precision_" in state:
+            # emulated bf16 is correct, and many times slower than fp32
+            self.precision_ = resolve_precision("auto", self.device_)
+            encoder = getattr(self.module_, "encoder", None)
+            if isinstance(encoder, Encoder):
+                encoder.precision = self.precision_
+
+
+def _is_class(given: Any, kind: type) -> bool:
+    return isinstance(given, type) and issubclass(given, kind)

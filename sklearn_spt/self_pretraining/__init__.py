@@ -1,0 +1,1 @@
+"""Self-Pretraining: the classifier, its trainer, and what observes a fit."""

@@ -1,0 +1,87 @@
+"""Sizes of the samples of unlabelled documents."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+from sklearn_spt._sampling import share_up
+
+
+def growing_sample_sizes(
+    n_unlabeled: int, step: int, first: int | None = None, max_iter: int | None = None
+) -> list[int]:
+    """List the sample size of every iteration.
+
+    Parameters
+    ----------
+    n_unlabeled : int
+        Number of unlabelled documents, the size of U.
+    step : int
+        The paper's k >= 1, by which the sample grows.
+    first : int, default=None
+        Size of the first sample, at least 1. None means `step`, as in the paper; the authors' code
+        has half of it.
+    max_iter : int, default=None
+        Stop after so many iterations. None means to go on until the sample is all of U.
+
+    Returns
+    -------
+    sizes : list of int
+        Non-decreasing, none above `n_unlabeled`, which is the last one unless `max_iter` cuts in.
+        Empty without unlabelled documents.
+    """
+    first = step if first is None else first
+    for name, value, least in (
+        ("n_unlabeled", n_unlabeled, 0),
+        ("step", step, 1),
+        ("first", first, 1),
+        ("max_iter", 0 if max_iter is None else max_iter, 0),
+    ):
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}, got {value!r}.")
+    if n_unlabeled == 0:
+        return []
+    sizes = [*range(first, n_unlabeled, step), n_unlabeled]
+    return sizes[:max_iter]
+
+
+def resolve_step_size(step_size: object, n_unlabeled: int, name: str = "step_size") -> int:
+    """Turn a step size into a number of documents.
+
+    Parameters
+    ----------
+    step_size : float or int
+        A float in (0, 1] is a share of the unlabelled documents, an int >= 1 is a number of them.
+    n_unlabeled : int
+        Number of unlabelled documents.
+    name : str, default="step_size"
+        Name of the parameter, for the messages.
+
+    Returns
+    -------
+    step : int
+        At least 1. A share is rounded up. A number is returned as it is, even above `n_unlabeled`.
+
+    Raises
+    ------
+    TypeError
+        If `step_size` is not a number, or a bool.
+    ValueError
+        If it is not positive, or a float above 1.
+    """
+    if isinstance(step_size, bool) or not isinstance(step_size, Real):
+        raise TypeError(
+            f"{name} must be a float in (0, 1] or an int >= 1, got {step_size!r} "
+            f"of type {type(step_size).__name__}."
+        )
+    if isinstance(step_size, Integral):
+        if step_size < 1:
+            raise ValueError(f"{name} as an int must be at least 1, got {step_size!r}.")
+        return int(step_size)
+    share = float(step_size)
+    if not 0 < share <= 1:
+        raise ValueError(
+            f"{name} as a float must be a share in (0, 1], got {step_size!r}; "
+            "write an int for a number of documents."
+        )
+    return max(1, share_up(share, n_unlabeled))

@@ -1,0 +1,1 @@
+"""Texts: cleaning, token ids, and the files of pretrained encoders."""

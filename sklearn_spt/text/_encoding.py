@@ -1,0 +1,416 @@
+"""Texts become a plain int32 matrix of token ids, which everything in scikit-learn can handle."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_array
+
+from sklearn_spt._labels import is_missing
+from sklearn_spt._typing import TextArray
+from sklearn_spt._validation import check_integer
+from sklearn_spt.text._allocator import give_back
+from sklearn_spt.text._checkpoints import (
+    load_tokenizer,
+    max_positions,
+    pad_token_id,
+    vocabulary_size,
+)
+from sklearn_spt.text._locations import DEFAULT_ENCODER
+from sklearn_spt.text._rows import Rows, in_chunks
+from sklearn_spt.text._tokenizer_threads import n_threads_for, own_threads_off
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+# Texts encoded at a time by one thread. It bounds the memory for the tokenizer's own objects, some
+# kilobytes a text, whatever the number of texts.
+_CHUNK = 4096
+# Chunks after which memory that is free is given back.
+_GIVE_BACK = 32
+
+
+# -- what may stand in X -------------------------------------------------------------------------
+
+
+def is_text(X: Any) -> bool:
+    """Decide, from types and the first entries alone, whether `X` holds texts or numbers.
+
+    Parameters
+    ----------
+    X : object
+        What a user gave as X.
+
+    Returns
+    -------
+    bool
+        True for a string, and for a list, array, Series or frame whose first entry that is not
+        missing is a string. Such an X belongs to :func:`check_texts`, which finds what is wrong
+        with it; anything else belongs to :func:`check_token_ids`.
+    """
+    if isinstance(X, str | bytes):
+        return True
+    column, _ = _first_column(X)
+    if column is None:
+        return False
+    kind = getattr(getattr(column, "dtype", None), "kind", "O")
+    if kind in "biufc":
+        return False
+    for entry in column:
+        if not is_missing(entry):
+            return isinstance(entry, str | bytes)
+    return True  # nothing, or nothing but missing entries: the check for texts says so best
+
+
+def check_texts(X: Any, name: str = "X") -> list[str]:
+    """Turn the accepted containers of texts into a list of strings.
+
+    Parameters
+    ----------
+    X : sequence of str, n entries
+        A list or tuple, an array of shape (n,) or (n, 1), a pandas or polars Series, or a frame
+        with one column.
+    name : str, default="X"
+        What the error messages call it.
+
+    Returns
+    -------
+    list of str
+        The texts, in order.
+
+    Raises
+    ------
+    TypeError
+        If `X` is a single string or no sequence at all, or if an entry is not a string.
+    ValueError
+        If `X` is empty or has more than one column, or if an entry is missing.
+    """
+    if isinstance(X, str | bytes):
+        raise TypeError(
+            f"{name} is a single {type(X).__name__}, not a sequence of texts; wrap it in a list: "
+            f"[{name}]."
+        )
+    column, n_columns = _first_column(X)
+    if n_columns > 1:
+        raise ValueError(f"{name} has {n_columns} columns; give the one that holds the texts.")
+    if column is None:
+        raise TypeError(
+            f"{name} must be a sequence of str (list, array, Series, or a frame with one column), "
+            f"got {type(X).__name__}."
+        )
+    entries = list(column)
+    if not entries:
+        raise ValueError(f"{name} holds 0 sample(s) while a minimum of 1 is required.")
+    for row, entry in enumerate(entries):
+        if isinstance(entry, str):
+            continue
+        if is_missing(entry):
+            raise ValueError(
+                f"{name} holds a missing text in row {row} ({entry!r}, {type(entry).__name__}); "
+                "drop the row or replace the text by ''."
+            )
+        raise TypeError(
+            f"{name} must hold texts, but row {row} is of type {type(entry).__name__}: {entry!r}."
+        )
+    return [str(entry) for entry in entries]  # numpy.str_ becomes str; a str stays itself
+
+
+def check_token_ids(
+    X: ArrayLike, pretrained: str | os.PathLike[str], name: str = "X"
+) -> NDArray[np.int32]:
+    """Check a numeric matrix of token ids against a checkpoint.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, width)
+        Token ids, padded at the right. Floats are accepted if they are whole numbers, since some
+        of scikit-learn's meta-estimators turn any numeric matrix into floats.
+    pretrained : str or path-like
+        Checkpoint whose ids they are.
+    name : str, default="X"
+        What the error messages call it.
+
+    Returns
+    -------
+    ndarray of shape (n, width), int32
+        The ids; `X` itself, uncopied, if it is such an array already.
+
+    Raises
+    ------
+    ValueError
+        If `X` is no dense two-dimensional numeric matrix, is wider than the encoder's positions,
+        holds a value that is no id of the checkpoint, or a row that consists of padding only.
+    """
+    ids = check_array(X, dtype="numeric", ensure_all_finite=False, input_name=name)
+    if ids.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must be a matrix of token ids, got the dtype {ids.dtype}.")
+    limit, width = max_positions(pretrained), ids.shape[1]
+    if width > limit:
+        raise ValueError(
+            f"{name} is {width} tokens wide, but the encoder {os.fspath(pretrained)!r} reads at "
+            f"most {limit}; lower max_length of the vectorizer."
+        )
+    size = vocabulary_size(pretrained)
+    checked: NDArray[np.int32] = ids
+    in_range = ids.min() >= 0 and ids.max() < size  # written so that NaN is out of range
+    if in_range and ids.dtype != np.int32:
+        checked = ids.astype(np.int32)
+    if not in_range or (ids.dtype.kind == "f" and not np.array_equal(checked, ids)):
+        wrong = ~((ids >= 0) & (ids < size) & (np.floor(ids) == ids))
+        row, column = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"{name} must hold token ids, whole numbers from 0 to {size - 1}, but row {row}, "
+            f"column {column} is {ids[row, column]}. Is {name} the output of TokenIdVectorizer "
+            f"with pretrained={os.fspath(pretrained)!r}?"
+        )
+    pad_id = pad_token_id(pretrained)
+    doubtful = np.flatnonzero(checked[:, 0] == pad_id)
+    empty = doubtful[(checked[doubtful] == pad_id).all(axis=1)]
+    if empty.size:
+        raise ValueError(f"{name} holds nothing but padding in row {empty[0]}.")
+    return np.ascontiguousarray(checked)
+
+
+def sequence_lengths(ids: NDArray[np.integer] | Rows, pad_id: int) -> NDArray[np.intp]:
+    """Count the tokens of each row, which is padded at the right.
+
+    Parameters
+    ----------
+    ids : ndarray or Rows of shape (n, width)
+        Token ids.
+    pad_id : int
+        Id of the padding token.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Index of the last token that is no padding, plus one: a padding id between two others
+        counts as a token. 0 for a row of padding only.
+    """
+    found = np.zeros(len(ids), dtype=np.intp)
+    for part in in_chunks(ids):
+        present = ids[part] != pad_id
+        lengths = ids.shape[1] - np.argmax(present[:, ::-1], axis=1)
+        found[part] = np.where(present.any(axis=1), lengths, 0)
+    return found
+
+
+def _first_column(X: Any) -> tuple[Iterable[Any] | None, int]:
+    """First column of a container, and how many it has; None if it is no container of texts."""
+    if isinstance(X, np.ndarray):
+        if X.ndim == 2 and X.shape[1] > 0:
+            return X[:, 0], X.shape[1]
+        return (X, 1) if X.ndim == 1 else (None, 0)
+    if hasattr(X, "columns") and len(getattr(X, "shape", ())) == 2:
+        if X.shape[1] == 0:
+            return None, 0
+        return (X.iloc[:, 0] if hasattr(X, "iloc") else X[:, 0]), X.shape[1]
+    if isinstance(X, Sequence) or len(getattr(X, "shape", ())) == 1:
+        return X, 1
+    return None, 0
+
+
+def text_array(X: Any, name: str = "X") -> TextArray:
+    """Texts as an array that can be indexed by rows, see `check_texts`."""
+    texts = check_texts(X, name)
+    out = np.empty(len(texts), dtype=object)
+    out[:] = texts
+    return out
+
+
+# -- encoding ------------------------------------------------------------------------------------
+
+
+def encode_texts(
+    texts: Sequence[str],
+    pretrained: str | os.PathLike[str],
+    max_length: int,
+    *,
+    full_width: bool = True,
+) -> NDArray[np.int32]:
+    """Encode texts as token ids; each distinct text is tokenised once.
+
+    Parameters
+    ----------
+    texts : sequence of str, n entries
+        Texts that went through :func:`check_texts`.
+    pretrained : str or path-like
+        Checkpoint whose tokenizer is used.
+    max_length : int
+        Width of the result. Longer texts lose tokens at the end, but never the final special
+        token. From the number of special tokens plus one up to the encoder's positions.
+    full_width : bool, default=True
+        False makes the result only as wide as its longest text, at most `max_length`: short
+        texts take a fraction of the memory.
+
+    Returns
+    -------
+    ndarray of shape (n, max_length) or (n, longest), int32
+        Token ids, padded at the right. Characters outside the vocabulary become the unknown
+        token, and an empty text consists of the special tokens alone.
+
+    Raises
+    ------
+    TypeError
+        If `max_length` is not an integer.
+    ValueError
+        If `max_length` is out of range, or the tokenizer does not fit the encoder.
+    """
+    least = load_tokenizer(pretrained).num_special_tokens_to_add(False) + 1
+    check_integer(max_length, "max_length", low=least)
+    if max_length > (most := max_positions(pretrained)):
+        raise ValueError(
+            f"max_length must be at most {most}, the number of positions of the encoder "
+            f"{os.fspath(pretrained)!r}, got {max_length}."
+        )
+    # Rows of repeated texts are copied from the row of the first of them.
+    numbers: dict[str, int] = {}
+    inverse = np.fromiter((numbers.setdefault(t, len(numbers)) for t in texts), dtype=np.intp)
+    distinct = list(numbers)
+    del numbers
+    first = np.empty(len(distinct), dtype=np.intp)
+    first[inverse[::-1]] = np.arange(len(inverse))[::-1]
+
+    tokenizer = load_tokenizer(pretrained, int(max_length))
+    size = vocabulary_size(pretrained)
+
+    def encode_chunk(start: int) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+        chunk = distinct[start : start + _CHUNK]
+        encoded = [encoding.ids for encoding in tokenizer.encode_batch_fast(chunk)]
+        lengths = np.fromiter(map(len, encoded), dtype=np.intp, count=len(chunk))
+        flat = np.fromiter(itertools.chain.from_iterable(encoded), np.int32, int(lengths.sum()))
+        if flat.size and flat.max() >= size:
+            raise ValueError(
+                f"The tokenizer of {os.fspath(pretrained)!r} gives the id {flat.max()}, but the "
+                f"encoder knows {size} ids only; they do not belong together."
+            )
+        return flat, lengths
+
+    starts = range(0, len(distinct), _CHUNK)
+    with own_threads_off(), ThreadPoolExecutor(n_threads_for(len(starts))) as pool:
+        chunks = list(pool.map(encode_chunk, starts))  # the list raises what a chunk raised
+    longest = max((int(lengths.max()) for _, lengths in chunks), default=1)
+    width = max_length if full_width else longest
+    ids = np.empty((len(inverse), width), dtype=np.int32)
+    for start in reversed(starts):
+        flat, lengths = chunks.pop()  # so that only one of the two forms is held
+        rows = first[start : start + _CHUNK]
+        ids[rows] = pad_token_id(pretrained)
+        rows = np.repeat(rows, lengths)
+        columns = np.arange(flat.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        ids[rows, columns] = flat
+        del flat, lengths, rows, columns
+        if len(chunks) % _GIVE_BACK == _GIVE_BACK - 1:  # never for a few thousand texts
+            give_back()
+    repeated = np.flatnonzero(first[inverse] != np.arange(len(inverse)))
+    for start in range(0, len(repeated), _CHUNK):
+        rows = repeated[start : start + _CHUNK]
+        ids[rows] = ids[first[inverse[rows]]]
+    return ids
+
+
+class TokenIdVectorizer(TransformerMixin, BaseEstimator):
+    """Turn texts into a matrix of token ids for a pretrained encoder.
+
+    The result is an ordinary numeric matrix: it can be checked, sliced, split, cached and handed
+    through pipelines and meta-estimators that refuse raw texts. Its width never depends on the
+    data. Nothing is learned: `transform` works without `fit`.
+
+    Parameters
+    ----------
+    pretrained : str or path-like, default="sentence-transformers/all-MiniLM-L6-v2"
+        Checkpoint whose tokenizer is used: a local folder or a name on the Hugging Face hub. It
+        must be the one that the classifier uses.
+    max_length : int, default=160
+        Width of the result: longer texts are cut to so many word pieces, special tokens included,
+        shorter ones are padded at the right. 160 as in the paper's experiments; it costs no time,
+        since each batch is trimmed to its longest text. At most the encoder's number of positions
+        (512 for BERT).
+
+    Notes
+    -----
+    The names of special tokens in a text are read as plain text: a tweet that contains ``[SEP]``
+    does not gain a separator.
+
+    References
+    ----------
+    .. [1] P. Karisani and N. Karisani, "Semi-Supervised Text Classification via Self-Pretraining",
+       WSDM 2021, section 4.
+
+    Examples
+    --------
+    >>> from sklearn_spt import TokenIdVectorizer
+    >>> TokenIdVectorizer(max_length=8).fit_transform(["flu shot done", ""])  # doctest: +SKIP
+    array([[  101, 19857,  2915,  2589,   102,     0,     0,     0],
+           [  101,   102,     0,     0,     0,     0,     0,     0]], dtype=int32)
+    """
+
+    def __init__(
+        self, pretrained: str | os.PathLike[str] = DEFAULT_ENCODER, *, max_length: int = 160
+    ) -> None:
+        self.pretrained = pretrained
+        self.max_length = max_length
+
+    def fit(self, X: Any, y: Any = None) -> TokenIdVectorizer:
+        """Check the texts and the parameters; nothing is learned.
+
+        Parameters
+        ----------
+        X : sequence of str, n entries
+            Texts: a list, array, pandas or polars Series, or a frame with one column.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        TokenIdVectorizer
+            The vectorizer itself.
+        """
+        encode_texts(check_texts(X)[:1], self.pretrained, self.max_length)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.int32]:
+        """Encode texts.
+
+        Parameters
+        ----------
+        X : sequence of str, n entries
+            Texts, as for `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, max_length), int32
+            Token ids, padded at the right.
+        """
+        return encode_texts(check_texts(X), self.pretrained, self.max_length)
+
+    def get_feature_names_out(self, input_features: Any = None) -> TextArray:
+        """Names of the columns: ``token_0``, ``token_1`` and so on.
+
+        Parameters
+        ----------
+        input_features : object, default=None
+            Ignored; a column of the result stands for a position, not for a feature.
+
+        Returns
+        -------
+        ndarray of shape (max_length,)
+            Names.
+        """
+        return np.array([f"token_{i}" for i in range(self.max_length)], dtype=object)
+
+    def __sklearn_tags__(self) -> Tags:
+        """Say that texts are expected and that `fit` is not needed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.requires_fit = False
+        tags.transformer_tags.preserves_dtype = []  # one kind comes out, whatever goes in
+        return tags

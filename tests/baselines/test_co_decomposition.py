@@ -1,0 +1,908 @@
+"""Co-training: an independent rewrite, views, what each net teaches the other, records."""
+
+from __future__ import annotations
+
+import json
+import operator
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from helpers.nets import MLP, FollowingNet, PaddedMLP, mlp_net
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.metrics import f1_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from sklearn_spt import BertClassifier
+from sklearn_spt._holdout import validation_split
+from sklearn_spt._progress import Progress
+from sklearn_spt._random import derive_seed
+from sklearn_spt._sampling import class_balanced_draws
+from sklearn_spt._supervised import SupervisedTrainer
+from sklearn_spt.baselines import CoDecompositionClassifier
+from sklearn_spt.baselines import _views as views_module
+from sklearn_spt.baselines._keyword_net import KeywordStateClassifier, marked_ids
+from sklearn_spt.baselines._views import VIEWS, combined
+from sklearn_spt.text._keyword_window import KeywordWindow
+
+
+@pytest.fixture(scope="module")
+def moons():
+    """120 rows, of which 30 are labelled."""
+    X, y = make_moons(120, noise=0.1, random_state=0)
+    y[30:] = -1
+    return X.astype(np.float32), y
+
+
+def model(net=None, **params):
+    settings = {
+        "views": (None, None),
+        "theta": 0.7,
+        "n_iterations": 3,
+        "finetune_epochs": 5,
+        "random_state": 0,
+    }
+    net = mlp_net(lr=1.0, batch_size=16) if net is None else net
+    return CoDecompositionClassifier(net, **settings | params)
+
+
+def first_column(X):
+    return X[:, :1]
+
+
+def second_column(X):
+    return X[:, 1:]
+
+
+COLUMNS = (first_column, second_column)
+
+
+def one_column_net():
+    return mlp_net(lr=1.0, batch_size=16, module__n_in=1)
+
+
+# -- the algorithm, written a second time ------------------------------------------------------
+def rewritten(X_l, y, X_u, *, theta, fraction, max_iter, growth, epochs, R=0.5, B=8):
+    """The numbered steps without this package: own loops, training sets as dicts, plain SGD.
+
+    Only the draws of the training rows are shared, so that both see the same ones.
+    """
+    U = len(X_u)
+
+    def learn(X, codes, *path):
+        torch.manual_seed(derive_seed(0, *path))
+        net = PaddedMLP()
+        rng = np.random.default_rng(derive_seed(0, *path))
+        per_epoch = -(-len(X) // B)
+        for e in range(epochs):
+            rows = class_balanced_draws(codes, rng)
+            for b in range(per_epoch):
+                batch = rows[b * B : (b + 1) * B]
+                net.zero_grad()
+                z = net(torch.from_numpy(X[batch]))
+                torch.nn.functional.cross_entropy(z, torch.from_numpy(codes[batch])).backward()
+                rate = R * (1 - (e * per_epoch + b) / (epochs * per_epoch))
+                with torch.no_grad():
+                    for p in net.parameters():
+                        p -= rate * p.grad
+        return net
+
+    def on_both(T, t):
+        nets = []
+        for column, (added, path) in enumerate(zip(T, [(t,), (t, 2)], strict=True)):
+            X = np.array([*X_l[:, column], *(X_u[x, column] for x in added)], dtype=np.float32)
+            codes = np.array([*y, *added.values()], dtype=np.int64)
+            nets.append(learn(X[:, None], codes, *path))
+        return nets
+
+    def says(net, column):
+        with torch.no_grad():
+            z = net(torch.from_numpy(X_u[:, [column]]))
+        return torch.softmax(z.double(), dim=1).numpy()
+
+    def surest(pool, P, n_train, t):
+        cap = max(1, int(fraction * n_train))
+        if growth == "quota":
+            cap = min(cap, t * max(1, int(fraction * len(y))))
+        sure = sorted((-P[x].max(), x) for x in pool if P[x].max() >= theta)
+        return {x: int(P[x].argmax()) for _, x in sure[:cap]}
+
+    T = [{}, {}]  # unlabelled documents and their labels, by view
+    nets, added, contested_in_all = on_both(T, 0), {}, 0
+    for t in range(1, max_iter + 1):
+        P = [says(net, column) for column, net in enumerate(nets)]
+        left = [x for x in range(U) if x not in added]
+        order = np.random.default_rng(derive_seed(0, t, 1)).permutation(left).tolist()
+        size = len(left) if growth == "quota" else t * -(-U // 10)
+        while True:
+            pool = order[:size]
+            while True:
+                by_s = surest(pool, P[0], len(y) + len(T[1]), t)
+                by_k = surest(pool, P[1], len(y) + len(T[0]), t)
+                contested = {x for x in by_s if by_k.get(x, by_s[x]) != by_s[x]}
+                contested_in_all += len(contested)
+                for x in contested:
+                    del by_s[x], by_k[x]
+                if by_s or by_k or not contested:
+                    break
+                pool = [x for x in pool if x not in contested]
+            if by_s or by_k or size >= len(left):
+                break
+            size += -(-U // 10)
+        if not (by_s or by_k):
+            break
+        T[0].update(by_k)
+        T[1].update(by_s)
+        added |= by_s | by_k
+        nets = on_both(T, t)
+    return nets, T, added, contested_in_all
+
+
+@pytest.mark.parametrize("growth", ["pool", "quota"])
+def test_equals_an_independent_rewrite(moons, growth):
+    X, y = moons
+    settings = {"theta": 0.52, "max_fraction": 0.5, "growth": growth}
+    net = mlp_net(PaddedMLP, lr=0.5)
+    clf = model(net, views=COLUMNS, n_iterations=3, **settings).fit(X, y)
+    settings["fraction"] = settings.pop("max_fraction")
+    nets, T, added, contested = rewritten(X[:30], y[:30], X[30:], max_iter=3, epochs=5, **settings)
+    assert contested >= 1
+    assert T[0].keys() != T[1].keys()
+    assert min(map(len, T)) >= 10  # something happened
+    assert clf.n_iter_ == 3
+    assert clf.history_[-1]["n_train"] == {"sentence": 30 + len(T[0]), "keyword": 30 + len(T[1])}
+    codes = clf.transduction_[30:]
+    assert {x: codes[x] for x in np.flatnonzero(codes >= 0)} == added
+    for ours, theirs in zip(clf.estimators_, nets, strict=True):
+        for name, weight in theirs.state_dict().items():
+            torch.testing.assert_close(
+                ours.module_.state_dict()[name], weight, rtol=1e-4, atol=1e-5
+            )
+    with torch.no_grad():
+        z = [net(torch.from_numpy(X[:, [i]])).double() for i, net in enumerate(nets)]
+    mean = sum(torch.softmax(part, dim=1) for part in z).numpy() / 2
+    np.testing.assert_allclose(clf.predict_proba(X), mean, atol=1e-5)
+
+
+# -- combination -------------------------------------------------------------------------------
+def probabilities(n=8, k=3, seed=0):
+    p = np.random.default_rng(seed).dirichlet(np.ones(k), n)
+    return np.asarray(p)
+
+
+@given(seed=st.integers(0, 999), k=st.integers(2, 5), how=st.sampled_from(["mean", "product"]))
+def test_a_combination_is_symmetric_and_sums_to_one(seed, k, how):
+    p, q = probabilities(k=k, seed=seed), probabilities(k=k, seed=seed + 1)
+    both = combined([p, q], how)
+    np.testing.assert_allclose(both, combined([q, p], how), atol=1e-15)
+    np.testing.assert_allclose(both.sum(axis=1), 1)
+    if how == "mean":
+        assert (both >= np.minimum(p, q) - 1e-15).all()
+        assert (both <= np.maximum(p, q) + 1e-15).all()
+
+
+def test_the_product_with_a_uniform_partner_is_the_other_view():
+    p, uniform = np.array([[0.7, 0.3]]), np.array([[0.5, 0.5]])
+    np.testing.assert_allclose(combined([p, uniform], "product"), p)
+    np.testing.assert_allclose(combined([p, uniform], "mean"), [[0.6, 0.4]])
+
+
+def test_the_product_of_certain_opposites_is_their_mean():
+    p = [np.array([[1.0, 0.0], [0.8, 0.2]]), np.array([[0.0, 1.0], [0.8, 0.2]])]
+    np.testing.assert_allclose(combined(p, "product"), [[0.5, 0.5], [0.64 / 0.68, 0.04 / 0.68]])
+
+
+# -- the nets ----------------------------------------------------------------------------------
+def test_identical_views_and_seeds_give_identical_nets(moons, monkeypatch):
+    X, y = moons
+    monkeypatch.setitem(VIEWS, "keyword", VIEWS["sentence"])
+    clf = model().fit(X, y)
+    assert clf.n_iter_ == 3
+    s, k = clf.estimators_
+    for a, b in zip(s.module_.parameters(), k.module_.parameters(), strict=True):
+        assert torch.equal(a, b)
+    alone = torch.softmax(s.forward(X).double(), dim=1).numpy()
+    np.testing.assert_allclose(clf.predict_proba(X), alone, atol=1e-7)
+    assert [r["n_train"]["sentence"] for r in clf.history_] == [
+        r["n_train"]["keyword"] for r in clf.history_
+    ]
+
+
+@pytest.mark.parametrize("combine", ["mean", "product"])
+def test_the_prediction_combines_both_nets(moons, combine):
+    X, y = moons
+    clf = model(one_column_net(), views=COLUMNS, combine=combine).fit(X, y)
+    parts = [
+        torch.softmax(net.forward(X[:, i : i + 1]).double(), dim=1).numpy()
+        for i, net in enumerate(clf.estimators_)
+    ]
+    both = parts[0] + parts[1] if combine == "mean" else parts[0] * parts[1]
+    expected = both / both.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(clf.predict_proba(X), expected, atol=1e-6)
+    np.testing.assert_array_equal(clf.predict(X), expected.argmax(axis=1))
+
+
+def test_no_unlabelled_rows_are_two_supervised_nets(moons):
+    X, y = moons
+    with pytest.warns(UserWarning, match="holds no unlabelled row"):
+        clf = model(n_iterations=None).fit(X[:30], y[:30])
+    assert (clf.n_iter_, clf.termination_condition_) == (0, "no_unlabeled")
+    trainer = SupervisedTrainer(clf, clf.estimator, np.array([0, 1]), 1, "")
+    for net, path in zip(clf.estimators_, ((0,), (0, 2)), strict=True):
+        alone, _ = trainer.train(X[:30], y[:30], *path)
+        assert torch.equal(net.forward(X), alone.forward(X))
+    assert not torch.equal(clf.estimators_[0].forward(X), clf.estimators_[1].forward(X))
+
+
+# -- what each teaches the other ---------------------------------------------------------------
+@pytest.fixture(scope="module", params=["pool", "quota"])
+def run(request, moons):
+    """States of a run on two columns, and what joined the training sets in each iteration."""
+    X, y = moons
+    clf = model(one_column_net(), views=COLUMNS, theta=0.6, growth=request.param)
+    data = clf._validate(clf.estimator, X, y, None, None)
+    trainer = SupervisedTrainer(clf, clf.estimator, data.classes, 1, "")
+    joined, states = [None], []
+    exchanged = clf._exchanged
+
+    def spy(*args):
+        new = exchanged(*args)
+        pools.append((args, new))
+        return new
+
+    pools: list = []
+    clf._exchanged = spy
+    for state in clf._iterations(trainer, data):
+        states.append(state)
+        if pools:
+            joined.append(pools[-1])
+        if len(states) == 6:
+            break
+    assert len(states) == 6
+    return trainer, data, states, joined
+
+
+def test_a_document_carries_the_label_of_the_other_net_which_is_confident(run):
+    trainer, data, states, joined = run
+    seen = 0
+    for t in range(1, len(states)):
+        P = {
+            view: trainer.probabilities(net, data.X_unlabeled[view])
+            for view, net in zip(VIEWS, states[t - 1].nets, strict=True)
+        }
+        _, (for_s, for_k) = joined[t]
+        for (rows, codes), teacher in ((for_s, "keyword"), (for_k, "sentence")):
+            assert (P[teacher][rows].max(axis=1) >= 0.6).all()
+            np.testing.assert_array_equal(P[teacher][rows].argmax(axis=1), codes)
+            seen += len(rows)
+    assert seen >= 8
+
+
+def test_each_set_grows_by_a_tenth_at_most(run):
+    _, _, states, joined = run
+    for t in range(1, len(states)):
+        for i, view in enumerate(VIEWS):
+            before = states[t - 1].record["n_train"][view]
+            after = states[t].record["n_train"][view]
+            assert after - before == len(joined[t][1][i][0])
+            assert after - before <= max(1, int(0.1 * before))
+
+
+def test_added_documents_leave_u_for_good(run):
+    _, _, states, joined = run
+    gone: set[int] = set()
+    for t in range(1, len(states)):
+        new = {int(row) for rows, _ in joined[t][1] for row in rows}
+        assert not new & gone
+        gone |= new
+        assert set(np.flatnonzero(states[t].pseudo >= 0)) == gone
+        assert states[t].record["n_added"] == len(new)
+        assert (states[t].labeled_iter[list(new)] == t).all()
+        before = states[t - 1].pseudo >= 0
+        np.testing.assert_array_equal(states[t].pseudo[before], states[t - 1].pseudo[before])
+
+
+def exchanged(p_s, p_k, n_train=(20, 20), **params):
+    clf = model(**params)
+    P = [np.column_stack([1 - np.array(p), p]) for p in (p_s, p_k)]
+    pool = np.arange(100, 100 + len(p_s))
+    new = clf._exchanged(pool, P, n_train, 1, 20)
+    return [list(zip(rows.tolist(), codes.tolist(), strict=True)) for rows, codes in new]
+
+
+def test_different_labels_of_one_document_are_dropped():
+    # both choose 100 (and disagree) and 102 (and agree)
+    for_s, for_k = exchanged([0.95, 0.5, 0.9], [0.05, 0.5, 0.9])
+    assert for_s == for_k == [(102, 1)]
+
+
+def test_a_contested_document_does_not_block_the_others():
+    # the cap is 1, and both are surest of 100, then of 103, with opposite labels
+    few = {"n_train": (10, 10)}
+    for_s, for_k = exchanged([0.99, 0.8, 0.5, 0.95], [0.01, 0.5, 0.1, 0.02], **few)
+    assert for_k == [(101, 1)]
+    assert for_s == [(102, 0)]
+    # it keeps its place where something else is chosen
+    for_s, for_k = exchanged([0.99, 0.8, 0.5], [0.01, 0.5, 0.1], n_train=(20, 20))
+    assert (for_s, for_k) == ([(102, 0)], [(101, 1)])
+    # where all are contested, nothing is chosen
+    assert exchanged([0.99, 0.98], [0.01, 0.02], **few) == [[], []]
+
+
+def test_many_contested_documents_do_not_block_the_last():
+    p = np.append(np.linspace(0.99, 0.9, 2000), 0.8)  # more than calls may be nested
+    for_s, for_k = exchanged(p, np.append(1 - p[:-1], 0.8), n_train=(10, 10))
+    assert for_s == for_k == [(2100, 1)]
+
+
+@pytest.mark.parametrize("growth", ["pool", "quota"])
+def test_a_document_of_two_labels_is_passed_over_in_every_iteration(moons, growth, monkeypatch):
+    X, y = moons
+    marked_as = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+
+    def probabilities(self, net, X):
+        """Row 30 is certain and contested; the nets agree on all others."""
+        p = np.tile([0.2, 0.8], (len(X), 1))
+        here = (contested[id(net) in keyword_nets] == X).all(axis=1)
+        p[here] = marked_as[id(net) in keyword_nets]
+        return p
+
+    keyword_nets: set = set()
+    contested = X[30, :1], X[30, 1:]
+    train = SupervisedTrainer.train
+
+    def spy(self, X, codes, *path, **options):
+        net, losses = train(self, X, codes, *path, **options)
+        kept.append(net)
+        if path[1:] == (2,):
+            keyword_nets.add(id(net))
+        return net, losses
+
+    kept: list = []
+    monkeypatch.setattr(SupervisedTrainer, "train", spy)
+    monkeypatch.setattr(SupervisedTrainer, "probabilities", probabilities)
+    settings = {"max_fraction": 1e-9, "growth": growth, "finetune_epochs": 1}
+    clf = model(one_column_net(), views=COLUMNS, n_iterations=12, **settings).fit(X, y)
+    assert clf.n_iter_ == 12
+    assert [record["n_added"] for record in clf.history_] == [0] + [1] * 12
+    assert clf.transduction_[30] == -1
+    assert clf.history_[-1]["n_train"] == {"sentence": 42, "keyword": 42}
+
+
+def test_each_teaches_the_other_what_it_chose():
+    for_s, for_k = exchanged([0.95, 0.5, 0.6, 0.1], [0.5, 0.2, 0.9, 0.4])
+    assert for_k == [(100, 1), (103, 0)]
+    assert for_s == [(102, 1), (101, 0)]
+
+
+def test_the_cap_is_that_of_the_receiving_set():
+    sure = [0.99, 0.98, 0.97, 0.96]
+    for_s, for_k = exchanged(sure, sure, n_train=(10, 30))
+    assert [row for row, _ in for_s] == [100]
+    assert [row for row, _ in for_k] == [100, 101, 102]
+
+
+def test_a_shared_set_takes_the_label_of_the_more_confident():
+    for_s, for_k = exchanged([0.95, 0.6, 0.2, 0.5], [0.05, 0.99, 0.4, 0.9], shared=True)
+    # 100 is a clash of two confident nets; the cap is 2
+    assert for_s == for_k == [(101, 1), (103, 1)]
+
+
+def test_shared_sets_are_the_same(moons):
+    X, y = moons
+    clf = model(one_column_net(), views=COLUMNS, shared=True, theta=0.6).fit(X, y)
+    assert clf.n_iter_ == 3
+    for before, record in zip(clf.history_[:-1], clf.history_[1:], strict=True):
+        assert record["n_train"]["sentence"] == record["n_train"]["keyword"]
+        n = before["n_train"]["sentence"]
+        assert 1 <= record["n_train"]["sentence"] - n <= max(1, n // 10)
+
+
+# -- choice ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("refit", [True, False])
+def test_the_number_is_chosen_by_the_combined_prediction(moons, refit, monkeypatch):
+    X, y = moons
+    seen = []
+    original = CoDecompositionClassifier._probabilities
+
+    def spy(self, trainer, nets, X):
+        seen.append((len(nets), sorted(X)))
+        return original(self, trainer, nets, X)
+
+    monkeypatch.setattr(CoDecompositionClassifier, "_probabilities", spy)
+    clf = model(n_iterations=None, max_iter=2, refit=refit).fit(X, y)
+    scores = [record["validation_score"] for record in clf.selection_history_]
+    assert seen == [(2, ["keyword", "sentence"])] * len(scores)
+    assert clf.n_iter_ == int(np.argmax(scores))
+    assert clf.history_[0]["n_train"]["keyword"] == (30 if refit else 24)
+
+
+@pytest.mark.parametrize("combine", ["mean", "product"])
+def test_the_scores_are_those_of_the_combined_prediction(moons, combine, monkeypatch):
+    X, y = moons
+    states = []
+    original = CoDecompositionClassifier._iterations
+
+    def spy(self, trainer, data):
+        for state in original(self, trainer, data):
+            states.append(state)
+            yield state
+
+    monkeypatch.setattr(CoDecompositionClassifier, "_iterations", spy)
+    net = mlp_net(PaddedMLP, lr=0.3)
+    clf = model(net, views=COLUMNS, n_iterations=None, max_iter=4, combine=combine, refit=False)
+    y = np.where(np.arange(120) < 60, make_moons(120, noise=0.1, random_state=0)[1], -1)
+    clf.set_params(validation_fraction=0.5, finetune_epochs=2, theta=0.5).fit(X, y)
+    rng = np.random.default_rng(derive_seed(derive_seed(0, 0, 3), 0, 1))
+    _, held, _ = validation_split(y[:60], 0.5, rng)
+    by_hand, alone = [], []
+    for state in states:
+        P = [
+            torch.softmax(net.forward(X[held][:, [i]]).double(), dim=1).numpy()
+            for i, net in enumerate(state.nets)
+        ]
+        both = P[0] + P[1] if combine == "mean" else P[0] * P[1]
+        by_hand.append(f1_score(y[held], both.argmax(axis=1)))
+        alone.append([f1_score(y[held], p.argmax(axis=1)) for p in P])
+    scores = [record["validation_score"] for record in clf.selection_history_]
+    assert scores == pytest.approx(by_hand)
+    assert clf.n_iter_ == int(np.argmax(by_hand))
+    for view in zip(*alone, strict=True):
+        assert np.abs(np.subtract(view, scores)).max() > 0.02  # else the test shows nothing
+
+
+def test_no_confident_document_warns(moons):
+    X, y = moons
+    with pytest.warns(UserWarning, match=r"theta=1\.0 or more"):
+        clf = model(n_iterations=None, theta=1.0).fit(X, y)
+    assert (clf.n_iter_, clf.termination_condition_) == (0, "no_change")
+
+
+def test_all_documents_may_be_added(moons):
+    X, y = moons
+    clf = model(theta=0.0, n_iterations=99, finetune_epochs=2, max_fraction=0.5).fit(X, y)
+    assert clf.termination_condition_ in ("all_labeled", "no_change")
+    assert (clf.labeled_iter_ > 0).sum() > 60
+
+
+# -- views -------------------------------------------------------------------------------------
+@pytest.fixture
+def words():
+    """48 texts whose class stands beside the word "shot", and far from it."""
+    start = ["today at the clinic", "at home and now"]
+    rest = "in for a the my your this that it"
+    texts = [f"{start[i % 2]} {rest} {'got' if i % 3 else 'never'} shot again" for i in range(48)]
+    truth = np.array([int(bool(i % 3)) for i in range(48)])
+    return texts, truth
+
+
+def net_of(checkpoint, **params):
+    return BertClassifier(checkpoint, max_length=24, lr=1e-3, **params)
+
+
+def marked(truth, n=24):
+    return np.where(np.arange(len(truth)) < n, truth, -1)
+
+
+def of_texts(checkpoint, **params):
+    settings = {"theta": 0.5, "n_iterations": 1, "random_state": 0, **params}
+    return CoDecompositionClassifier(net_of(checkpoint), **settings)
+
+
+def test_the_default_views_are_the_text_and_its_windows(tiny_checkpoint, words):
+    texts, truth = words
+    clf = of_texts(tiny_checkpoint, keywords="shot").fit(texts, marked(truth))
+    assert clf.views_[0] is None
+    assert isinstance(clf.views_[1], KeywordWindow)
+    net = net_of(tiny_checkpoint)
+    encoded = clf._encode(net, texts, reset=False)
+    np.testing.assert_array_equal(encoded["sentence"], net.encode(texts, full_width=True))
+    windows = KeywordWindow("shot", 5).transform(texts)
+    np.testing.assert_array_equal(encoded["keyword"], net.encode(windows, full_width=True))
+    assert not np.array_equal(*encoded.values())
+    assert clf.predict_proba(texts).shape == (48, 2)
+
+
+def test_keywords_may_come_with_the_documents(tiny_checkpoint, words):
+    texts, truth = words
+    frame = pd.DataFrame({"text": texts, "keywords": [["shot"]] * 48})
+    array = np.array([[text, "shot"] for text in texts], dtype=object)
+    by_parameter = of_texts(tiny_checkpoint, keywords=["shot"]).fit(texts, marked(truth))
+    expected = by_parameter.predict_proba(texts)
+    for X in (frame, array):
+        clf = of_texts(tiny_checkpoint).fit(X, marked(truth))
+        np.testing.assert_array_equal(clf.predict_proba(X), expected)
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+@pytest.mark.parametrize("row", [list, tuple])
+def test_pairs_of_a_text_and_its_keywords(tiny_checkpoint, words, kind, row):
+    texts, truth = words
+    expected = of_texts(tiny_checkpoint, keywords="shot").fit(texts, marked(truth))
+    pairs = kind(row([text, ["shot"] if i % 2 else "shot"]) for i, text in enumerate(texts))
+    clf = of_texts(tiny_checkpoint).fit(pairs, marked(truth))
+    np.testing.assert_array_equal(clf.predict_proba(pairs), expected.predict_proba(texts))
+    np.testing.assert_array_equal(clf.predict(pairs[:5]), expected.predict(texts[:5]))
+    assert not hasattr(clf, "n_features_in_")
+    parted = of_texts(tiny_checkpoint)
+    parted.fit(pairs[:30], marked(truth)[:30], X_unlabeled=pairs[30:])
+    np.testing.assert_array_equal(parted.predict_proba(pairs), clf.predict_proba(pairs))
+
+
+@pytest.mark.parametrize("container", [list, pd.DataFrame, np.array])
+def test_keywords_in_the_column_of_the_texts_are_named(tiny_checkpoint, words, container):
+    texts, truth = words
+    swapped = [[["shot"], text] for text in texts]
+    X = np.array(swapped, dtype=object) if container is np.array else container(swapped)
+    clf = of_texts(tiny_checkpoint)
+    with pytest.raises(TypeError, match=r"first column of X must hold the texts.*no str"):
+        clf.fit(X, marked(truth))
+    assert not hasattr(clf, "views_")
+    clf.fit([[text, "shot"] for text in texts], marked(truth))
+    with pytest.raises(TypeError, match="the first column of X must hold the texts"):
+        clf.predict(X)
+
+
+def test_x_unlabeled_brings_its_keywords(tiny_checkpoint, words):
+    texts, truth = words
+    X = np.array([[text, "shot"] for text in texts], dtype=object)
+    whole = of_texts(tiny_checkpoint).fit(X, marked(truth))
+    parted = of_texts(tiny_checkpoint).fit(X[:30], marked(truth)[:30], X_unlabeled=X[30:])
+    np.testing.assert_array_equal(whole.predict_proba(X), parted.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"keywords": "absent"}, {"keyword_representation": "state"}]
+)
+def test_no_keyword_in_any_document_warns(tiny_checkpoint, words, params):
+    texts, truth = words
+    with pytest.warns(UserWarning, match="both views of the documents are the same"):
+        clf = of_texts(tiny_checkpoint, **params).fit(texts, marked(truth))
+    assert clf.n_iter_ == 1
+
+
+def test_numbers_are_seen_twice_with_a_warning(moons):
+    X, y = moons
+    with pytest.warns(UserWarning, match="both views of the documents are the same.*views="):
+        implicit = model(views=None).fit(X, y)
+    explicit = model(views=(None, None)).fit(X, y)
+    np.testing.assert_array_equal(implicit.predict_proba(X), explicit.predict_proba(X))
+    assert implicit.n_features_in_ == 2
+
+
+def test_token_ids_are_seen_twice_with_a_warning(tiny_checkpoint, words):
+    texts, truth = words
+    ids = net_of(tiny_checkpoint).encode(texts)
+    with pytest.warns(UserWarning, match="both views"):
+        clf = of_texts(tiny_checkpoint).fit(ids, marked(truth))
+    np.testing.assert_array_equal(clf.predict_proba(ids), clf.predict_proba(texts))
+
+
+def test_transformers_are_cloned_and_fitted_on_all_rows(moons):
+    X, y = moons
+    scaler, bins = StandardScaler(), FunctionTransformer(np.sign)
+    clf = model(views=(scaler, bins)).fit(X, y)
+    assert not hasattr(scaler, "mean_")
+    np.testing.assert_allclose(clf.views_[0].mean_, X.mean(axis=0), rtol=1e-5)
+    encoded = clf._encode(clf.estimators_[0], X[:5], reset=False)
+    np.testing.assert_allclose(encoded["sentence"], clf.views_[0].transform(X[:5]), rtol=1e-5)
+    np.testing.assert_array_equal(encoded["keyword"], np.sign(X[:5]))
+    assert encoded["sentence"].dtype == np.float32
+
+
+def test_views_may_turn_texts_into_numbers(words):
+    texts, truth = words
+    dense = FunctionTransformer(lambda counts: counts.toarray(), accept_sparse=True)
+    counts = make_pipeline(CountVectorizer(max_features=16), dense)
+    letters = make_pipeline(CountVectorizer(analyzer="char", max_features=16), dense)
+    net = FollowingNet(PaddedMLP, lr=0.05, optimizer=torch.optim.Adam, batch_size=8)
+    clf = CoDecompositionClassifier(
+        net, views=(counts, letters), theta=0.5, n_iterations=2, finetune_epochs=10, random_state=0
+    )
+    clf.fit(texts, marked(truth))
+    assert clf.score(texts, truth) > 0.9
+    assert not hasattr(clf, "n_features_in_")
+
+
+def test_views_may_take_parts_of_a_mapping(moons):
+    X, y = moons
+    parts = {"a": X[:, :1], "b": X[:, 1:]}
+    views = (operator.itemgetter("a"), operator.itemgetter("b"))
+    clf = model(one_column_net(), views=views).fit(parts, y)
+    same = model(one_column_net(), views=COLUMNS).fit(X, y)
+    np.testing.assert_array_equal(clf.predict_proba(parts), same.predict_proba(X))
+    with pytest.raises(ValueError, match="X is a mapping: say by views"):
+        model(one_column_net()).fit(parts, y)
+
+
+# -- a net for the keyword view ----------------------------------------------------------------
+WIDE = (None, first_column)  # two columns and one
+OWN = {"module__n_in": 1, "lr": 1.0, "batch_size": 16}
+
+
+def test_views_of_different_widths_have_a_net_each(moons):
+    X, y = moons
+    keyword = mlp_net(**OWN)
+    clf = model(views=WIDE, keyword_estimator=keyword).fit(X, y)
+    assert [net.module_.first.in_features for net in clf.estimators_] == [2, 1]
+    assert not keyword.initialized_
+    assert clf.n_iter_ == 3
+    assert (clf.labeled_iter_ > 0).any()
+    parts = [net.forward(part) for net, part in zip(clf.estimators_, (X, X[:, :1]), strict=True)]
+    mean = sum(torch.softmax(z.double(), dim=1) for z in parts).numpy() / 2
+    np.testing.assert_allclose(clf.predict_proba(X), mean, atol=1e-6)
+    again = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(again.predict(X), clf.predict(X))
+    chosen = model(views=WIDE, keyword_estimator=keyword, n_iterations=None, max_iter=1)
+    assert np.isfinite(chosen.fit(X, y).predict_proba(X)).all()
+
+
+def test_the_same_net_for_the_keyword_view_changes_nothing(moons):
+    X, y = moons
+    one = model(one_column_net(), views=COLUMNS).fit(X, y)
+    two = model(one_column_net(), views=COLUMNS, keyword_estimator=one_column_net()).fit(X, y)
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("net", "own", "match"),
+    [
+        (None, None, r"^estimator cannot be trained on the keyword view.* shape \(1,\).*2x16"),
+        (one_column_net(), None, r"^estimator cannot be trained on the sentence view.* \(2,\)"),
+        (None, mlp_net(), r"^keyword_estimator cannot be trained on the keyword view"),
+        (one_column_net(), mlp_net(**OWN), r"^estimator cannot be trained on the sentence view"),
+    ],
+)
+def test_a_net_that_cannot_read_its_view_is_named(moons, net, own, match):
+    X, y = moons
+    clf = model(net, views=WIDE, keyword_estimator=own)
+    before = dict(vars(clf))
+    with pytest.raises(ValueError, match=match) as caught:
+        clf.fit(X, y)
+    assert "keyword_estimator for the keyword view" in str(caught.value)
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    assert vars(clf) == before
+
+
+def test_parameters_of_the_keyword_net(moons):
+    X, y = moons
+    clf = model(views=WIDE)
+    assert clf.get_params()["keyword_estimator"] is None
+    for net in (None, "a-checkpoint"):
+        clf.set_params(keyword_estimator=net)
+        with pytest.raises(ValueError, match=r"keyword_estimator__lr cannot be set while keyword_"):
+            clf.set_params(keyword_estimator__lr=0.5)
+    clf.set_params(keyword_estimator=mlp_net(**OWN), keyword_estimator__lr=0.25)
+    assert clf.get_params()["keyword_estimator__lr"] == 0.25
+    assert clf.get_params()["estimator__lr"] == 1.0
+    twin = clone(clf)
+    assert twin.keyword_estimator is not clf.keyword_estimator
+    assert (twin.keyword_estimator.lr, twin.keyword_estimator.module) == (0.25, MLP)
+    fitted = twin.fit(X, y)
+    assert [net.lr for net in fitted.estimators_] == [1.0, 0.25]
+
+
+def test_a_text_net_for_the_keyword_view(tiny_checkpoint, words):
+    texts, truth = words
+    clf = of_texts(tiny_checkpoint, keywords="shot", keyword_estimator=net_of(tiny_checkpoint))
+    clf.set_params(keyword_estimator__max_length=8).fit(texts, marked(truth))
+    encoded = clf._encode(clf.estimators_[0], texts, reset=False)
+    assert encoded["keyword"].shape == (48, 8)
+    assert encoded["sentence"].shape[1] > 8
+    assert clf.estimators_[1].max_length == 8
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "match"),
+    [
+        ({"views": KeywordWindow()}, TypeError, "views must be None or a pair"),
+        ({"views": (None,)}, TypeError, "views must be None or a pair"),
+        ({"views": (None, KeywordWindow)}, TypeError, r"class KeywordWindow.*KeywordWindow\(\)"),
+        ({"views": ("text", None)}, TypeError, r"views\[0\] must be None.*got 'text'"),
+        ({"keywords": 7, "views": None}, TypeError, "keywords must be"),
+        ({"keywords": ["a"]}, ValueError, "keywords has no effect with views"),
+        ({"keyword_representation": "state"}, ValueError, "keyword_representation has no effect"),
+        ({"keyword_representation": "cls"}, ValueError, "keyword_representation must be one of"),
+        ({"shared": 1}, TypeError, "shared must be True or False"),
+        ({"combine": "max"}, ValueError, "combine must be one of"),
+        ({"keyword_estimator": 3}, TypeError, "keyword_estimator must be None, a checkpoint"),
+        ({"keyword_estimator": mlp_net}, TypeError, "keyword_estimator must be None.*function"),
+        (
+            {"keyword_estimator": mlp_net(criterion__weight=torch.ones(2))},
+            ValueError,
+            "keyword_estimator has a criterion of its own",
+        ),
+        (
+            {
+                "views": None,
+                "keyword_representation": "state",
+                "keyword_estimator": one_column_net(),
+            },
+            ValueError,
+            "leave keyword_estimator at None",
+        ),
+        ({"theta": -1}, ValueError, "theta"),
+        ({"views": (lambda X: X[:5], None)}, ValueError, "sentence view of X has 5 rows for 120"),
+        ({"views": (None, lambda X: {"a": X})}, TypeError, "keyword view of X must be texts or an"),
+        ({"views": (None, lambda X: X * np.nan)}, ValueError, "keyword view of X contains NaN"),
+        (
+            {"views": None, "keyword_representation": "state"},
+            ValueError,
+            "needs a BertClassifier with",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_named(moons, params, error, match):
+    X, y = moons
+    clf = model(**params)
+    before = dict(vars(clf))
+    with pytest.raises(error, match=match):
+        clf.fit(X, y)
+    assert vars(clf) == before
+
+
+# -- states at keywords ------------------------------------------------------------------------
+def test_the_state_representation(tiny_checkpoint, words):
+    texts, truth = words
+    clf = of_texts(tiny_checkpoint, keywords="shot", keyword_representation="state")
+    clf.fit(texts, marked(truth))
+    sentence, keyword = clf.estimators_
+    assert type(sentence) is BertClassifier
+    assert type(keyword) is KeywordStateClassifier
+    encoded = clf._encode(sentence, texts, reset=False)
+    expected = marked_ids(texts, [("shot",)] * 48, tiny_checkpoint, 24)
+    np.testing.assert_array_equal(encoded["keyword"], expected)
+    parts = [
+        net.forward(encoded[view]).double()
+        for view, net in zip(VIEWS, clf.estimators_, strict=True)
+    ]
+    mean = sum(torch.softmax(z, dim=1) for z in parts).numpy() / 2
+    np.testing.assert_allclose(clf.predict_proba(texts), mean, atol=1e-6)
+    again = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(again.predict_proba(texts), clf.predict_proba(texts))
+
+
+def test_the_state_view_learns_what_stands_at_the_keyword(tiny_checkpoint):
+    # which of the two words is the keyword tells the class; the texts are all the same
+    X = np.array([["the flu shot", word] for word in ["flu", "shot"] * 24], dtype=object)
+    truth = np.tile([0, 1], 24)
+    net = BertClassifier(tiny_checkpoint, max_length=8, lr=1e-2, batch_size=8)
+    clf = CoDecompositionClassifier(
+        net,
+        keyword_representation="state",
+        theta=0.5,
+        n_iterations=1,
+        finetune_epochs=6,
+        combine="product",
+        random_state=0,
+    )
+    assert clf.fit(X, marked(truth)).score(X, truth) == 1
+
+
+def test_states_need_texts(tiny_checkpoint, words):
+    texts, truth = words
+    ids = net_of(tiny_checkpoint).encode(texts)
+    with pytest.raises(ValueError, match="'state' needs texts"):
+        of_texts(tiny_checkpoint, keyword_representation="state").fit(ids, marked(truth))
+
+
+# -- the contract ------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("names", "marker"), [(["a", "b", "c"], "?"), (["a", "b", "c"], None), ([1, 5, 7], -1)]
+)
+def test_three_classes_with_any_labels_and_marker(names, marker):
+    X, truth = make_blobs(90, centers=3, n_features=2, random_state=0)
+    y = [names[c] if i < 30 else marker for i, c in enumerate(truth)]
+    clf = model(
+        mlp_net(module__n_classes=3, lr=0.05, batch_size=16),
+        theta=0.5,
+        unlabeled_marker=marker,
+        n_iterations=2,
+    ).fit(X, y)
+    assert clf.classes_.tolist() == names
+    np.testing.assert_allclose(clf.predict_proba(X).sum(axis=1), 1)
+    assert set(clf.predict(X).tolist()) <= set(names)
+    assert clf.transduction_[:30].tolist() == y[:30]
+    assert (clf.transduction_[clf.labeled_iter_ < 0] == np.array(marker)).all()
+
+
+def test_the_same_random_state_gives_the_same(moons, global_random_state_unchanged):
+    X, y = moons
+    a, b, c = (model(n_iterations=2, random_state=s).fit(X, y) for s in (1, 1, 2))
+    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+    assert not np.array_equal(a.predict_proba(X), c.predict_proba(X))
+
+
+def test_history_is_complete_and_plain(moons):
+    X, y = moons
+    clf = model(n_iterations=None, max_iter=1, refit=False).fit(X, y)
+    records = json.loads(json.dumps(clf.selection_history_))
+    assert len(records) == 2
+    for record in records:
+        assert set(record["n_train"]) == set(record["loss"]) == {"sentence", "keyword"}
+        assert len(record["loss"]["keyword"]) == 5
+        assert sum(record["pseudo_label_counts"].values()) == record["n_added"]
+        assert 0 <= record["validation_score"] <= 1
+    assert set(records[1]["seconds"]) == {"labeling", "training", "validation"}
+
+
+def test_weights_scale_the_labelled_rows(moons):
+    X, y = moons
+    plain = model().fit(X, y).predict_proba(X)
+    same = model().fit(X, y, sample_weight=np.full(120, 4.0)).predict_proba(X)
+    np.testing.assert_allclose(same, plain, atol=1e-6)
+    weights = np.where(np.arange(120) < 15, 5.0, 0.1)
+    assert np.abs(model().fit(X, y, sample_weight=weights).predict_proba(X) - plain).max() > 1e-3
+
+
+def test_pickle_and_clone(moons):
+    X, y = moons
+    clf = model(one_column_net(), views=COLUMNS).fit(X, y)
+    again = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    with pytest.raises(NotFittedError):
+        clone(clf).predict(X)
+    assert clone(clf).get_params()["views"] == COLUMNS
+
+
+def test_a_refit_forgets_the_views_before(tiny_checkpoint, words, moons):
+    texts, truth = words
+    clf = of_texts(tiny_checkpoint, keywords="shot").fit(texts, marked(truth))
+    ids = net_of(tiny_checkpoint).encode(texts)
+    with pytest.warns(UserWarning, match="both views"):
+        clf.fit(ids, marked(truth))
+    assert clf.views_ == (None, None)
+    assert clf.n_features_in_ == ids.shape[1]
+    clf.fit(texts, marked(truth))
+    assert not hasattr(clf, "n_features_in_")
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"n_iterations": None, "max_iter": 2},
+        {"n_iterations": 99, "theta": 0.0, "finetune_epochs": 1, "max_fraction": 0.4},
+        {"shared": True, "growth": "quota"},
+    ],
+)
+def test_progress_stays_within_its_total(moons, monkeypatch, capfd, params):
+    X, y = moons
+    totals, done = [], []
+    init = Progress.__init__
+
+    def spy(self, total, verbose, description):
+        totals.append(total)
+        assert description == "co-training"
+        init(self, total, verbose, description)
+
+    monkeypatch.setattr(Progress, "__init__", spy)
+    monkeypatch.setattr(Progress, "advance", lambda self, n: done.append(n))
+    model(**params).fit(X, y)
+    assert len(totals) == 1
+    assert 0 < sum(done) <= totals[0]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_each_view_is_encoded_once(tiny_checkpoint, words, monkeypatch):
+    texts, truth = words
+    calls = []
+    encode = views_module._encoded
+
+    def spy(*args):
+        calls.append(args[-1])
+        return encode(*args)
+
+    monkeypatch.setattr(views_module, "_encoded", spy)
+    clf = of_texts(tiny_checkpoint, keywords="shot", n_iterations=2).fit(texts, marked(truth))
+    assert calls == ["the sentence view of X", "the keyword view of X"]
+    clf.predict_proba(texts)
+    assert len(calls) == 4

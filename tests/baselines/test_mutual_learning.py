@@ -1,0 +1,882 @@
+"""Mutual learning: the divergence, an independent rewrite, the joint loop, limits, bad input."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from helpers.nets import MLP, NaNMLP, SoftmaxMLP, mlp_net
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.special import rel_entr, softmax
+from sklearn.base import clone
+from sklearn.datasets import make_moons
+from sklearn.exceptions import NotFittedError
+from skorch import NeuralNet
+from skorch.callbacks import Callback, EarlyStopping, GradientNormClipping, LRScheduler
+from torch import nn
+
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+from sklearn_spt._progress import Progress
+from sklearn_spt._random import derive_seed, isolated
+from sklearn_spt._sampling import class_balanced_draws, shuffled
+from sklearn_spt.baselines import MutualLearningClassifier
+from sklearn_spt.baselines._joint_training import RandomStream
+from sklearn_spt.nets._bert_module import BertModule
+from sklearn_spt.nets._losses import mutual_kl
+
+
+@pytest.fixture(scope="module")
+def moons():
+    """200 rows, of which 20 are labelled; the truth beside them."""
+    X, truth = make_moons(200, noise=0.1, random_state=0)
+    y = truth.copy()
+    y[20:] = -1
+    return X.astype(np.float32), y, truth
+
+
+def model(net=None, **params):
+    settings = {"finetune_epochs": 4, "random_state": 0, **params}
+    return MutualLearningClassifier(mlp_net() if net is None else net, **settings)
+
+
+def baseline(net, X, y, **params):
+    """The supervised net: SupervisedTrainer's path (0,)."""
+    settings = {"finetune_epochs": 4, "random_state": 0, "max_iter": 0, **params}
+    return SelfPretrainingClassifier(net, **settings).fit(X, y).student_
+
+
+def weights(net):
+    return torch.cat([p.detach().flatten() for p in net.module_.parameters()])
+
+
+class SameMLP(MLP):
+    """Always the same initial weights."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        initialise_from(self, 3)
+
+
+class DropMLP(MLP):
+    def forward(self, x):
+        hidden = torch.relu(self.first(x.float()))
+        return self.last(nn.functional.dropout(hidden, 0.5, self.training))
+
+
+class Watched(MLP):
+    """Lists its copies, and what each is shown in training."""
+
+    copies: list[Watched] = []  # noqa: RUF012
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.shown = []
+        self.copies.append(self)
+
+    def forward(self, x):
+        if self.training:
+            self.shown.append(x.numpy().copy())
+        return super().forward(x)
+
+
+@pytest.fixture
+def copies():
+    Watched.copies.clear()
+    yield Watched.copies
+    Watched.copies.clear()
+
+
+def initialise_from(module, seed):
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for p in module.parameters():
+            p.normal_(0, 0.5, generator=generator)
+
+
+# -- the divergence ----------------------------------------------------------------------------
+def logit_arrays(n_matrices):
+    number = st.floats(-30, 30, width=32)
+    return st.integers(2, 4).flatmap(
+        lambda K: st.tuples(*[arrays(np.float64, (5, K), elements=number)] * n_matrices)
+    )
+
+
+@given(logit_arrays(2))
+def test_divergence_is_that_of_kullback_and_leibler(pair):
+    z, v = pair
+    p, q = softmax(z, axis=1), softmax(v, axis=1)
+    ours = mutual_kl(torch.from_numpy(z), torch.from_numpy(v)).numpy()
+    np.testing.assert_allclose(ours, rel_entr(q, p).sum(axis=1), rtol=1e-9, atol=1e-12)
+    assert (ours >= -1e-12).all()  # (a)
+
+
+@given(logit_arrays(1), st.floats(-10, 10))
+def test_divergence_is_zero_for_equal_distributions_alone(given, shift):
+    (z,) = given
+    z = torch.from_numpy(z)
+    assert (mutual_kl(z, z.clone()) == 0).all()
+    np.testing.assert_allclose(mutual_kl(z, z + shift), 0, atol=1e-12)
+    other = z.clone()
+    other[:, 0] += 0.5
+    expected = rel_entr(softmax(other, axis=1), softmax(z, axis=1)).sum(axis=1)
+    apart = expected > 1e-12  # where one class has all the probability, rounding is greater
+    assert (mutual_kl(z, other).numpy()[apart] > 0).all()
+
+
+@given(logit_arrays(3))
+def test_gradient_is_the_difference_of_probabilities(given):
+    z, v, w = (torch.from_numpy(a).requires_grad_() for a in given)
+    mutual_kl(z, v).sum().backward()
+    p, q, r = (softmax(a, axis=1) for a in given)
+    np.testing.assert_allclose(z.grad, p - q, atol=1e-12)  # (b)
+    np.testing.assert_allclose(z.grad.sum(dim=1), 0, atol=1e-12)
+    assert v.grad is None  # (e)
+    z.grad = None
+    mutual_kl(z, v, w).sum().backward()
+    np.testing.assert_allclose(z.grad, p - (q + r) / 2, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gradient_of_equal_logits_is_exactly_zero(dtype):
+    """With rounding in it, AdamW would make whole steps of it."""
+    z = torch.randn(64, 5, dtype=dtype, generator=torch.Generator().manual_seed(0)) * 4
+    learner = z.clone().requires_grad_()
+    mutual_kl(learner, z, z).mean().backward()
+    assert (learner.grad == 0).all()
+
+
+def test_several_peers_are_averaged():
+    z, v, w = torch.randn(3, 6, 4, generator=torch.Generator().manual_seed(0))
+    mean = (mutual_kl(z, v) + mutual_kl(z, w)) / 2
+    torch.testing.assert_close(mutual_kl(z, v, w), mean)
+    torch.testing.assert_close(mutual_kl(z, w, v), mean)
+
+
+def test_probabilities_of_zero_are_no_trouble():
+    z = torch.tensor([[1e4, -1e4, 0.0]], requires_grad=True)
+    v = torch.tensor([[-1e4, 1e4, 0.0]])
+    kl = mutual_kl(z, v)
+    kl.sum().backward()
+    assert kl.item() == pytest.approx(2e4)
+    np.testing.assert_allclose(z.grad, [[1, -1, 0]])
+
+
+def test_half_precision_is_raised():
+    z, v = torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(0)).bfloat16()
+    kl = mutual_kl(z, v)
+    assert kl.dtype == torch.float32
+    torch.testing.assert_close(kl, mutual_kl(z.float(), v.float()))
+
+
+@pytest.mark.parametrize(
+    ("peers", "match"),
+    [
+        ((), "at least one peer"),
+        ((torch.zeros(3, 3),), r"same shape \(n, K\), got \(3, 2\) and \(3, 3\)"),
+        ((torch.zeros(3, 2), torch.zeros(2, 2)), r"got \(3, 2\) and \(2, 2\)"),
+    ],
+)
+def test_bad_peers(peers, match):
+    with pytest.raises(ValueError, match=match):
+        mutual_kl(torch.zeros(3, 2), *peers)
+
+
+# -- random numbers ----------------------------------------------------------------------------
+def draw_some():
+    return float(torch.rand(1)), torch.randn(2).tolist()
+
+
+def test_a_stream_goes_on_where_it_ended(global_random_state_unchanged):
+    with isolated(7):
+        whole = [draw_some() for _ in range(4)]
+    one, two = RandomStream(7), RandomStream(8)
+    parts = []
+    for _ in range(4):
+        with one:
+            parts.append(draw_some())
+        with two:
+            other = draw_some()
+    assert parts == whole
+    assert other not in whole
+
+
+# -- the method, written a second time ---------------------------------------------------------
+def rewritten(X_l, y, X_u, *, seed, M, update, over, epochs, kl_weight, R, B, w=None):
+    """Deep Mutual Learning without this package: own loop, own losses, own rates, plain SGD.
+
+    Only the random draws are shared, so that both see the same rows.
+    """
+    nets = []
+    for k in range(M):
+        torch.manual_seed(derive_seed(seed, k))
+        nets.append(MLP())
+    rng, rng_u = (np.random.default_rng(derive_seed(seed, *path)) for path in ((0,), (0, 2)))
+    X_l, X_u, y = torch.from_numpy(X_l), torch.from_numpy(X_u), torch.from_numpy(y)
+    w = torch.ones(len(y)) if w is None else torch.from_numpy(w).float()
+
+    def cut(rows):
+        return [rows[i : i + B] for i in range(0, len(rows), B)]
+
+    def labeled():
+        return cut(class_balanced_draws(y.numpy(), rng))
+
+    def unlabeled():
+        return cut(shuffled(len(X_u), rng_u))
+
+    def endless(one_pass):
+        while True:
+            yield from one_pass()
+
+    pairs = []
+    stream = endless(unlabeled if over == "labeled" else labeled)
+    for _ in range(epochs):
+        if over == "labeled":
+            pairs += [(l, next(stream)) for l in labeled()]  # noqa: E741
+        else:
+            pairs += [(next(stream), u) for u in unlabeled()]
+    for s, (l, u) in enumerate(pairs):  # noqa: E741
+        joint = torch.cat([X_l[l], X_u[u]])
+        gradients = []
+        for k, net in enumerate(nets):
+            z = net(joint)
+            cross_entropy = nn.functional.cross_entropy(z[: len(l)], y[l], reduction="none")
+            kl = 0.0
+            for peer in (other for other in nets if other is not net):
+                with torch.no_grad():
+                    q = torch.softmax(peer(joint), dim=1)
+                kl = kl + nn.functional.kl_div(torch.log_softmax(z, 1), q, reduction="none").sum(1)
+            kl = torch.cat([w[l], torch.ones(len(u))]) * kl / (M - 1)
+            loss = (w[l] * cross_entropy).mean() + kl_weight * kl.mean()
+            gradients.append(torch.autograd.grad(loss, list(net.parameters())))
+            if update == "sequential" or k == M - 1:
+                ready = [k] if update == "sequential" else range(M)
+                with torch.no_grad():
+                    for j in ready:
+                        for p, g in zip(nets[j].parameters(), gradients[j], strict=True):
+                            p -= R * (1 - s / len(pairs)) * g
+    return nets, len(pairs)
+
+
+@pytest.mark.parametrize("over", ["labeled", "unlabeled"])
+@pytest.mark.parametrize("update", ["parallel", "sequential"])
+@pytest.mark.parametrize("M", [2, 3])
+def test_equals_an_independent_rewrite(moons, M, update, over):
+    X, y, _ = moons
+    labeled = y >= 0
+    w = np.where(labeled, np.linspace(1, 4, len(y)), 1.0)
+    clf = model(n_nets=M, update=update, epoch_over=over, kl_weight=0.7, finetune_epochs=2)
+    clf.fit(X, y, sample_weight=w)
+    nets, n_steps = rewritten(
+        X[labeled],
+        y[labeled],
+        X[~labeled],
+        seed=0,
+        M=M,
+        update=update,
+        over=over,
+        epochs=2,
+        kl_weight=0.7,
+        R=0.1,
+        B=8,
+        w=w[labeled] / w[labeled].mean(),
+    )
+    assert n_steps == 2 * (3 if over == "labeled" else 23)
+    assert sum(record["n_steps"] for record in clf.history_) == n_steps
+    for ours, theirs in zip(clf.estimators_, nets, strict=True):
+        for name, weight in theirs.state_dict().items():
+            torch.testing.assert_close(
+                ours.module_.state_dict()[name], weight, rtol=1e-4, atol=1e-6
+            )
+    mean = sum(softmax(n(torch.from_numpy(X)).detach().numpy(), axis=1) for n in nets) / M
+    np.testing.assert_allclose(clf.predict_proba(X), mean, atol=1e-5)
+
+
+# -- the supervised net as a limit -------------------------------------------------------------
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.AdamW])
+@pytest.mark.parametrize("n_nets", [2, 3])
+def test_equal_nets_follow_the_supervised_one_exactly(moons, optimizer, n_nets):
+    X, y, _ = moons
+    net = mlp_net(SameMLP, optimizer=optimizer, lr=0.05)
+    clf = model(net, n_nets=n_nets).fit(X, y)
+    alone = baseline(net, X, y)
+    for each in clf.estimators_:
+        assert torch.equal(weights(each), weights(alone))
+        assert [b["kl"] for b in each.history[:, "batches", :][-1]] == [0.0] * 3
+        losses = each.history[:, "train_loss"]
+        assert losses == alone.history[:, "train_loss"]
+        assert losses[-1] < losses[0]
+
+
+class SameBert(BertModule):
+    """Always the same head, and no dropout."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        initialise_from(self.head, 3)
+        for module in self.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = 0.0
+
+
+def some_unlabeled(texts):
+    y = np.arange(len(texts)) % 2
+    y[10:] = -1
+    return np.array(["got", "skipped", "?"])[y]
+
+
+def test_equal_encoders_follow_bert_classifier_exactly(tiny_checkpoint, tiny_texts):
+    y = some_unlabeled(tiny_texts)
+    settings = {"max_length": 16, "batch_size": 4, "lr": 1e-2, "module": SameBert}
+    net = BertClassifier(tiny_checkpoint, **settings)
+    clf = MutualLearningClassifier(net, unlabeled_marker="?", random_state=5).fit(tiny_texts, y)
+    alone = BertClassifier(tiny_checkpoint, random_state=5, **settings).fit(tiny_texts[:10], y[:10])
+    for each in clf.estimators_:
+        assert torch.equal(weights(each), weights(alone))
+    np.testing.assert_array_equal(clf.predict_proba(tiny_texts), alone.predict_proba(tiny_texts))
+
+
+@pytest.mark.parametrize("update", ["parallel", "sequential"])
+def test_without_divergence_the_first_net_is_the_supervised_one(moons, update):
+    """Dropout and the draws of the labelled batches are not shifted by anything beside them."""
+    X, y, _ = moons
+    net = mlp_net(DropMLP, iterator_train__shuffle=True)
+    alone = baseline(net, X, y)
+    for n_nets in (2, 3):
+        first, *others = (
+            model(net, kl_weight=0.0, n_nets=n_nets, update=update).fit(X, y).estimators_
+        )
+        assert torch.equal(weights(first), weights(alone))
+        assert all(not torch.equal(weights(other), weights(alone)) for other in others)
+
+
+def test_without_divergence_the_first_encoder_is_bert_classifier(tiny_checkpoint, tiny_texts):
+    y = some_unlabeled(tiny_texts)
+    settings = {"max_length": 16, "batch_size": 4, "lr": 1e-2, "dropout": 0.3}
+    clf = MutualLearningClassifier(
+        BertClassifier(tiny_checkpoint, **settings),
+        kl_weight=0.0,
+        unlabeled_marker="?",
+        random_state=5,
+    ).fit(tiny_texts, y)
+    alone = BertClassifier(tiny_checkpoint, random_state=5, **settings).fit(tiny_texts[:10], y[:10])
+    assert torch.equal(weights(clf.estimators_[0]), weights(alone))
+    assert not torch.equal(weights(clf.estimators_[1]), weights(alone))
+
+
+def test_no_unlabelled_rows_is_mutual_learning_on_the_labelled_ones(moons):
+    X, y, _ = moons
+    net = mlp_net(SameMLP)
+    with pytest.warns(UserWarning, match="holds no unlabelled row.*n_iter_ is 0"):
+        clf = model(net, epoch_over="unlabeled").fit(X[:20], y[:20])
+    assert torch.equal(weights(clf.estimators_[0]), weights(baseline(net, X, y)))
+    assert clf.n_iter_ == 0
+    assert clf.termination_condition_ == "no_unlabeled"
+    assert [record["n_steps"] for record in clf.history_] == [0, 3, 3, 3, 3]
+    np.testing.assert_array_equal(clf.transduction_, y[:20])
+    with pytest.warns(UserWarning, match="holds no unlabelled row"):
+        differing = model().fit(X[:20], y[:20])
+    assert min(differing.history_[1]["loss"]["kl"]) > 0
+    alone = baseline(mlp_net(), X, y)
+    assert not torch.equal(weights(differing.estimators_[0]), weights(alone))
+    with pytest.warns(UserWarning, match="holds no unlabelled row"):
+        independent = model(kl_weight=0.0).fit(X[:20], y[:20])
+    assert torch.equal(weights(independent.estimators_[0]), weights(alone))
+
+
+def test_no_epochs_is_no_training(moons):
+    X, y, _ = moons
+    clf = model(finetune_epochs=0).fit(X, y)
+    with isolated(derive_seed(0, 1)):
+        untrained = MLP()
+    assert torch.equal(clf.estimators_[1].module_.first.weight, untrained.first.weight)
+    assert len(clf.history_) == 1
+    assert set(clf.labeled_iter_) == {0, -1}
+
+
+# -- symmetry, gradients, callbacks ------------------------------------------------------------
+class Numbered(MLP):
+    """Initial weights from the next of the given seeds."""
+
+    seeds: list[int] = []  # noqa: RUF012
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        initialise_from(self, self.seeds.pop(0))
+
+
+def test_swapping_the_nets_swaps_the_losses(moons):
+    X, y, _ = moons
+    fitted = []
+    for seeds in ([1, 2], [2, 1]):
+        Numbered.seeds[:] = seeds
+        fitted.append(model(mlp_net(Numbered)).fit(X, y))
+    for one, other in zip(fitted[0].history_[1:], fitted[1].history_[1:], strict=True):
+        for name in ("cross_entropy", "kl"):
+            assert one["loss"][name] == other["loss"][name][::-1]
+            assert one["loss"][name][0] != one["loss"][name][1]
+    for net, swapped in zip(fitted[0].estimators_, fitted[1].estimators_[::-1], strict=True):
+        assert torch.equal(weights(net), weights(swapped))
+
+
+class Gradients(Callback):
+    """What gradients all nets have when one net has just computed its own."""
+
+    log: list[list[bool]] = []  # noqa: RUF012
+
+    def on_grad_computed(self, net, named_parameters, **kwargs):
+        self.log.append([any(p.grad is not None for p in m.parameters()) for m in Watched.copies])
+        net.optimizer_.param_groups[0]["lr"] = 0.0
+
+
+def test_a_loss_gives_no_gradient_to_the_peer(moons, copies):
+    X, y, _ = moons
+    Gradients.log.clear()
+    net = mlp_net(Watched, callbacks=[Gradients()])
+    model(net, kl_weight=100.0, n_nets=3).fit(X, y)
+    assert Gradients.log[:3] == [[True, False, False], [True, True, False], [True, True, True]]
+
+
+class Norms(Callback):
+    log: list[tuple[int, float]] = []  # noqa: RUF012
+
+    def on_grad_computed(self, net, named_parameters, **kwargs):
+        squares = [float((p.grad**2).sum()) for _, p in named_parameters]
+        self.log.append((id(net), sum(squares) ** 0.5))
+
+
+def test_the_gradient_of_each_net_is_clipped_by_itself(moons):
+    X, y, _ = moons
+    Norms.log.clear()
+    net = mlp_net(callbacks=[("clip", GradientNormClipping(1e-3)), ("norms", Norms())])
+    clf = model(net).fit(X, y)
+    assert [each for each, _ in Norms.log] == [id(net) for net in clf.estimators_] * 12
+    np.testing.assert_allclose([norm for _, norm in Norms.log], 1e-3, rtol=1e-2)
+
+
+class Events(Callback):
+    """Everything that a net is told, in order."""
+
+    log: dict[int, list] = {}  # noqa: RUF012
+
+
+def _noting(event):
+    def on_event(self, net, *args, **kwargs):
+        told = (event, sorted(kwargs), kwargs.get("training"))
+        self.log.setdefault(id(net), []).append(told)
+
+    return on_event
+
+
+for _event in ("train", "epoch", "batch"):
+    for _part in ("begin", "end"):
+        setattr(Events, f"on_{_event}_{_part}", _noting(f"on_{_event}_{_part}"))
+Events.on_grad_computed = _noting("on_grad_computed")
+
+
+def test_callbacks_are_told_what_skorch_tells_them(moons):
+    X, y, _ = moons
+    Events.log.clear()
+    net = mlp_net(callbacks=[Events()])
+    alone = baseline(net, X, y)
+    clf = model(net).fit(X, y)
+    # skorch runs one epoch at a time there, too, inside one train_begin
+    expected = Events.log[id(alone)]
+    assert len(expected) == 2 + 4 * (2 + 3 * 3)
+    for each in clf.estimators_:
+        assert Events.log[id(each)] == expected
+        assert set(each.history[-1]) >= set(alone.history[-1])
+        assert each.history[:, "train_batch_count"] == [3] * 4
+        assert each.callbacks_ is not None
+        assert not any(name == "learning_rate" for name, _ in each.callbacks_)
+
+
+class Rates(Callback):
+    log: list[float] = []  # noqa: RUF012
+
+    def on_batch_end(self, net, training=False, **kwargs):
+        self.log.append(net.optimizer_.param_groups[0]["lr"])
+
+
+@pytest.mark.parametrize(("over", "n_steps"), [("labeled", 2), ("unlabeled", 18)])
+def test_the_rate_of_each_net_falls_in_one_line(moons, over, n_steps):
+    X, y, _ = moons
+    Rates.log.clear()
+    net = mlp_net(callbacks=[Rates()], lr=0.5, batch_size=10)
+    clf = model(net, epoch_over=over).fit(X, y)
+    expected = 0.5 * (1 - np.arange(4 * n_steps) / (4 * n_steps))
+    for k in range(2):
+        np.testing.assert_allclose(Rates.log[k::2], expected)
+    assert clf.estimators_[0].optimizer_.param_groups[0]["lr"] == 0.5
+
+
+def test_early_stopping_of_one_net_ends_the_training_of_all(moons):
+    X, y, _ = moons
+    stop = EarlyStopping(monitor="train_loss", patience=1, threshold=9.0, sink=lambda text: None)
+    clf = model(mlp_net(callbacks=[stop])).fit(X, y)
+    assert clf.termination_condition_ == "callback"
+    assert 1 <= clf.n_iter_ < 4
+    assert [len(net.history) for net in clf.estimators_] == [clf.n_iter_] * 2
+    assert len(clf.history_) == clf.n_iter_ + 1
+
+
+class Impatient(Callback):
+    def on_epoch_end(self, net, **kwargs):
+        self.press(net)
+
+    def press(self, net):
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_is_no_early_stopping(moons):
+    X, y, _ = moons
+    clf = model(mlp_net(callbacks=[Impatient()]))
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, y)
+    assert_unfitted(clf)
+
+
+# -- batches -----------------------------------------------------------------------------------
+def rows_of(batches, X):
+    """Row numbers of what a net was shown."""
+    return [np.array([np.flatnonzero((x == X).all(axis=1))[0] for x in batch]) for batch in batches]
+
+
+@pytest.mark.parametrize(("over", "n_steps"), [("labeled", 3), ("unlabeled", 23)])
+def test_all_nets_see_the_same_batches(moons, copies, over, n_steps):
+    X, y, _ = moons
+    model(mlp_net(Watched), epoch_over=over, n_nets=3).fit(X, y)
+    one, *others = (rows_of(copy.shown, X) for copy in copies)
+    for other in others:
+        assert len(one) == len(other) == 2 * 4 * n_steps
+        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    labeled, unlabeled = one[0::2], one[1::2]
+    assert all((batch < 20).all() for batch in labeled)
+    assert all((batch >= 20).all() for batch in unlabeled)
+    # without replacement, from epoch to epoch
+    drawn = np.concatenate(unlabeled)
+    for start in range(0, len(drawn) - 179, 180):
+        np.testing.assert_array_equal(np.sort(drawn[start : start + 180]), np.arange(20, 200))
+    if over == "labeled":
+        assert len(drawn) == len(np.unique(drawn)) == 12 * 8  # it does not begin anew
+    else:
+        assert len(drawn) == 4 * 180
+        assert not np.array_equal(drawn[:180], drawn[180:360])
+
+
+def test_few_unlabelled_rows_are_used_again(moons, copies):
+    X, y, _ = moons
+    model(mlp_net(Watched)).fit(X[:25], y[:25])
+    unlabeled = rows_of(copies[0].shown, X)[1::2]
+    assert len(unlabeled) == 12
+    assert all(sorted(batch) == list(range(20, 25)) for batch in unlabeled)
+
+
+@pytest.mark.parametrize(("balanced", "low", "high"), [(True, 0.35, 0.65), (False, 0.1, 0.1)])
+def test_labelled_batches_are_balanced(copies, balanced, low, high):
+    X = np.arange(60, dtype=np.float32).reshape(30, 2)
+    y = np.r_[np.zeros(18), np.ones(2), np.full(10, -1)].astype(int)
+    model(mlp_net(Watched, lr=1e-4), balanced_batches=balanced, finetune_epochs=10).fit(X, y)
+    labeled = np.concatenate(rows_of(copies[0].shown, X)[0::2])
+    assert len(labeled) == 200
+    assert low <= y[labeled].mean() <= high
+
+
+# -- fitted attributes -------------------------------------------------------------------------
+def test_fitted_attributes(moons):
+    X, y, truth = moons
+    clf = model(mlp_net(lr=0.5), epoch_over="unlabeled", finetune_epochs=5).fit(X, y)
+    assert clf.n_iter_ == 5
+    assert clf.termination_condition_ == "all_epochs"
+    assert clf.n_features_in_ == 2
+    assert len(clf.estimators_) == 2
+    assert not torch.equal(weights(clf.estimators_[0]), weights(clf.estimators_[1]))
+    np.testing.assert_array_equal(clf.classes_, [0, 1])
+    np.testing.assert_array_equal(clf.transduction_[:20], y[:20])
+    np.testing.assert_array_equal(clf.transduction_[20:], clf.predict(X[20:]))
+    np.testing.assert_array_equal(clf.labeled_iter_, [0] * 20 + [5] * 180)
+    assert clf.n_threads_ == torch.get_num_threads()
+    assert clf.score(X, truth) > 0.8
+
+
+def test_history_is_complete_and_plain(moons):
+    X, y, _ = moons
+    start, *epochs = json.loads(json.dumps(model(n_nets=3).fit(X, y).history_))
+    assert (start["iteration"], start["n_train"], start["loss"]) == (0, 20, {})
+    assert set(start["seconds"]) == {"start"}
+    assert [record["iteration"] for record in epochs] == [1, 2, 3, 4]
+    for record in epochs:
+        assert (record["n_train"], record["n_steps"]) == (20, 3)
+        assert {name: len(values) for name, values in record["loss"].items()} == {
+            "cross_entropy": 3,
+            "kl": 3,
+        }
+        assert min(record["loss"]["kl"]) > 0
+        assert set(record["seconds"]) == {"training"} | ({"labeling"} & set(record["seconds"]))
+    assert sum(epochs[-1]["pseudo_label_counts"].values()) == 180
+    assert set(epochs[-1]["seconds"]) == {"training", "labeling"}
+
+
+def test_recorded_losses_are_those_of_the_net(moons):
+    X, y, _ = moons
+    clf = model(kl_weight=0.5).fit(X, y)
+    for k, net in enumerate(clf.estimators_):
+        parts = [record["loss"] for record in clf.history_[1:]]
+        total = [part["cross_entropy"][k] + 0.5 * part["kl"][k] for part in parts]
+        np.testing.assert_allclose(net.history[:, "train_loss"], total, rtol=1e-6)
+
+
+@pytest.mark.parametrize("update", ["parallel", "sequential"])
+def test_three_classes_named_by_strings(update):
+    rng = np.random.default_rng(0)
+    codes = np.arange(90) % 3
+    X = (np.eye(3)[codes] * 3 + rng.normal(size=(90, 3))).astype(np.float32)
+    y = np.array(["ant", "bee", "cow", "?"])[np.where(np.arange(90) < 30, codes, 3)]
+    net = mlp_net(module__n_in=3, module__n_classes=3, lr=0.3)
+    clf = model(net, update=update, unlabeled_marker="?", finetune_epochs=10).fit(X, y)
+    assert clf.classes_.tolist() == ["ant", "bee", "cow"]
+    assert clf.score(X, np.array(["ant", "bee", "cow"])[codes]) > 0.85
+    assert set(clf.history_[-1]["pseudo_label_counts"]) == {"ant", "bee", "cow"}
+    assert "?" not in clf.transduction_
+    np.testing.assert_allclose(clf.predict_proba(X).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("marker", [None, "unknown", -1, -7])
+def test_any_marker(moons, marker):
+    X, y, _ = moons
+    labels = [marker if code < 0 else code for code in y]
+    if marker == "unknown":
+        labels = [marker if code < 0 else str(code) for code in y]
+    clf = model(unlabeled_marker=marker).fit(X, labels)
+    np.testing.assert_array_equal(clf.predict_proba(X), model().fit(X, y).predict_proba(X))
+    assert clf.transduction_[:20].tolist() == labels[:20]
+
+
+def test_x_unlabeled_joins_the_marked_rows(moons):
+    X, y, _ = moons
+    whole = model().fit(X, y)
+    for n in (20, 60):
+        parted = model().fit(X[:n], y[:n], X_unlabeled=X[n:])
+        np.testing.assert_array_equal(whole.predict_proba(X), parted.predict_proba(X))
+        np.testing.assert_array_equal(whole.transduction_, parted.transduction_)
+
+
+def test_prediction_is_the_mean_of_the_nets(moons):
+    X, y, _ = moons
+    clf = model(n_nets=3).fit(X, y)
+    p = [softmax(net.forward(X).double().numpy(), axis=1) for net in clf.estimators_]
+    np.testing.assert_allclose(clf.predict_proba(X), np.mean(p, axis=0), atol=1e-7)
+
+
+# -- weights -----------------------------------------------------------------------------------
+def test_weights_scale_the_labelled_loss(moons):
+    X, y, truth = moons
+    w = np.linspace(1, 2, len(y))
+    one = model().fit(X, y, sample_weight=w).predict_proba(X)
+    np.testing.assert_allclose(model().fit(X, y, sample_weight=2 * w).predict_proba(X), one)
+    hidden = np.where(y < 0, np.nan, w)
+    np.testing.assert_array_equal(model().fit(X, y, sample_weight=hidden).predict_proba(X), one)
+    plain = model().fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(
+        model().fit(X, y, sample_weight=w * 0 + 3).predict_proba(X), plain
+    )
+    assert np.abs(one - plain).max() > 1e-6
+    wrong = y.copy()
+    wrong[:6] = 1 - wrong[:6]
+    w = (np.arange(len(y)) >= 6).astype(float)
+    assert model(finetune_epochs=30).fit(X, wrong, sample_weight=w).score(X, truth) > 0.75
+
+
+# -- any net -----------------------------------------------------------------------------------
+class TwoInputs(MLP):
+    def forward(self, first, second):
+        return super().forward(torch.stack([first, second], dim=1))
+
+
+def test_a_mapping_of_arrays(moons):
+    X, y, _ = moons
+    parts = {"first": X[:, 0], "second": X[:, 1]}
+    clf = model(mlp_net(TwoInputs)).fit(parts, y)
+    expected = model().fit(X, y)
+    np.testing.assert_array_equal(clf.predict_proba(parts), expected.predict_proba(X))
+
+
+class WithHidden(MLP):
+    """Returns a tuple, logits first."""
+
+    def forward(self, x):
+        return super().forward(x), x
+
+
+class FirstOutputNet(NeuralNet):
+    def get_loss(self, y_pred, y_true, *args, **kwargs):
+        return super().get_loss(y_pred[0], y_true, *args, **kwargs)
+
+
+def test_a_net_with_more_than_one_output(moons):
+    X, y, _ = moons
+    net = FirstOutputNet(WithHidden, nn.CrossEntropyLoss, lr=0.1, batch_size=8)
+    expected = model().fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(model(net).fit(X, y).predict_proba(X), expected)
+
+
+def test_texts(tiny_pooling_checkpoint, tiny_texts):
+    y = some_unlabeled(tiny_texts)
+    net = BertClassifier(
+        tiny_pooling_checkpoint, max_length=16, batch_size=4, lr=1e-2, precision="fp32"
+    )
+    settings = {"unlabeled_marker": "?", "random_state": 0, "finetune_epochs": 8}
+    clf = MutualLearningClassifier(net, **settings).fit(tiny_texts, y)
+    truth = np.array(["got", "skipped"])[np.arange(24) % 2]
+    assert clf.score(tiny_texts, truth) > 0.8
+    again = MutualLearningClassifier(net, **settings).fit(tiny_texts, y)
+    np.testing.assert_array_equal(clf.predict_proba(tiny_texts), again.predict_proba(tiny_texts))
+
+
+def test_an_iterator_that_drops_all_rows_is_an_error(moons):
+    X, y, _ = moons
+    net = mlp_net(iterator_train__drop_last=True)
+    with pytest.raises(ValueError, match=r"yields no batch from 5 rows.*drop_last=False"):
+        model(net).fit(X[:25], y[:25])
+
+
+# -- repeatable, clean, quiet ------------------------------------------------------------------
+@pytest.mark.parametrize("params", [{}, {"update": "sequential"}, {"epoch_over": "unlabeled"}])
+def test_same_seed_same_nets(moons, params, global_random_state_unchanged):
+    X, y, _ = moons
+    net = mlp_net(DropMLP, iterator_train__shuffle=True)
+    one, two = (model(net, **params).fit(X, y).predict_proba(X) for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    other = model(net, random_state=1, **params).fit(X, y).predict_proba(X)
+    assert np.abs(one - other).max() > 1e-4
+
+
+def test_each_parameter_changes_the_result(moons):
+    X, y, _ = (a[:80] for a in moons)
+    plain = model(n_nets=3).fit(X, y).predict_proba(X)
+    for change in (
+        {"n_nets": 2},
+        {"kl_weight": 0.5},
+        {"update": "sequential"},
+        {"epoch_over": "unlabeled"},
+        {"balanced_batches": False},
+    ):
+        changed = model(**{"n_nets": 3, **change}).fit(X, y).predict_proba(X)
+        assert np.abs(plain - changed).max() > 1e-5, change
+
+
+def test_clone_and_pickle(moons):
+    X, y, _ = moons
+    params = {"n_nets": 3, "kl_weight": 0.5, "update": "sequential", "balanced_batches": False}
+    clf = model(**params)
+    assert clf.get_params()["estimator__lr"] == 0.1
+    copy = clone(clf).set_params(estimator__lr=0.1)
+    assert {name: copy.get_params()[name] for name in params} == params
+    clf.fit(X, y)
+    np.testing.assert_array_equal(copy.fit(X, y).predict_proba(X), clf.predict_proba(X))
+    stored = io.BytesIO()
+    pickle.dump(clf, stored)
+    stored.seek(0)
+    np.testing.assert_array_equal(pickle.load(stored).predict_proba(X), clf.predict_proba(X))
+
+
+def test_the_template_stays_unfitted(moons):
+    X, y, _ = moons
+    net = mlp_net()
+    model(net).fit(X, y)
+    assert not net.initialized_
+    assert net.train_split is not None
+
+
+def test_silent_without_verbose(moons, capfd):
+    X, y, _ = moons
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model(mlp_net(verbose=1)).fit(X, y).predict(X)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("over", ["labeled", "unlabeled"])
+def test_progress_ends_at_its_total(moons, monkeypatch, capfd, over):
+    X, y, _ = moons
+    counted = []
+    advance = Progress.advance
+
+    def counting(self, n):
+        counted.append(n)
+        advance(self, n)
+
+    monkeypatch.setattr(Progress, "advance", counting)
+    model(epoch_over=over, n_nets=3, finetune_epochs=2, verbose=1).fit(X, y)
+    total = 3 * (2 * (20 if over == "labeled" else 180) + 180)
+    assert sum(counted) == total
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "mutual learning" in err
+    assert f"{total}/{total}" in err
+
+
+# -- bad input ---------------------------------------------------------------------------------
+def assert_unfitted(clf):
+    assert [name for name in vars(clf) if name.endswith("_")] == []
+    with pytest.raises(NotFittedError):
+        clf.predict(np.zeros((1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "match"),
+    [
+        ({"n_nets": 1}, ValueError, "n_nets must be at least 2, got 1"),
+        ({"n_nets": 2.0}, TypeError, "n_nets must be an integer"),
+        ({"kl_weight": -0.1}, ValueError, r"kl_weight must lie in \[0, inf\)"),
+        ({"kl_weight": float("inf")}, ValueError, "kl_weight must lie"),
+        ({"kl_weight": "1"}, TypeError, "kl_weight must be a number"),
+        ({"update": "both"}, ValueError, "update must be one of 'parallel', 'sequential'"),
+        ({"epoch_over": None}, ValueError, "epoch_over must be one of 'labeled', 'unlabeled'"),
+        ({"finetune_epochs": -1}, ValueError, "finetune_epochs must be at least 0"),
+        ({"balanced_batches": 1}, TypeError, "balanced_batches must be True or False"),
+        ({"verbose": "loud"}, ValueError, "verbose must be"),
+        ({"random_state": "a"}, ValueError, "random_state must be"),
+        ({"unlabeled_marker": [1]}, TypeError, "unlabeled_marker must be"),
+    ],
+)
+def test_bad_parameters(moons, params, error, match):
+    X, y, _ = moons
+    clf = model(**params)
+    with pytest.raises(error, match=match):
+        clf.fit(X, y)
+    assert_unfitted(clf)
+
+
+@pytest.mark.parametrize(
+    ("net", "match"),
+    [
+        (mlp_net(criterion=nn.MSELoss), "criterion of its own, MSELoss"),
+        (mlp_net(callbacks=[LRScheduler()]), "schedule of its own, LRScheduler"),
+        (mlp_net(SoftmaxMLP), "SoftmaxMLP returns probabilities"),
+        (mlp_net(NaNMLP), "NaN or infinite logits"),
+        (mlp_net(module__n_classes=3), r"logits of shape \(n, 2\)"),
+        (mlp_net(lr=1e30), r"training loss became nan in epoch \d of net 1; lower the learning"),
+    ],
+)
+def test_bad_nets(moons, net, match):
+    X, y, _ = moons
+    clf = model(net)
+    with pytest.raises(ValueError, match=match):
+        clf.fit(X, y)
+    assert_unfitted(clf)
+
+
+def test_failed_refit_keeps_the_old_model(moons):
+    X, y, _ = moons
+    clf = model().fit(X, y)
+    before = clf.predict_proba(X)
+    with pytest.raises(ValueError, match="one class only"):
+        clf.fit(X, np.where(y < 0, y, 1))
+    np.testing.assert_array_equal(clf.predict_proba(X), before)

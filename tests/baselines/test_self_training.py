@@ -1,0 +1,458 @@
+"""Self-training: an independent rewrite, the properties of its training sets, limits, records."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from helpers.nets import MLP, NaNMLP, mlp_net
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.exceptions import NotFittedError
+
+from sklearn_spt import BertClassifier
+from sklearn_spt._progress import Progress
+from sklearn_spt._random import derive_seed
+from sklearn_spt._sampling import class_balanced_draws
+from sklearn_spt._supervised import SupervisedTrainer
+from sklearn_spt.baselines import ThrottledSelfTrainingClassifier
+
+
+@pytest.fixture(scope="module")
+def moons():
+    """120 rows, of which 30 are labelled; the truth beside them."""
+    X, truth = make_moons(120, noise=0.1, random_state=0)
+    y = truth.copy()
+    y[30:] = -1
+    return X.astype(np.float32), y, truth
+
+
+def model(net=None, **params):
+    settings = {"theta": 0.7, "n_iterations": 4, "finetune_epochs": 5, "random_state": 0}
+    net = mlp_net(lr=1.0, batch_size=16) if net is None else net
+    return ThrottledSelfTrainingClassifier(net, **settings | params)
+
+
+# -- the algorithm, written a second time ------------------------------------------------------
+def rewritten(X_l, y, X_u, *, seed, theta, n, E=5, R=1.0, B=16):
+    """Self-training without this package: own loops, own selection, own rates, plain SGD.
+
+    Only the seeds are shared, so that both draw the same rows and weights.
+    """
+
+    def fit(X, y, t):
+        torch.manual_seed(derive_seed(seed, t))
+        module = MLP()
+        rng = np.random.default_rng(derive_seed(seed, t))
+        S = E * -(-len(y) // B)
+        step = 0
+        for _ in range(E):
+            rows = class_balanced_draws(y, rng)
+            for start in range(0, len(rows), B):
+                batch = rows[start : start + B]
+                module.zero_grad()
+                z = module(torch.from_numpy(X[batch]))
+                torch.nn.functional.cross_entropy(z, torch.from_numpy(y[batch])).backward()
+                with torch.no_grad():
+                    for p in module.parameters():
+                        p -= R * (1 - step / S) * p.grad
+                step += 1
+        return module
+
+    def probabilities(module, X):
+        with torch.no_grad():
+            return softmax(module(torch.from_numpy(X)).double().numpy(), axis=1)
+
+    f, left, added = fit(X_l, y, 0), list(range(len(X_u))), {}
+    for t in range(1, n + 1):
+        order = np.random.default_rng(derive_seed(seed, t, 1)).permutation(np.array(left))
+        step = -(-len(X_u) // 10)
+        for size in range(t * step, len(left) + step, step):
+            pool = np.sort(order[:size])
+            p = probabilities(f, X_u[pool])
+            conf = p.max(axis=1)
+            ranked = sorted(np.flatnonzero(conf >= theta), key=lambda i: (-conf[i], pool[i]))
+            chosen = ranked[: max(1, int(0.1 * len(y)))]
+            if chosen:
+                break
+        else:
+            return f, added
+        for i in chosen:
+            added[int(pool[i])] = int(p[i].argmax()), t
+            left.remove(int(pool[i]))
+        rows = pool[chosen]
+        X_l, y = np.r_[X_l, X_u[rows]], np.r_[y, p[chosen].argmax(axis=1)]
+        f = fit(X_l, y, t)
+    return f, added
+
+
+@pytest.mark.parametrize("theta", [0.6, 0.85])
+def test_equals_an_independent_rewrite(moons, theta):
+    X, y, _ = moons
+    clf = model(theta=theta).fit(X, y)
+    f, added = rewritten(X[:30], y[:30], X[30:], seed=0, theta=theta, n=4)
+    for name, weight in f.state_dict().items():
+        ours = clf.estimators_[0].module_.state_dict()[name]
+        torch.testing.assert_close(ours, weight, rtol=1e-4, atol=1e-5)
+    assert len(added) >= 4
+    for row in range(90):
+        code, t = added.get(row, (-1, -1))
+        assert (clf.transduction_[30 + row], clf.labeled_iter_[30 + row]) == (code, t)
+
+
+# -- the training sets -------------------------------------------------------------------------
+@pytest.fixture(scope="module", params=["pool", "quota"])
+def run(request, moons):
+    """All states of a run, with the classifier, its trainer and the documents."""
+    X, y, _ = moons
+    clf = model(theta=0.6, growth=request.param)
+    data = clf._validate(clf.estimator, X, y, None, None)
+    trainer = SupervisedTrainer(clf, clf.estimator, data.classes, 1, "")
+    states = []
+    for state in clf._iterations(trainer, data):
+        states.append(state)
+        if len(states) == 7:
+            break
+    return clf, trainer, data, states
+
+
+def test_no_iteration_adds_more_than_a_tenth(run):
+    _, _, data, states = run
+    sizes = [state.record["n_train"] for state in states]
+    assert sizes[0] == len(data.y) == 30
+    for before, after, state in zip(sizes[:-1], sizes[1:], states[1:], strict=True):
+        assert 1 <= after - before <= max(1, int(0.1 * before))
+        assert state.record["n_added"] == after - before
+
+
+def test_added_and_left_documents_part_u(run):
+    _, _, data, states = run
+    for t, state in enumerate(states):
+        added = state.labeled_iter >= 1
+        np.testing.assert_array_equal(added, state.pseudo >= 0)
+        assert added.sum() == state.record["n_train"] - 30
+        assert set(state.labeled_iter[added]) == set(range(1, t + 1))
+    assert len(states[-1].pseudo) == data.n_unlabeled == 90
+
+
+def test_the_most_confident_of_the_pool_were_added(run):
+    clf, trainer, data, states = run
+    for t in range(1, len(states)):
+        before, state = states[t - 1], states[t]
+        left = np.flatnonzero(before.pseudo < 0)
+        size = state.record["pool_size"]
+        if clf.growth == "quota":
+            assert size == len(left)
+        else:
+            left = trainer.rng(t, 1).permutation(left)[:size]
+            assert size == min(9 * t, len(before.pseudo) - (before.pseudo >= 0).sum())
+        confidence = trainer.probabilities(before.nets[0], data.X_unlabeled).max(axis=1)
+        added = np.flatnonzero(state.labeled_iter == t)
+        assert set(added) <= set(left)
+        assert (confidence[added] >= 0.6).all()
+        others = np.setdiff1d(left, added)
+        assert confidence[others].max() <= confidence[added].min()
+
+
+def test_pseudo_labels_are_those_of_the_last_net_and_never_revised(run):
+    _, trainer, data, states = run
+    for t in range(1, len(states)):
+        before, state = states[t - 1], states[t]
+        added = state.labeled_iter == t
+        P = trainer.probabilities(before.nets[0], data.X_unlabeled)
+        np.testing.assert_array_equal(state.pseudo[added], P[added].argmax(axis=1))
+        old = before.pseudo >= 0
+        np.testing.assert_array_equal(state.pseudo[old], before.pseudo[old])
+        np.testing.assert_array_equal(state.labeled_iter[old], before.labeled_iter[old])
+
+
+def test_every_iteration_has_a_fresh_net(run):
+    _, trainer, data, states = run
+    assert len({id(state.nets[0]) for state in states}) == len(states)
+    again, _ = trainer.train(data.X_labeled, data.y, 0)
+    for a, b in zip(
+        again.module_.parameters(), states[0].nets[0].module_.parameters(), strict=True
+    ):
+        assert torch.equal(a, b)
+
+
+def test_a_pool_without_a_confident_document_grows(moons):
+    X, y, _ = moons
+    confidence = model(n_iterations=0, random_state=1).fit(X, y).predict_proba(X[30:]).max(axis=1)
+    surest = int(confidence.argmax())
+    order = np.random.default_rng(derive_seed(1, 1, 1)).permutation(90)
+    place = int(np.flatnonzero(order == surest)[0])
+    assert place >= 9  # not in the first tenth
+    clf = model(theta=confidence.max(), n_iterations=1, random_state=1).fit(X, y)
+    assert clf.history_[1]["pool_size"] == 9 * (place // 9 + 1)
+    assert clf.history_[1]["n_added"] == 1
+    assert clf.labeled_iter_[30 + surest] == 1
+
+
+def test_all_documents_may_be_added(moons):
+    X, y, _ = moons
+    clf = model(theta=0.0, n_iterations=99, finetune_epochs=1, max_fraction=0.5).fit(X, y)
+    assert clf.termination_condition_ == "all_labeled"
+    assert (clf.labeled_iter_[30:] >= 1).all()
+    assert clf.history_[-1]["n_train"] == 120
+    assert clf.n_iter_ == len(clf.history_) - 1 == clf.labeled_iter_.max()
+
+
+# -- limits ------------------------------------------------------------------------------------
+def supervised(X, y, random_state=0):
+    clf = model(random_state=random_state)
+    trainer = SupervisedTrainer(clf, clf.estimator, np.unique(y), 1, "")
+    net, _ = trainer.train(X, y, 0)
+    return net
+
+
+def test_no_unlabelled_rows_is_supervised(moons):
+    X, y, _ = moons
+    with pytest.warns(UserWarning, match="holds no unlabelled row"):
+        clf = model(n_iterations=None).fit(X[:30], y[:30])
+    assert (clf.n_iter_, clf.termination_condition_) == (0, "no_unlabeled")
+    logits = supervised(X[:30], y[:30]).forward(X)
+    assert torch.equal(clf.estimators_[0].forward(X), logits)
+
+
+@pytest.mark.parametrize("params", [{"n_iterations": 0}, {"theta": 1.1}, {"max_iter": 0}])
+def test_switched_off_it_is_supervised(moons, params):
+    X, y, _ = moons
+    clf = model(**{"n_iterations": None, **params}).fit(X, y)
+    assert torch.equal(clf.estimators_[0].forward(X), supervised(X[:30], y[:30]).forward(X))
+    assert (clf.transduction_[30:] == -1).all()
+
+
+def test_no_confident_document_is_supervised_with_a_warning(moons):
+    X, y, _ = moons
+    with pytest.warns(UserWarning, match=r"theta=1\.0 or more"):
+        clf = model(n_iterations=None, theta=1.0).fit(X, y)
+    assert (clf.n_iter_, clf.termination_condition_) == (0, "no_change")
+    assert torch.equal(clf.estimators_[0].forward(X), supervised(X[:30], y[:30]).forward(X))
+
+
+def test_zero_iterations_are_the_baseline(tiny_checkpoint, tiny_texts):
+    texts = tiny_texts * 2
+    y = np.tile([1, 0], 24)
+    y[20:] = -1
+    net = BertClassifier(tiny_checkpoint, max_length=16, lr=1e-3)
+    clf = ThrottledSelfTrainingClassifier(net, theta=2.0, random_state=5).fit(texts, y)
+    baseline = clone(net).set_params(random_state=5).fit(texts[:20], y[:20])
+    np.testing.assert_array_equal(clf.predict_proba(texts), baseline.predict_proba(texts))
+
+
+def test_texts_are_learned_from(tiny_checkpoint, tiny_texts):
+    texts = tiny_texts * 4
+    y = np.tile(["got", "not"], 48).astype(object)
+    y[24:] = None
+    net = BertClassifier(tiny_checkpoint, max_length=16, lr=1e-2, batch_size=8)
+    clf = ThrottledSelfTrainingClassifier(
+        net, theta=0.5, n_iterations=2, finetune_epochs=12, unlabeled_marker=None, random_state=0
+    )
+    clf.fit(texts, y)
+    assert clf.n_iter_ == 2
+    assert set(clf.transduction_) == {"got", "not", None}
+    assert clf.score(texts, np.tile(["got", "not"], 48)) > 0.8
+
+
+# -- choice ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("refit", [True, False])
+def test_the_number_is_chosen(moons, refit):
+    X, y, _ = moons
+    clf = model(n_iterations=None, max_iter=3, refit=refit).fit(X, y)
+    scores = [record["validation_score"] for record in clf.selection_history_]
+    assert clf.n_iter_ == int(np.argmax(scores))
+    assert clf.selection_history_[0]["n_train"] == 24
+    assert clf.history_[0]["n_train"] == (30 if refit else 24)
+    if refit:
+        given = model(n_iterations=clf.n_iter_).fit(X, y)
+        np.testing.assert_array_equal(clf.predict_proba(X), given.predict_proba(X))
+
+
+def test_it_beats_supervised_where_clusters_tell_the_classes():
+    X, truth = make_blobs(300, centers=[[-2, 0], [2, 0], [0, 3]], cluster_std=0.9, random_state=1)
+    X = X.astype(np.float32)
+    y = np.full(300, -1)
+    few = np.concatenate([np.flatnonzero(truth == c)[:4] for c in range(3)])
+    y[few] = truth[few]
+    net = mlp_net(module__n_classes=3, lr=0.5, batch_size=16)
+    clf = model(net, theta=0.5, n_iterations=8).fit(X, y)
+    alone = model(net, n_iterations=0).fit(X, y)
+    assert clf.score(X, truth) > max(0.85, alone.score(X, truth) - 0.02)
+
+
+# -- the contract ------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("names", "marker"),
+    [(["a", "b", "c"], "?"), (["a", "b", "c"], None), ([1, 5, 7], -1), ([0.0, 1.0, 2.0], -9)],
+)
+def test_three_classes_with_any_labels_and_marker(names, marker):
+    X, truth = make_blobs(90, centers=3, random_state=0)
+    y = [names[c] if i < 30 else marker for i, c in enumerate(truth)]
+    clf = model(
+        mlp_net(module__n_classes=3, lr=0.05, batch_size=16),
+        theta=0.5,
+        unlabeled_marker=marker,
+        n_iterations=2,
+    ).fit(X, y)
+    assert clf.classes_.tolist() == names
+    assert clf.predict_proba(X).shape == (90, 3)
+    np.testing.assert_allclose(clf.predict_proba(X).sum(axis=1), 1)
+    assert set(clf.predict(X).tolist()) <= set(names)
+    assert clf.transduction_[:30].tolist() == y[:30]
+    added = clf.labeled_iter_ > 0
+    assert 2 <= added.sum() <= 3 + 3
+    assert set(clf.transduction_[added].tolist()) <= set(names)
+    assert (clf.transduction_[clf.labeled_iter_ < 0] == np.array(marker)).all()
+
+
+def test_the_same_random_state_gives_the_same(moons, global_random_state_unchanged):
+    X, y, _ = moons
+    a, b, c = (model(n_iterations=None, max_iter=2, random_state=s).fit(X, y) for s in (1, 1, 2))
+    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+    assert [r["validation_score"] for r in a.selection_history_] == [
+        r["validation_score"] for r in b.selection_history_
+    ]
+    assert not np.array_equal(a.predict_proba(X), c.predict_proba(X))
+    legacy = [model(random_state=np.random.RandomState(3)).fit(X, y) for _ in range(2)]
+    np.testing.assert_array_equal(*(clf.predict_proba(X) for clf in legacy))
+
+
+def test_x_unlabeled_joins_the_marked_rows(moons):
+    X, y, _ = moons
+    whole = model().fit(X, y)
+    parted = model().fit(X[:61], y[:61], X_unlabeled=X[61:])
+    np.testing.assert_array_equal(whole.predict_proba(X), parted.predict_proba(X))
+    np.testing.assert_array_equal(whole.transduction_, parted.transduction_)
+
+
+def test_weights_scale_the_labelled_rows(moons):
+    X, y, _ = moons
+    same = model().fit(X, y, sample_weight=np.full(120, 4.0))
+    np.testing.assert_allclose(same.predict_proba(X), model().fit(X, y).predict_proba(X), atol=1e-6)
+    weights = np.where(np.arange(120) < 15, 5.0, 0.1)
+    other = model().fit(X, y, sample_weight=weights)
+    assert other.n_iter_ == 4
+    assert np.abs(other.predict_proba(X) - same.predict_proba(X)).max() > 1e-3
+
+
+def test_history_is_complete_and_plain(moons):
+    X, y, _ = moons
+    clf = model(n_iterations=None, max_iter=2, refit=False).fit(X, y)
+    records = json.loads(json.dumps(clf.selection_history_))
+    assert [record["iteration"] for record in records] == [0, 1, 2]
+    for record in records:
+        assert set(record) == {
+            *("iteration", "n_train", "pool_size", "n_added", "pseudo_label_counts", "loss"),
+            *("seconds", "validation_score"),
+        }
+        assert len(record["loss"]) == 5
+        assert sum(record["pseudo_label_counts"].values()) == record["n_added"]
+    assert set(records[0]["seconds"]) == {"training", "validation"}
+    assert set(records[1]["seconds"]) == {"labeling", "training", "validation"}
+    assert clf.history_ == clf.selection_history_[: clf.n_iter_ + 1]
+
+
+def test_fitted_attributes(moons):
+    X, y, _ = moons
+    clf = model().fit(X, y)
+    assert clf.n_iter_ == 4
+    assert len(clf.estimators_) == 1
+    assert clf.n_features_in_ == 2
+    assert clf.n_threads_ == torch.get_num_threads()
+    assert (clf.labeled_iter_[:30] == 0).all()
+    np.testing.assert_array_equal(clf.transduction_[:30], y[:30])
+
+
+def test_pickle_and_clone(moons):
+    X, y, _ = moons
+    clf = model().fit(X, y)
+    again = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    fresh = clone(clf)
+    with pytest.raises(NotFittedError):
+        fresh.predict(X)
+    assert fresh.get_params()["theta"] == 0.7
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "match"),
+    [
+        (np.zeros((4, 2)), [0, 0, -1, -1], "one class only"),
+        (np.zeros((4, 2)), [-1] * 4, "no labelled row"),
+        (np.zeros((4, 2)), [0, 1], "inconsistent numbers of samples"),
+        (np.full((4, 2), np.nan), [0, 1, -1, -1], "NaN"),
+    ],
+)
+def test_bad_input_leaves_the_estimator_unfitted(X, y, match):
+    clf = model()
+    before = dict(vars(clf))
+    with pytest.raises(ValueError, match=match):
+        clf.fit(X, y)
+    assert vars(clf) == before
+
+
+def test_a_net_that_returns_nan_is_an_error(moons):
+    X, y, _ = moons
+    with pytest.raises(ValueError, match="NaN or infinite logits"):
+        model(mlp_net(NaNMLP)).fit(X, y)
+
+
+def test_nested_parameters_reach_the_net(moons):
+    X, y, _ = moons
+    clf = model().set_params(estimator__lr=0.7)
+    assert clf.fit(X, y).estimators_[0].lr == 0.7
+
+
+# -- progress ----------------------------------------------------------------------------------
+@pytest.fixture
+def bars(monkeypatch):
+    """Totals of all bars, and what they were advanced by."""
+    seen = []
+    init, advance = Progress.__init__, Progress.advance
+
+    def spy_init(self, total, verbose, description):
+        self.seen = {"total": total, "done": 0, "description": description}
+        seen.append(self.seen)
+        init(self, total, verbose, description)
+
+    def spy_advance(self, n):
+        self.seen["done"] += n
+        advance(self, n)
+
+    monkeypatch.setattr(Progress, "__init__", spy_init)
+    monkeypatch.setattr(Progress, "advance", spy_advance)
+    return seen
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"n_iterations": None, "max_iter": 3},
+        {"n_iterations": None, "max_iter": 3, "refit": False},
+        {"n_iterations": 99, "theta": 0.0, "finetune_epochs": 1, "max_fraction": 0.4},
+        {"theta": 0.97, "finetune_epochs": 20},
+        {"growth": "quota", "n_iterations": 2},
+        {"n_iterations": 0},
+    ],
+)
+def test_progress_stays_within_its_total(moons, bars, capfd, params):
+    X, y, _ = moons
+    model(**params).fit(X, y)
+    (bar,) = bars
+    assert bar["description"] == "self-training"
+    assert 0 < bar["done"] <= bar["total"]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_verbose_shows_one_bar(moons, capfd):
+    X, y, _ = moons
+    model(verbose=1, n_iterations=None, max_iter=1).fit(X, y)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "self-training:" in err

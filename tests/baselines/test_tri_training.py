@@ -1,0 +1,528 @@
+"""Tri-training: an independent rewrite, its stopping rules, limits, records, bad input."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from helpers.nets import MLP, FollowingNet, PaddedMLP, mlp_net
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.exceptions import NotFittedError
+
+from sklearn_spt import BertClassifier
+from sklearn_spt._random import derive_seed
+from sklearn_spt._sampling import class_balanced_draws, draw_sample
+from sklearn_spt.baselines import TriTrainingClassifier
+from sklearn_spt.baselines import _tri_training as module
+from sklearn_spt.baselines._voting import bootstrap_rows
+
+
+@pytest.fixture(scope="module")
+def moons():
+    """200 rows, of which 20 are labelled; the truth beside them."""
+    X, truth = make_moons(200, noise=0.2, random_state=0)
+    y = truth.copy()
+    y[20:] = -1
+    return X.astype(np.float32), y, truth
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    """150 rows of three classes, of which 15 are labelled."""
+    X, truth = make_blobs(150, centers=3, cluster_std=2.5, random_state=1)
+    y = truth.copy()
+    y[15:] = -1
+    return X.astype(np.float32), y, truth
+
+
+def model(net=None, **params):
+    settings = {"theta": 0.55, "max_iter": 2, "finetune_epochs": 3, "random_state": 0, **params}
+    return TriTrainingClassifier(mlp_net() if net is None else net, **settings)
+
+
+def proba(nets, X):
+    with torch.no_grad():
+        return [softmax(net.forward(X).double().numpy(), axis=1) for net in nets]
+
+
+# -- the algorithm, written a second time ------------------------------------------------------
+def rewritten(X_l, y, X_u, *, theta, fraction, max_iter, growth, epochs, R=0.1, B=8):
+    """The numbered steps without this package: own loops, sets as dicts, plain SGD.
+
+    Only the random draws are shared, so that both see the same rows.
+    """
+    N, n_U = len(X_l), len(X_u)
+
+    def learn(X, codes, *path):
+        torch.manual_seed(derive_seed(0, *path))
+        net = MLP()
+        rng = np.random.default_rng(derive_seed(0, *path))
+        per_epoch = -(-len(X) // B)
+        for e in range(epochs):
+            rows = class_balanced_draws(codes, rng)
+            for b in range(per_epoch):
+                batch = rows[b * B : (b + 1) * B]
+                net.zero_grad()
+                z = net(torch.from_numpy(X[batch]))
+                torch.nn.functional.cross_entropy(z, torch.from_numpy(codes[batch])).backward()
+                rate = R * (1 - (e * per_epoch + b) / (epochs * per_epoch))
+                with torch.no_grad():
+                    for p in net.parameters():
+                        p -= rate * p.grad
+        return net
+
+    def says(net):
+        with torch.no_grad():
+            return softmax(net(torch.from_numpy(X_u)).double().numpy(), axis=1)
+
+    nets = []
+    for i in range(3):
+        S = bootstrap_rows(y, np.random.default_rng(derive_seed(0, 0, 0, i)))
+        nets.append(learn(X_l[S], y[S], 0, 1 + i))
+    A = [{}, {}, {}]
+    trained = []
+    for t in range(1, max_iter + 1):
+        P = [says(net) for net in nets]
+        size = n_U if growth == "quota" else min(n_U, t * -(-n_U // 10))
+        pool = draw_sample(n_U, size, np.random.default_rng(derive_seed(0, t)))
+        new, candidates = [], 0
+        for i in range(3):
+            j, k = (m for m in range(3) if m != i)
+            found = []
+            for x in range(n_U):
+                one, two, three = P[i][x].argmax(), P[j][x].argmax(), P[k][x].argmax()
+                if two == three != one and max(P[j][x].max(), P[k][x].max()) >= theta:
+                    found.append((-(P[j][x].max() + P[k][x].max()) / 2, x, int(two)))
+            candidates += len(found)
+            found = [each for each in found if each[1] in pool]
+            most = int(fraction * (N + len(A[i])))
+            if growth == "quota":
+                most = min(most, t * int(fraction * N))
+            n = len(A[i]) + max(1, most)
+            new.append({int(x): label for _, x, label in sorted(found)[:n]})
+        if not candidates:
+            trained.append([])
+            break
+        trained.append([i for i in range(3) if new[i] != A[i]])
+        for i in trained[-1]:
+            rows = sorted(new[i])
+            labels = np.array([new[i][x] for x in rows], dtype=np.int64)
+            nets[i] = learn(np.concatenate([X_l, X_u[rows]]), np.concatenate([y, labels]), t, 1 + i)
+        A = new
+    return nets, A, trained
+
+
+@pytest.mark.parametrize("growth", ["pool", "quota"])
+def test_equals_an_independent_rewrite(moons, growth):
+    X, y, _ = moons
+    labeled = y >= 0
+    settings = {"max_iter": 4, "theta": 0.6}
+    clf = model(growth=growth, max_fraction=0.2, tol=0.0, **settings).fit(X, y)
+    nets, A, trained = rewritten(
+        X[labeled],
+        y[labeled],
+        X[~labeled],
+        theta=0.6,
+        fraction=0.2,
+        max_iter=4,
+        growth=growth,
+        epochs=3,
+    )
+    assert sum(map(len, trained)) >= 4  # something happened
+    assert [[f"net_{i + 1}" for i in each] for each in trained] == [
+        list(record["loss"]) for record in clf.history_[1:]
+    ]
+    assert clf.history_[-1]["set_sizes"] == [len(a) for a in A]
+    for ours, theirs in zip(clf.estimators_, nets, strict=True):
+        for name, weight in theirs.state_dict().items():
+            torch.testing.assert_close(
+                ours.module_.state_dict()[name], weight, rtol=1e-4, atol=1e-5
+            )
+    last = {x: label for a in A for x, label in a.items()}
+    codes = clf.transduction_[~labeled]
+    assert {x: codes[x] for x in last} == last
+
+
+# -- the records -------------------------------------------------------------------------------
+@pytest.mark.parametrize("growth", ["pool", "quota"])
+def test_history_keeps_the_rules(moons, growth):
+    X, y, _ = moons
+    clf = model(growth=growth, max_iter=8, tol=0.0).fit(X, y)
+    start, *rounds = json.loads(json.dumps(clf.history_))
+    assert start["set_sizes"] == [0, 0, 0]
+    assert start["n_added"] == start["pool_size"] == 0
+    assert set(start["loss"]) == {"net_1", "net_2", "net_3"}
+    assert all(len(loss) == 3 for loss in start["loss"].values())
+    assert len(rounds) == clf.n_iter_ >= 1
+    before = start
+    for t, record in enumerate(rounds, start=1):
+        assert record["iteration"] == t
+        assert record["pool_size"] == (180 if growth == "quota" else min(180, 18 * t))
+        for size, last in zip(record["set_sizes"], before["set_sizes"], strict=True):
+            assert size <= last + max(1, int(0.1 * (20 + last)))
+        assert record["n_train"] == 20 + sum(record["set_sizes"])
+        assert sum(record["pseudo_label_counts"].values()) == sum(record["set_sizes"])
+        assert record["n_added"] <= sum(record["set_sizes"]) <= record["pool_size"]
+        assert 0 <= record["label_changes"] <= 1
+        assert set(record["seconds"]) == ({"training", "labeling"} if record["loss"] else set())
+        before = record
+    assert any(record["n_added"] for record in rounds)
+
+
+def test_fitted_attributes(moons):
+    X, y, truth = moons
+    clf = model(mlp_net(lr=0.5), finetune_epochs=20).fit(X, y)
+    assert len(clf.estimators_) == len(set(map(id, clf.estimators_))) == 3
+    assert clf.n_features_in_ == 2
+    assert clf.n_threads_ == torch.get_num_threads()
+    np.testing.assert_array_equal(clf.classes_, [0, 1])
+    np.testing.assert_array_equal(clf.transduction_[:20], y[:20])
+    np.testing.assert_array_equal(clf.labeled_iter_[:20], 0)
+    given = clf.transduction_[20:] >= 0
+    assert given.any()
+    np.testing.assert_array_equal(given, clf.labeled_iter_[20:] > 0)
+    assert clf.labeled_iter_.max() <= clf.n_iter_
+    assert (clf.labeled_iter_[20:][~given] == -1).all()
+    assert clf.score(X, truth) > 0.8
+
+
+# -- how it ends -------------------------------------------------------------------------------
+@pytest.mark.parametrize("growth", ["pool", "quota"])
+def test_without_candidates_it_ends_at_once_with_the_bootstrap_nets(moons, growth):
+    X, y, _ = moons
+    clf = model(theta=1.01, growth=growth).fit(X, y)
+    assert clf.termination_condition_ == "no_candidates"
+    assert clf.n_iter_ == 1
+    assert (clf.labeled_iter_[20:] == -1).all()
+    assert (clf.transduction_[20:] == -1).all()
+    assert clf.history_[1]["loss"] == {}
+    bootstrap = model(max_iter=0).fit(X, y)
+    assert bootstrap.termination_condition_ == "max_iter"
+    assert bootstrap.n_iter_ == 0
+    np.testing.assert_array_equal(clf.predict_proba(X), bootstrap.predict_proba(X))
+
+
+def test_nets_that_agree_on_everything_end_it(moons, monkeypatch):
+    X, y, _ = moons
+    monkeypatch.setattr(module, "bootstrap_rows", lambda codes, rng: np.arange(len(codes)))
+    clf = model(mlp_net(lr=0.5), finetune_epochs=60, theta=0.0, max_iter=20)
+    far = np.where(X[:, :1] > 0.5, X + 5, X - 5).astype(np.float32)
+    match = r"no unlabelled document on which two nets agree .* theta=0\.0 or more.*alone\.$"
+    with pytest.warns(UserWarning, match=match) as caught:
+        clf.fit(far, np.where(y < 0, y, (X[:, 0] > 0.5).astype(int)))
+    assert [warning.filename for warning in caught] == [__file__]
+    assert clf.termination_condition_ == "no_candidates"
+    assert clf.n_iter_ == 1
+
+
+def test_nets_that_are_never_sure_warn(moons):
+    X, y, _ = moons
+    with pytest.warns(UserWarning, match=r"theta=1\.0 or more: .* Lower theta\.$") as caught:
+        clf = model(theta=1.0).fit(X, y)
+    assert len(caught) == 1
+    assert clf.termination_condition_ == "no_candidates"
+    assert (clf.transduction_[20:] == -1).all()
+
+
+@pytest.mark.parametrize(("growth", "n_iter"), [("pool", 10), ("quota", 2)])
+def test_it_ends_where_no_set_changes_once_the_pool_is_all(moons, monkeypatch, growth, n_iter):
+    X, y, _ = moons
+
+    def the_same(P, theta, quotas):
+        labels = np.full(P.shape[:2], -1)
+        labels[1, 0] = 1
+        return labels
+
+    # of a sorted pool of all documents the first is always document 0
+    monkeypatch.setattr(module, "draw_sample", lambda n, size, rng: np.arange(size))
+    monkeypatch.setattr(module, "disagreement_sets", the_same)
+    monkeypatch.setattr(module, "disagreements", lambda P, theta: np.ones((3, 1), dtype=bool))
+    clf = model(growth=growth, max_iter=20, tol=0.0).fit(X, y)
+    assert clf.termination_condition_ == "no_change"
+    assert clf.n_iter_ == n_iter
+    assert set(clf.history_[1]["loss"]) == {"net_2"}  # the others were not trained again
+    assert all(record["loss"] == {} for record in clf.history_[2:])
+    assert [record["n_added"] for record in clf.history_] == [0, 1] + [0] * (n_iter - 1)
+    np.testing.assert_array_equal(clf.labeled_iter_[20:22], [n_iter, -1])
+
+
+@pytest.mark.parametrize(("growth", "n_iter"), [("pool", 10), ("quota", 1)])
+def test_it_ends_where_few_labels_change_once_the_pool_is_all(moons, monkeypatch, growth, n_iter):
+    X, y, _ = moons
+    calls = []
+
+    def another(P, theta, quotas):
+        calls.append(len(calls) % 5)
+        labels = np.full(P.shape[:2], -1)
+        labels[0, calls[-1]] = 1
+        return labels
+
+    monkeypatch.setattr(module, "disagreement_sets", another)
+    monkeypatch.setattr(module, "disagreements", lambda P, theta: np.ones((3, 1), dtype=bool))
+    clf = model(growth=growth, max_iter=20, tol=1.0).fit(X, y)
+    assert clf.termination_condition_ == "tol"
+    assert clf.n_iter_ == n_iter
+    assert clf.history_[-1]["label_changes"] < 1
+
+
+def test_all_nets_label_before_any_is_trained_again(moons, monkeypatch):
+    """Steps 4 to 6 see nets of the last iteration, even where net 1 is new."""
+    X, y, _ = moons
+    seen = []
+    real = module.disagreement_sets
+
+    def watched(P, theta, quotas):
+        seen.append(P.copy())
+        return real(P, theta, quotas)
+
+    monkeypatch.setattr(module, "disagreement_sets", watched)
+    clf = model(max_iter=1, growth="quota").fit(X, y)
+    start = model(max_iter=0).fit(X, y)
+    assert len(seen) == 1
+    np.testing.assert_allclose(seen[0], proba(start.estimators_, X[20:]), atol=1e-6)
+    assert len(clf.history_[1]["loss"]) >= 1
+
+
+# -- limits ------------------------------------------------------------------------------------
+def test_no_unlabelled_rows_is_supervised(tiny_checkpoint, tiny_texts):
+    y = np.arange(24) % 2
+    net = BertClassifier(tiny_checkpoint, max_length=16, max_epochs=3)
+    with pytest.warns(UserWarning, match="holds no unlabelled row"):
+        clf = model(net, finetune_epochs=3, random_state=5).fit(tiny_texts, y)
+    alone = BertClassifier(tiny_checkpoint, max_length=16, max_epochs=3, random_state=5)
+    alone.fit(tiny_texts, y)
+    np.testing.assert_array_equal(clf.predict_proba(tiny_texts), alone.predict_proba(tiny_texts))
+    np.testing.assert_array_equal(clf.predict(tiny_texts), alone.predict(tiny_texts))
+    assert clf.n_iter_ == 0
+    assert clf.termination_condition_ == "no_unlabeled"
+    assert len(clf.estimators_) == 3
+    assert len(set(map(id, clf.estimators_))) == 1
+    np.testing.assert_array_equal(clf.transduction_, y)
+
+
+# whether nets of so few texts disagree on any is a matter of the last digits
+@pytest.mark.filterwarnings("ignore:no unlabelled document on which two nets agree")
+def test_texts(tiny_checkpoint, tiny_texts):
+    y = ["yes", "no"] * 4 + [None] * 16
+    net = BertClassifier(tiny_checkpoint, max_length=16, lr=0.01)
+    clf = model(net, theta=0.5, max_iter=1, growth="quota", unlabeled_marker=None)
+    clf.fit(tiny_texts, y)
+    assert set(clf.predict(tiny_texts)) <= {"yes", "no"}
+    assert clf.transduction_.tolist()[:8] == y[:8]
+
+
+def test_one_row_per_class_is_enough(moons):
+    X, y, _ = moons
+    few = np.where(np.isin(np.arange(200), [np.argmax(y == 0), np.argmax(y == 1)]), y, -1)
+    clf = model().fit(X, few)
+    assert clf.history_[0]["n_train"] == 2
+    assert np.isfinite(clf.predict_proba(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("names", "marker"), [(["a", "b", "c"], "?"), (["a", "b", "c"], None), ([2, 5, 9], -1)]
+)
+def test_three_classes_and_any_marker(blobs, names, marker):
+    X, y, truth = blobs
+    net = FollowingNet(PaddedMLP, lr=0.05, batch_size=8)
+    labels = [marker if code < 0 else names[code] for code in y]
+    clf = model(net, theta=0.4, finetune_epochs=10, unlabeled_marker=marker).fit(X, labels)
+    assert clf.classes_.tolist() == names
+    P = clf.predict_proba(X)
+    assert P.shape == (150, 3)
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    assert np.mean(clf.predict(X) == np.array(names)[truth]) > 0.5
+    assert clf.transduction_[:15].tolist() == labels[:15]
+    assert set(clf.history_[1]["pseudo_label_counts"]) == set(names)
+
+
+# -- the vote ----------------------------------------------------------------------------------
+def test_predict_votes_and_predict_proba_is_the_mean(blobs):
+    X, y, _ = blobs
+    net = FollowingNet(PaddedMLP, lr=0.02, batch_size=8)
+    clf = model(net, theta=0.4, max_iter=1).fit(X, y)
+    P = np.array(proba(clf.estimators_, X))
+    mean = P.mean(axis=0)
+    np.testing.assert_allclose(clf.predict_proba(X), mean, atol=1e-6)
+    votes = P.argmax(axis=2)
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    expected = mean.argmax(axis=1)
+    for i, j in pairs:
+        expected = np.where(votes[i] == votes[j], votes[i], expected)
+    np.testing.assert_array_equal(clf.predict(X), expected)
+    soft = clf.set_params(voting="soft").predict(X)
+    np.testing.assert_array_equal(soft, mean.argmax(axis=1))
+    assert (soft != expected).any()  # else the test shows nothing
+
+
+# -- weights -----------------------------------------------------------------------------------
+def test_weights(moons):
+    X, y, _ = moons
+    w = np.linspace(1, 2, len(y))
+    one = model().fit(X, y, sample_weight=w).predict_proba(X)
+    two = model().fit(X, y, sample_weight=np.where(y < 0, np.nan, 2 * w)).predict_proba(X)
+    none = model().fit(X, y).predict_proba(X)
+    even = model().fit(X, y, sample_weight=np.full(len(y), 3.0)).predict_proba(X)
+    np.testing.assert_allclose(one, two, rtol=1e-5)
+    np.testing.assert_array_equal(none, even)
+    assert np.abs(one - none).max() > 1e-6
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """What each training run is given: documents, classes, path, weights."""
+    seen = []
+    train = module.SupervisedTrainer.train
+
+    def spy(self, X, codes, *path, weights=None):
+        seen.append((X, codes, path, weights))
+        return train(self, X, codes, *path, weights=weights)
+
+    monkeypatch.setattr(module.SupervisedTrainer, "train", spy)
+    return seen
+
+
+def test_every_labelled_row_brings_its_own_weight(moons, runs):
+    X, y, _ = moons
+    w = np.linspace(1, 5, len(y))
+    clf = model(growth="quota", max_fraction=0.5).fit(X, y, sample_weight=w)
+    assert clf.history_[1]["set_sizes"] != [0, 0, 0]
+    number = {tuple(row): i for i, row in enumerate(X.tolist())}
+    assert len(runs) > 3
+    for given, codes, path, weights in runs:
+        rows = np.array([number[tuple(row)] for row in given.tolist()])
+        own = rows < 20
+        assert own[:20].all()  # the labelled ones come first
+        assert not own[20:].any()
+        np.testing.assert_array_equal(codes[:20], y[rows[:20]])
+        np.testing.assert_allclose(weights[:20], w[rows[:20]] / w[rows[:20]].mean())
+        np.testing.assert_array_equal(weights[20:], 1)
+        assert (len(np.unique(rows[:20])) < 20) == (path[0] == 0)  # a bootstrap sample
+
+
+def test_rows_of_weight_zero_are_in_no_bootstrap_sample(moons, runs):
+    X, y, _ = moons
+    w = np.where(np.arange(200) < 8, 0.0, 2.0)
+    zero = model(max_iter=0).fit(X, y, sample_weight=w)
+    gone = {tuple(row) for row in X[:8].tolist()}
+    assert [path for *_, path, _ in runs] == [(0, 1), (0, 2), (0, 3)]
+    for given, codes, _, weights in runs:
+        assert len(given) == 12
+        assert not gone & {tuple(row) for row in given.tolist()}
+        assert set(codes) == {0, 1}
+        np.testing.assert_allclose(weights, 1)
+    without = model(max_iter=0).fit(X[8:], y[8:])
+    np.testing.assert_allclose(zero.predict_proba(X), without.predict_proba(X), atol=1e-6)
+
+
+# -- randomness, copies, noise -----------------------------------------------------------------
+def test_random_state_decides(moons, global_random_state_unchanged):
+    X, y, _ = moons
+    one, two = model().fit(X, y), model().fit(X, y)
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+    np.testing.assert_array_equal(one.transduction_, two.transduction_)
+    three = model(random_state=1).fit(X, y)
+    assert np.abs(one.predict_proba(X) - three.predict_proba(X)).max() > 1e-6
+    nets = one.estimators_
+    first = [net.module_.first.weight for net in nets]
+    assert not any(torch.equal(a, b) for a, b in zip(first, first[1:] + first[:1], strict=True))
+
+
+def test_clone_and_pickle(moons):
+    X, y, _ = moons
+    clf = model(voting="soft", tol=0.5, max_fraction=0.3)
+    twin = clone(clf)
+    assert twin.get_params(deep=False).keys() == clf.get_params(deep=False).keys()
+    assert (twin.voting, twin.tol, twin.max_fraction) == ("soft", 0.5, 0.3)
+    clf.fit(X, y)
+    back = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(back.predict_proba(X), clf.predict_proba(X))
+    np.testing.assert_array_equal(back.predict(X), clf.predict(X))
+
+
+@pytest.mark.parametrize("growth", ["pool", "quota"])
+@pytest.mark.parametrize("n", [40, 200])
+def test_progress_never_exceeds_its_total(moons, monkeypatch, growth, n):
+    X, y, _ = moons
+    bars = []
+
+    class Counter:
+        def __init__(self, total, verbose, description):
+            self.total, self.done, self.description = total, 0, description
+            bars.append(self)
+
+        def advance(self, n):
+            self.done += n
+            assert self.done <= self.total
+
+        def say(self, text):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *args):
+            pass
+
+    monkeypatch.setattr("sklearn_spt._supervised.Progress", Counter)
+    clf = model(growth=growth, theta=0.0, max_iter=3, tol=0.0, max_fraction=2.0).fit(X[:n], y[:n])
+    (bar,) = bars
+    assert bar.description == "tri-training"
+    assert bar.done > bar.total / 3
+    assert clf.n_iter_ >= 1
+
+
+def test_silent_without_verbose(moons, capfd):
+    X, y, _ = moons
+    model(mlp_net(verbose=1), max_iter=1).fit(X, y).predict(X)
+    assert capfd.readouterr() == ("", "")
+    model(max_iter=1, verbose=1).fit(X, y)
+    assert "tri-training" in capfd.readouterr().err
+
+
+# -- bad input ---------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("params", "error", "match"),
+    [
+        ({"theta": -0.1}, ValueError, r"theta must lie in \[0, inf\)"),
+        ({"theta": "high"}, TypeError, "theta must be a number"),
+        ({"max_fraction": 0}, ValueError, r"max_fraction must lie in \(0, inf\)"),
+        ({"growth": "fast"}, ValueError, "growth must be one of 'pool', 'quota'"),
+        ({"max_iter": -1}, ValueError, "max_iter must be at least 0"),
+        ({"max_iter": None}, TypeError, "max_iter must be an integer"),
+        ({"tol": 1.5}, ValueError, r"tol must lie in \[0, 1\]"),
+        ({"voting": "loud"}, ValueError, "voting must be one of 'hard', 'soft'"),
+        ({"finetune_epochs": -1}, ValueError, "finetune_epochs must be at least 0"),
+        ({"balanced_batches": 1}, TypeError, "balanced_batches must be True or False"),
+        ({"verbose": -1}, ValueError, "verbose must be"),
+        ({"random_state": "a"}, ValueError, "random_state must be"),
+        ({"unlabeled_marker": [1]}, TypeError, "unlabeled_marker must be"),
+        ({"estimator": 3}, TypeError, "estimator must be"),
+    ],
+)
+def test_bad_parameters_leave_no_trace(moons, params, error, match):
+    X, y, _ = moons
+    clf = model().set_params(**params)
+    with pytest.raises(error, match=match):
+        clf.fit(X, y)
+    assert not [name for name in vars(clf) if name.endswith("_")]
+    with pytest.raises(NotFittedError):
+        clf.predict(X)
+
+
+def test_a_failed_fit_keeps_the_old_model(moons):
+    X, y, _ = moons
+    clf = model(max_iter=1).fit(X, y)
+    before = clf.predict_proba(X)
+    clf.set_params(voting="none")
+    with pytest.raises(ValueError, match="voting"):
+        clf.fit(X[:50], y[:50])
+    np.testing.assert_array_equal(clf.predict_proba(X), before)
+    with pytest.raises(ValueError, match="one class only"):
+        clf.set_params(voting="hard").fit(X, np.where(y < 0, y, 1))
+    np.testing.assert_array_equal(clf.predict_proba(X), before)

@@ -1,0 +1,229 @@
+"""Samples, disagreements and votes of three nets: invariants, a slow oracle, small cases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sklearn_spt.baselines._voting import (
+    bootstrap_rows,
+    disagreement_sets,
+    disagreements,
+    majority_vote,
+    most_texts,
+    set_quotas,
+)
+
+ALL = [10**6] * 3
+
+
+def probabilities(seed, n=40, K=3, n_nets=3):
+    return np.random.default_rng(seed).dirichlet(np.ones(K), size=(n_nets, n))
+
+
+seeds = st.integers(0, 2**32 - 1)
+sizes = st.integers(0, 40)
+class_numbers = st.integers(2, 5)
+
+
+# -- bootstrap ---------------------------------------------------------------------------------
+@given(seeds, st.lists(st.integers(0, 4), min_size=1, max_size=40))
+def test_a_bootstrap_sample_holds_every_class(seed, codes):
+    codes = np.array(codes)
+    rows = bootstrap_rows(codes, np.random.default_rng(seed))
+    assert rows.shape == codes.shape
+    assert set(codes[rows]) == set(codes)
+    assert rows.min() >= 0
+
+
+def test_a_bootstrap_sample_is_drawn_with_replacement():
+    codes = np.arange(1000) % 2
+    rows = bootstrap_rows(codes, np.random.default_rng(0))
+    assert 600 < len(np.unique(rows)) < 665  # 1 - 1/e of them
+    np.testing.assert_array_equal(rows, np.random.default_rng(0).integers(1000, size=1000))
+
+
+def test_each_class_is_drawn_for_itself_where_no_sample_holds_them_all():
+    codes = np.repeat(np.arange(30), [1] * 29 + [11])  # all in one sample: hopeless
+    rows = bootstrap_rows(codes, np.random.default_rng(0))
+    np.testing.assert_array_equal(np.bincount(codes[rows]), np.bincount(codes))
+    assert len(np.unique(rows[-11:])) < 11
+
+
+def test_redraws_are_counted():
+    class Lopsided:
+        """Draws the first row only, and counts."""
+
+        drawn = 0
+
+        def integers(self, n, size):
+            self.drawn += 1
+            return np.zeros(size, dtype=np.int64)
+
+        def choice(self, rows, size):
+            return np.repeat(rows[-1:], size)
+
+    rng = Lopsided()
+    rows = bootstrap_rows(np.array([0, 0, 1]), rng)
+    assert rng.drawn == 101
+    np.testing.assert_array_equal(rows, [1, 1, 2])
+    rng = Lopsided()
+    assert len(bootstrap_rows(np.array([0, 1]), rng, max_redraws=0)) == 2
+    assert rng.drawn == 1
+
+
+# -- disagreement ------------------------------------------------------------------------------
+def slow_sets(P, theta, quotas):
+    """The rule read aloud, one document and one net at a time."""
+    sets = []
+    for i in range(3):
+        j, k = (m for m in range(3) if m != i)
+        candidates = []
+        for x in range(P.shape[1]):
+            guess = [int(np.argmax(P[m, x])) for m in range(3)]
+            confidence = [float(np.max(P[m, x])) for m in range(3)]
+            if guess[j] == guess[k] != guess[i] and max(confidence[j], confidence[k]) >= theta:
+                candidates.append((-(confidence[j] + confidence[k]) / 2, x, guess[j]))
+        sets.append({x: label for _, x, label in sorted(candidates)[: quotas[i]]})
+    return sets
+
+
+def as_dicts(labels):
+    return [{int(x): int(row[x]) for x in np.flatnonzero(row >= 0)} for row in labels]
+
+
+@given(seeds, sizes, class_numbers, st.floats(0, 1), st.tuples(*[st.integers(1, 9)] * 3))
+def test_sets_are_those_of_the_rule_read_aloud(seed, n, K, theta, quotas):
+    P = np.round(probabilities(seed, n, K), 1)  # with ties
+    assert as_dicts(disagreement_sets(P, theta, quotas)) == slow_sets(P, theta, quotas)
+
+
+@given(seeds, sizes, class_numbers, st.floats(0, 1))
+def test_no_net_is_taught_what_it_predicts_already(seed, n, K, theta):
+    P = probabilities(seed, n, K)
+    labels = disagreement_sets(P, theta, [5, 5, 5])
+    taught = labels >= 0
+    assert (P.argmax(axis=2)[taught] != labels[taught]).all()
+    assert (taught <= disagreements(P, theta)).all()
+
+
+@given(seeds, sizes, class_numbers)
+def test_without_threshold_and_cap_they_are_what_exactly_two_agree_on(seed, n, K):
+    P = probabilities(seed, n, K)
+    labels = disagreement_sets(P, 0.0, ALL)
+    distinct = np.array([len(set(votes)) for votes in P.argmax(axis=2).T])
+    assert (labels >= 0).sum() == (distinct == 2).sum()
+    assert ((labels >= 0).sum(axis=0) <= 1).all()  # the sets are disjoint
+    if K == 2:
+        assert (labels >= 0).sum() == (distinct > 1).sum()  # whatever is not unanimous
+    np.testing.assert_array_equal(labels >= 0, disagreements(P, 0.0))
+
+
+@given(seeds, sizes, class_numbers, st.floats(0, 0.9))
+def test_permuted_nets_have_permuted_sets(seed, n, K, theta):
+    P = probabilities(seed, n, K)
+    quotas = np.array([3, 5, 7])
+    labels = disagreement_sets(P, theta, quotas.tolist())
+    for order in permutations(range(3)):
+        moved = disagreement_sets(P[list(order)], theta, quotas[list(order)].tolist())
+        np.testing.assert_array_equal(moved, labels[list(order)])
+
+
+@given(seeds, sizes, class_numbers)
+def test_three_copies_teach_each_other_nothing(seed, n, K):
+    P = np.repeat(probabilities(seed, n, K, n_nets=1), 3, axis=0)
+    assert not disagreements(P, 0.0).any()
+    assert (disagreement_sets(P, 0.0, ALL) == -1).all()
+
+
+def test_one_confident_net_of_the_two_is_enough_and_both_count_in_the_ranking():
+    low, mid, high = [0.55, 0.45], [0.7, 0.3], [0.9, 0.1]
+    other = [0.4, 0.6]
+    P = np.array([[other] * 4, [high, low, high, mid], [low, mid, mid, high]])
+    labels = disagreement_sets(P, 0.9, [2, 1, 1])
+    np.testing.assert_array_equal(labels[0], [-1, -1, 0, 0])  # a tie: 2 and 3 before 0
+    np.testing.assert_array_equal(disagreements(P, 0.9)[0], [True, False, True, True])
+    np.testing.assert_array_equal(disagreement_sets(P, 0.9, [1, 1, 1])[0], [-1, -1, 0, -1])
+    assert (labels[1:] == -1).all()
+
+
+# -- quotas ------------------------------------------------------------------------------------
+def test_a_set_grows_by_a_tenth_of_what_its_net_was_trained_on():
+    assert set_quotas(300, np.array([0, 30, 63]), 0.1) == [30, 63, 99]
+    assert set_quotas(5, np.array([0, 1]), 0.1) == [1, 2]
+    assert set_quotas(100, np.array([0]), 0.29) == [29]  # the product is 28.999999999999996
+    assert set_quotas(300, np.array([0, 30]), 0.1, most_added=10) == [10, 40]
+    assert set_quotas(300, np.array([7]), 0.1, most_added=0) == [8]
+
+
+@given(st.integers(1, 500), st.integers(0, 500), st.floats(0.001, 2))
+def test_quotas_leave_room_to_grow(N, size, fraction):
+    (quota,) = set_quotas(N, np.array([size]), fraction)
+    assert quota > size
+    assert quota - size <= max(1, fraction * (N + size) * (1 + 1e-9))
+
+
+def test_texts_are_counted():
+    assert most_texts(30, 0, 3, 20, 0.1) == 90
+    # bootstrap and labelling; one iteration with at most 3 documents in each of three sets
+    assert most_texts(30, 100, 2, 1, 0.1) == (6 * 30 + 300) + (2 * (90 + 9) + 300)
+    assert most_texts(30, 4, 2, 1, 0.1) == (6 * 30 + 12) + (2 * (90 + 4) + 12)
+
+
+def texts_by_a_plain_loop(N, U, epochs, max_iter, share):
+    total, sizes = 0, np.zeros(3, dtype=np.int64)
+    for t in range(1 + max_iter):
+        total += epochs * (3 * N + min(int(sizes.sum()), U)) + 3 * U
+        sizes = np.minimum(set_quotas(N, sizes, share), U)
+        assert t == 0 or sizes.min() >= min(t, U)
+    return total
+
+
+@given(
+    st.integers(2, 60),
+    st.integers(1, 60),
+    st.integers(0, 4),
+    st.integers(0, 50),
+    st.floats(0.001, 2),
+)
+def test_texts_are_those_of_a_plain_loop(N, U, epochs, max_iter, share):
+    expected = texts_by_a_plain_loop(N, U, epochs, max_iter, share)
+    assert most_texts(N, U, epochs, max_iter, share) == expected
+
+
+def test_texts_of_very_many_iterations_are_counted_at_once():
+    U = 1000  # the sets hold it all after so many iterations, at the latest
+    few, many = most_texts(30, U, 3, U, 0.1), most_texts(30, U, 3, 10**9, 0.1)
+    assert many == few + (10**9 - U) * (3 * (90 + U) + 3 * U)
+
+
+# -- the vote ----------------------------------------------------------------------------------
+@given(seeds, sizes, class_numbers)
+def test_a_majority_wins_and_else_the_mean_decides(seed, n, K):
+    P = probabilities(seed, n, K)
+    vote = majority_vote(P)
+    for x in range(n):
+        (winner, count), *_ = Counter(P[:, x].argmax(axis=1)).most_common()
+        assert vote[x] == (winner if count > 1 else P[:, x].mean(axis=0).argmax())
+
+
+def test_small_votes():
+    a, b, c = [0.5, 0.4, 0.1], [0.1, 0.8, 0.1], [0.2, 0.3, 0.5]
+    vote = majority_vote(np.array([[a, a, a, b], [a, b, b, c], [b, a, c, b]]))
+    np.testing.assert_array_equal(vote, [0, 0, 1, 1])
+
+
+def test_the_mean_may_be_for_a_class_that_nobody_votes_for():
+    P = np.array([[[0.4, 0.0, 0.25, 0.35]], [[0.0, 0.4, 0.25, 0.35]], [[0.25, 0.0, 0.4, 0.35]]])
+    assert majority_vote(P).tolist() == [3]
+
+
+@pytest.mark.parametrize("n", [0, 7])
+def test_one_net_votes_for_its_prediction(n):
+    P = probabilities(0, n, n_nets=1)
+    np.testing.assert_array_equal(majority_vote(P), P[0].argmax(axis=1))

@@ -1,0 +1,102 @@
+"""Small nets that several test modules share."""
+
+from __future__ import annotations
+
+import torch
+from skorch import NeuralNetClassifier
+from torch import nn
+
+from sklearn_spt import BertClassifier
+from sklearn_spt.nets._bert_module import BertModule
+
+
+class MLP(nn.Module):
+    """Two linear layers; returns logits."""
+
+    def __init__(self, n_in: int = 2, n_classes: int = 2, n_hidden: int = 16) -> None:
+        super().__init__()
+        self.first = nn.Linear(n_in, n_hidden)
+        self.last = nn.Linear(n_hidden, n_classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(torch.relu(self.first(x.float())))
+
+
+class SoftmaxMLP(MLP):
+    """Returns probabilities, which no method here accepts."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(super().forward(x), dim=1)
+
+
+class NaNMLP(MLP):
+    """Returns NaN."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) * float("nan")
+
+
+class UnevenMLP(MLP):
+    """Predicts a little else for other neighbours in the batch, as nets in bf16 do."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        logits = super().forward(x)
+        if self.training:
+            return logits
+        places = torch.arange(len(x)) + len(x)
+        return logits + 0.005 * torch.stack([torch.sin(1.7 * places), torch.cos(2.3 * places)], 1)
+
+
+def mlp_net(module=MLP, **params):
+    """A skorch net over a small MLP, with skorch's noisy default of verbose=1."""
+    settings = {"lr": 0.1, "batch_size": 8, "optimizer": torch.optim.SGD, **params}
+    return NeuralNetClassifier(module, **settings)
+
+
+class PaddedMLP(nn.Module):
+    """Takes rows of any width up to 32, since a net has to be built before it sees the data."""
+
+    def __init__(self, n_classes: int = 2, width: int = 32, double: bool = False) -> None:
+        super().__init__()
+        self.width = width
+        self.first = nn.Linear(width, 32)
+        self.last = nn.Linear(32, n_classes)
+        if double:
+            self.double()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x.to(self.first.weight.dtype).flatten(1)
+        x = nn.functional.pad(x, (0, self.width - x.shape[1]))
+        return self.last(torch.relu(self.first(x)))
+
+
+class FollowingNet(NeuralNetClassifier):
+    """Has as many outputs as there are classes."""
+
+    def initialize_module(self):
+        params = self.get_params_for("module")
+        params["n_classes"] = len(self.classes_)
+        self.module_ = self.initialized_instance(self.module, params)
+        return self
+
+
+def bert_net(checkpoint, **params):
+    """A `BertClassifier` that learns the tiny texts in a second."""
+    settings = {"max_length": 24, "lr": 1e-2, "batch_size": 4, "random_state": 0, **params}
+    return BertClassifier(checkpoint, **settings)
+
+
+class WithoutDropout(BertModule):
+    """The usual module, its encoder without dropout."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        for layer in self.modules():
+            if isinstance(layer, nn.Dropout):
+                layer.p = 0.0
+
+
+def of_many_lengths(texts, y, n=96):
+    """Texts of one to four times the length, `n` of them, and their labels."""
+    many = [" ".join([texts[i % len(texts)]] * (1 + i % 4)) for i in range(n)]
+    return many, [y[i % len(texts)] for i in range(n)]

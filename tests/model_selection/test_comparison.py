@@ -1,0 +1,347 @@
+"""`compare_with_supervised` judges by rows that no compared classifier has learned from."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from helpers.nets import mlp_net
+from scipy.sparse import coo_array
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.datasets import make_classification, make_moons
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from sklearn_spt import (
+    BertClassifier,
+    CoDecompositionClassifier,
+    SelfPretrainingClassifier,
+    ThrottledSelfTrainingClassifier,
+    compare_with_supervised,
+)
+from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
+
+
+@pytest.fixture
+def moons():
+    X, y = make_moons(150, noise=0.1, random_state=0)
+    partial = y.copy()
+    partial[60:] = -1
+    return X.astype(np.float32), partial, y
+
+
+def model(**params):
+    return SelfPretrainingClassifier(mlp_net(), **{"step_size": 0.5, "random_state": 0, **params})
+
+
+def compare(*args, **params):
+    return compare_with_supervised(
+        *args, **{"cv": 3, "n_resamples": 200, "random_state": 0, **params}
+    )
+
+
+class Told(ClassifierMixin, BaseEstimator):
+    """Predicts the sign of the first column, well or not; remembers what it was given."""
+
+    seen: ClassVar = []
+
+    def __init__(self, good=True):
+        self.good = good
+
+    def fit(self, X, y):
+        """Remember."""
+        Told.seen.append((X, y))
+        self.classes_ = np.unique(y[y != -1])
+        return self
+
+    def predict(self, X):
+        """Sign of the first column; every third row is wrong if it is not good."""
+        right = (X[:, 0] > 0).astype(int)
+        wrong = (np.arange(len(X)) % 3 == 0) & (not self.good)
+        return self.classes_[np.where(wrong, 1 - right, right)]
+
+
+@pytest.fixture
+def signs():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    y = (X[:, 0] > 0).astype(int)
+    y[120:] = -1
+    Told.seen = []
+    return X, y
+
+
+# -- the comparison ------------------------------------------------------------------------------
+def test_scores_are_those_of_out_of_fold_predictions(moons):
+    X, partial, _ = moons
+    found = compare(model(), X, partial)
+    y = partial[:60]
+    (own,), (start,) = found.semi_supervised_predictions, found.supervised_predictions
+    assert found.semi_supervised == pytest.approx(f1_score(y, own))
+    assert found.supervised == pytest.approx(f1_score(y, start))
+    assert found.gain == pytest.approx(found.semi_supervised - found.supervised)
+    assert found.interval[0] <= found.gain <= found.interval[1]
+    assert (found.n_labeled, found.n_unlabeled, found.score_name) == (60, 90, "F1")
+
+
+def test_the_default_rival_is_the_first_teacher(moons):
+    X, partial, _ = moons
+    starts = []
+    clf = model(on_iteration=Starts(starts))
+    found = compare(clf, X, partial, cv=2, shares=False)
+    expected = np.empty(60, dtype=int)
+    by_call = iter(starts)
+    folds = SemiSupervisedStratifiedKFold(2, shuffle=True, random_state=fold_seed())
+    for _, test in folds.split(X, partial):
+        expected[test] = next(by_call).predict_proba(X[test]).argmax(axis=1)
+    np.testing.assert_array_equal(found.supervised_predictions[0], expected)
+
+
+class Starts:
+    """Keeps the supervised starts."""
+
+    def __init__(self, into):
+        self.into = into
+
+    def __deepcopy__(self, memo):
+        return self  # so that clones write into the same list
+
+    def __call__(self, iteration):
+        """Keep the first."""
+        if iteration.number == 0:
+            self.into.append(iteration)
+
+
+def fold_seed():
+    from sklearn_spt._random import derive_seed
+
+    return derive_seed(0, 0)
+
+
+def test_no_classifier_sees_the_label_of_a_row_that_it_is_judged_by(signs):
+    X, y = signs
+    compare(Told(), X, y, supervised=Told())
+    assert len(Told.seen) == 6
+    for (few, _), (many, labels) in zip(Told.seen[0::2], Told.seen[1::2], strict=True):
+        # a rival that is not of this package gets the same labelled rows alone
+        np.testing.assert_array_equal(few, many[labels != -1])
+        assert (labels == -1).sum() == 80  # all unlabelled rows, every time
+        assert len(few) == 80
+    left_out = [
+        {tuple(row) for row in X[:120]} - {tuple(row) for row in few} for few, _ in Told.seen
+    ]
+    assert set.union(*left_out) == {tuple(row) for row in X[:120]}
+
+
+def test_a_rival_of_scikit_learn_learns_from_the_labelled_rows_alone(signs):
+    X, y = signs
+    found = compare(Told(), X, y, supervised=LogisticRegression())
+    expected = np.empty(120, dtype=int)
+    folds = SemiSupervisedStratifiedKFold(3, shuffle=True, random_state=fold_seed())
+    for train, test in folds.split(X, y):
+        rows = train[y[train] != -1]
+        expected[test] = LogisticRegression().fit(X[rows], y[rows]).predict(X[test])
+    np.testing.assert_array_equal(found.supervised_predictions[0], expected)
+    with pytest.raises(ValueError, match="predicts 7, which is none of the classes"):
+        compare(Told(), X, y, supervised=Seven())
+
+
+class Seven(Told):
+    """Predicts what was never a label."""
+
+    def predict(self, X):
+        """Sevens."""
+        return np.full(len(X), 7)
+
+
+def test_verdicts(signs):
+    X, y = signs
+    better = compare(Told(), X, y, supervised=Told(good=False))
+    assert better.verdict == "use"
+    assert better.probability == 1
+    assert str(better).startswith("use: F1 1.000 with the 80 unlabelled rows, 0.6")
+    worse = compare(Told(good=False), X, y, supervised=Told())
+    assert worse.verdict == "do not use"
+    assert "The unlabelled rows did not help." in str(worse)
+    same = compare(Told(), X, y, supervised=Told())
+    assert (same.verdict, same.gain) == ("do not use", 0)
+
+
+def test_a_gain_that_may_be_chance_is_called_so(signs):
+    X, y = signs
+    few = np.r_[0:14, 120:200]
+    found = compare(Told(), X[few], y[few], supervised=Sometimes(), cv=2)
+    assert found.gain > 0
+    assert found.verdict == "do not use"
+    assert "cannot be told from chance" in str(found)
+
+
+class Sometimes(Told):
+    """Wrong on one row of a fold."""
+
+    def predict(self, X):
+        """Turn the first."""
+        out = super().predict(X)
+        return np.concatenate([1 - out[:1], out[1:]]) if len(X) == 7 else out
+
+
+# -- shares --------------------------------------------------------------------------------------
+def test_shares_among_the_unlabelled(signs):
+    X, y = signs
+    found = compare(Told(good=False), X, y, supervised=Told())
+    truth = (X[120:, 0] > 0).mean()
+    share, low, high = found.shares[1]
+    assert low <= truth <= high
+    assert low <= share <= high
+    assert found.shares[0][0] == pytest.approx(1 - share)
+    assert "Shares among the unlabelled rows, corrected for errors:" in str(found)
+    exact = compare(Told(), X, y, supervised=Told())
+    assert exact.shares[1][0] == pytest.approx(truth)
+    assert exact.predicted_shares[1] == pytest.approx(truth)
+
+
+def test_shares_that_cannot_be_told(signs):
+    X, y = signs
+    found = compare(Always(), X, y, supervised=Told())
+    assert found.shares is None
+    assert found.predicted_shares == {0: 0.0, 1: 1.0}
+    assert "cannot be corrected" in str(found)
+    without = compare(Told(), X, y, supervised=Told(), shares=False)
+    assert without.shares is without.predicted_shares is None
+    assert "Shares" not in str(without)
+
+
+class Always(Told):
+    """Predicts one class."""
+
+    def predict(self, X):
+        """The last."""
+        return np.full(len(X), self.classes_[-1])
+
+
+# -- kinds of input ------------------------------------------------------------------------------
+def test_strings_missing_markers_and_more_classes():
+    X, y = make_classification(
+        200, n_features=6, n_informative=4, n_classes=3, n_clusters_per_class=1, random_state=0
+    )
+    labels = np.array(["a", "b", "c"], dtype=object)[y]
+    labels[90:] = None
+    net = mlp_net(module__n_in=6, module__n_classes=3)
+    clf = SelfPretrainingClassifier(net, step_size=0.5, unlabeled_marker=None, random_state=0)
+    found = compare(clf, X.astype(np.float32), labels)
+    assert found.score_name == "macro-F1"
+    assert set(found.shares) == {"a", "b", "c"}
+    assert sum(share for share, *_ in found.shares.values()) == pytest.approx(1)
+    expected = f1_score(
+        labels[:90].astype(str), found.semi_supervised_predictions[0].astype(str), average="macro"
+    )
+    assert found.semi_supervised == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", [list, pd.Series, pl.Series])
+def test_texts(tiny_checkpoint, tiny_texts, kind):
+    texts = [*tiny_texts, *reversed(tiny_texts)]
+    y = [1, 0] * 8 + [-1] * 32
+    net = BertClassifier(tiny_checkpoint, max_length=32, device="cpu")
+    clf = SelfPretrainingClassifier(net, step_size=1.0, alpha=0.0, random_state=0)
+    found = compare(clf, kind(texts), y, cv=2)
+    assert (found.n_labeled, found.n_unlabeled) == (16, 32)
+    assert str(found) == str(compare(clf, np.array(texts), y, cv=2))
+
+
+@pytest.mark.parametrize(
+    ("names", "marker"), [(["a", "b"], -1), (["a", "b"], float("nan")), ([0, 1], "?")]
+)
+def test_lists_of_labels_of_more_than_one_kind(moons, names, marker):
+    X, partial, _ = moons
+    y = [marker if label == -1 else names[label] for label in partial]
+    found = compare(model(unlabeled_marker=marker), X, y)
+    expected = compare(model(), X, partial)
+    assert found.gain == pytest.approx(expected.gain)
+    assert found.semi_supervised_predictions.tolist() == [
+        [names[label] for label in row] for row in expected.semi_supervised_predictions
+    ]
+
+
+def test_lists_of_rows_and_sparse_matrices(moons):
+    X, partial, _ = moons
+    expected = str(compare(model(), X, partial))
+    assert str(compare(model(), X.tolist(), partial)) == expected
+    dense = FunctionTransformer(to_dense, accept_sparse=True)
+    piped = make_pipeline(dense, model())
+    assert str(compare(piped, coo_array(X), partial)) == expected
+
+
+def to_dense(X):
+    return X.toarray()
+
+
+def test_documents_with_keywords_need_a_rival_of_their_own(tiny_checkpoint, tiny_texts):
+    clf = CoDecompositionClassifier(BertClassifier(tiny_checkpoint, max_length=32), keywords="shot")
+    with pytest.raises(TypeError, match=r"of CoDecompositionClassifier has no text.*supervised="):
+        compare(clf, tiny_texts, [0, 1, -1] * 8)
+
+
+def test_the_positive_class_can_be_named(moons):
+    X, partial, _ = moons
+    found = compare(model(), X, partial, pos_label=0)
+    (own,) = found.semi_supervised_predictions
+    assert found.semi_supervised == pytest.approx(f1_score(partial[:60], own, pos_label=0))
+
+
+def test_pipelines_and_other_methods(moons):
+    X, partial, _ = moons
+    bare = compare(model(), X, partial)
+    piped = compare(
+        make_pipeline(StandardScaler(with_std=False, with_mean=False), model()), X, partial
+    )
+    np.testing.assert_array_equal(piped.supervised_predictions, bare.supervised_predictions)
+    assert piped.gain == bare.gain
+    other = ThrottledSelfTrainingClassifier(mlp_net(), n_iterations=1, theta=0.5, random_state=0)
+    found = compare(other, X, partial)
+    np.testing.assert_array_equal(found.supervised_predictions, bare.supervised_predictions)
+
+
+def test_repeats_processes_and_seeds(moons, capfd):
+    X, partial, _ = moons
+    found = compare(model(), X, partial, n_repeats=2)
+    assert found.semi_supervised_predictions.shape == (2, 60)
+    again = compare(model(), X, partial, n_repeats=2, n_jobs=2)
+    assert str(again) == str(found)
+    assert str(compare(model(), X, partial, n_repeats=2, random_state=1)) != str(found)
+    assert capfd.readouterr() == ("", "")
+    compare(model(), X, partial, verbose=1)
+    assert "comparison: 100%" in capfd.readouterr().err
+
+
+# -- errors --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"cv": 1}, "cv must be at least 2, got"),
+        ({"n_repeats": 0}, "n_repeats must be at least 1, got"),
+        ({"n_resamples": 0}, "n_resamples must be at least 1, got"),
+        ({"confidence": 1.0}, "confidence must lie"),
+        ({"cv": 40}, "40"),
+        ({"pos_label": 7}, r"pos_label=7 is none of the classes \[0, 1\]"),
+    ],
+)
+def test_bad_parameters(moons, params, message):
+    X, partial, _ = moons
+    with pytest.raises(ValueError, match=message):
+        compare(model(), X, partial, **params)
+
+
+def test_bad_input(moons):
+    X, partial, truth = moons
+    with pytest.raises(ValueError, match="y holds no row with the marker -1: without unlabelled"):
+        compare(model(), X, truth)
+    with pytest.raises(TypeError, match="estimator must be a semi-supervised classifier of this"):
+        compare(DummyClassifier(), X, partial)
+    with pytest.raises(ValueError, match="y"):
+        compare(model(), X, partial[:-1])

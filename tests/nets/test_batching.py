@@ -1,0 +1,316 @@
+"""Batches of like length: less padding, and the draws of a method exactly as they were."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+from skorch.dataset import Dataset
+
+from sklearn_spt._sampling import class_balanced_draws
+from sklearn_spt.nets._batching import (
+    INFERENCE_TOKENS,
+    INFERENCE_TOKENS_CPU,
+    WINDOW,
+    TokenBatches,
+    bucketed_batches,
+    in_batches,
+    inference_batches,
+    inference_limits,
+)
+
+PAD = 0
+
+
+def generator(seed=0):
+    return np.random.default_rng(seed)
+
+
+def lengths_of_tweets(n, seed=0):
+    """Lengths as word pieces of tweets have them: about 28, skewed, from 3 to 120."""
+    return np.clip(generator(seed).lognormal(3.2, 0.5, n), 3, 120).astype(np.int64)
+
+
+def matrix(lengths, width):
+    """Ids: row r holds the number r + 1 at each of its tokens."""
+    return np.where(
+        np.arange(width) < lengths[:, None], np.arange(1, len(lengths) + 1)[:, None], PAD
+    ).astype(np.int32)
+
+
+def padding_share(lengths, batches):
+    padded = sum(len(rows) * int(lengths[rows].max()) for rows in batches)
+    return 1 - sum(int(lengths[rows].sum()) for rows in batches) / padded
+
+
+SIZES = {
+    "lengths": st.lists(st.integers(0, 40), max_size=70).map(lambda v: np.array(v, dtype=np.int64)),
+    "batch_size": st.integers(1, 9),
+}
+
+
+# -- training ------------------------------------------------------------------------------------
+@given(**SIZES, window=st.integers(1, 4), seed=st.integers(0, 9))
+def test_training_batches_are_a_permutation_of_the_rows(lengths, batch_size, window, seed):
+    batches = bucketed_batches(lengths, batch_size, generator(seed), window)
+    n = len(lengths)
+    rows = np.concatenate([np.empty(0, dtype=np.int64), *batches])
+    np.testing.assert_array_equal(np.sort(rows), np.arange(n))
+    sizes = [len(batch) for batch in batches]
+    assert sorted(sizes) == sorted(
+        [batch_size] * (n // batch_size) + [n % batch_size] * (n % batch_size > 0)
+    )
+
+
+@given(**SIZES, window=st.integers(1, 4), seed=st.integers(0, 9))
+def test_rows_never_leave_their_window(lengths, batch_size, window, seed):
+    place = 0
+    for rows in bucketed_batches(lengths, batch_size, generator(seed), window):
+        windows = set((rows // (batch_size * window)).tolist())
+        assert windows == {place // (batch_size * window)}
+        place += len(rows)
+
+
+@given(**SIZES, window=st.integers(1, 4), seed=st.integers(0, 9))
+def test_inside_a_window_batches_do_not_overlap_in_length(lengths, batch_size, window, seed):
+    batches = bucketed_batches(lengths, batch_size, generator(seed), window)
+    for start in range(0, len(batches), window):
+        spans = sorted(
+            (int(lengths[rows].min()), int(lengths[rows].max()))
+            for rows in batches[start : start + window]
+            if len(rows) == batch_size
+        )
+        assert all(low >= high for (_, high), (low, _) in pairwise(spans))
+
+
+def test_a_window_of_one_batch_keeps_the_batches_as_drawn():
+    lengths = lengths_of_tweets(50)
+    batches = bucketed_batches(lengths, 8, generator(), window=1)
+    drawn = [np.arange(start, min(start + 8, 50)) for start in range(0, 50, 8)]
+    assert [sorted(rows.tolist()) for rows in batches] == [rows.tolist() for rows in drawn]
+
+
+def test_the_short_batch_is_no_matter_of_length():
+    # a row of it weighs more in the mean of its step, so it must be any row
+    lengths = lengths_of_tweets(300)
+    rng = generator(7)
+    means = []
+    for _ in range(200):
+        drawn = rng.permutation(lengths)
+        batches = bucketed_batches(drawn, 32, rng)
+        means += [drawn[rows].mean() for rows in batches if len(rows) == 300 % 32]
+    assert len(means) == 200
+    deviation = lengths.std() / np.sqrt(12 * len(means))
+    assert abs(np.mean(means) - lengths.mean()) < 4 * deviation
+
+
+def test_batches_of_a_window_come_in_random_order():
+    lengths = lengths_of_tweets(320)
+    batches = bucketed_batches(lengths, 32, generator(), window=10)
+    means = [lengths[rows].mean() for rows in batches]
+    assert means != sorted(means)
+    assert means != sorted(means, reverse=True)
+
+
+def test_random_order_is_uniform_over_epochs():
+    # the shortest batch of ten stands at each place equally often
+    lengths = lengths_of_tweets(80, seed=3)
+    rng = generator(1)
+    places = []
+    for _ in range(2000):
+        batches = bucketed_batches(lengths, 8, rng, window=10)
+        places.append(int(np.argmin([lengths[rows].max() for rows in batches])))
+    assert chisquare(np.bincount(places, minlength=10)).pvalue > 0.01
+
+
+def test_rows_of_equal_length_stand_in_each_batch_equally_often():
+    n, batch_size, epochs = 24, 4, 1500
+    rng = generator(2)
+    counts = np.zeros((n, n // batch_size))
+    for _ in range(epochs):
+        for place, rows in enumerate(
+            bucketed_batches(np.full(n, 7), batch_size, rng, window=WINDOW)
+        ):
+            counts[rows, place] += 1
+    assert chisquare(counts, axis=1).pvalue.min() > 0.01 / n
+
+
+def test_rows_of_equal_length_meet_each_other_equally_often():
+    n, batch_size, epochs = 12, 3, 2000
+    rng = generator(3)
+    together = np.zeros((n, n))
+    for _ in range(epochs):
+        for rows in bucketed_batches(np.full(n, 7), batch_size, rng, window=WINDOW):
+            together[np.ix_(rows, rows)] += 1
+    pairs = together[np.triu_indices(n, 1)]
+    expected = epochs * (batch_size - 1) / (n - 1)
+    assert pairs.mean() == pytest.approx(expected)
+    # five standard deviations of a binomial count
+    assert np.abs(pairs - expected).max() < 5 * np.sqrt(expected)
+
+
+def test_padding_falls_to_a_few_per_cent():
+    lengths = lengths_of_tweets(3200)
+    plain = padding_share(lengths, bucketed_batches(lengths, 32, generator(), window=1))
+    bucketed = padding_share(lengths, bucketed_batches(lengths, 32, generator(), window=WINDOW))
+    assert plain > 0.5
+    assert bucketed < 0.05
+
+
+def test_same_generator_same_batches_another_one_others():
+    lengths = lengths_of_tweets(100)
+
+    def flat(seed):
+        return np.concatenate(bucketed_batches(lengths, 8, generator(seed))).tolist()
+
+    assert flat(5) == flat(5)
+    assert flat(5) != flat(6)
+
+
+# -- inference -----------------------------------------------------------------------------------
+@given(**SIZES, max_tokens=st.integers(0, 300))
+def test_inference_batches(lengths, batch_size, max_tokens):
+    batches = list(inference_batches(lengths, batch_size, max_tokens))
+    rows = np.concatenate([np.empty(0, dtype=np.int64), *batches])
+    np.testing.assert_array_equal(np.sort(rows), np.arange(len(lengths)))
+    assert (np.diff(lengths[rows]) <= 0).all()
+    for place, batch in enumerate(batches):
+        width = max(int(lengths[batch].max()), 1)
+        assert len(batch) <= batch_size or len(batch) * width <= max_tokens
+        if place < len(batches) - 1:
+            assert len(batch) >= batch_size
+            assert (len(batch) + 1) * width > max_tokens or len(batch) == batch_size
+
+
+def sizes_of(n, length, batch_size, device):
+    limits = inference_limits(batch_size, device)
+    return [len(batch) for batch in inference_batches(np.full(n, length), *limits)]
+
+
+def test_short_texts_go_in_large_batches():
+    assert set(sizes_of(INFERENCE_TOKENS, 8, 32, "cuda")) == {INFERENCE_TOKENS // 8}
+    assert set(sizes_of(INFERENCE_TOKENS_CPU, 8, 32, "cpu")) == {INFERENCE_TOKENS_CPU // 8}
+
+
+def test_long_texts_go_by_the_batch_size_on_a_gpu_alone():
+    assert sizes_of(70, INFERENCE_TOKENS, 32, "cuda") == [32, 32, 6]
+    assert sizes_of(3, INFERENCE_TOKENS_CPU + 1, 32, "cpu") == [1, 1, 1]
+    assert inference_limits(32, "cpu:0") == inference_limits(32, "cpu")
+
+
+# -- tensors -------------------------------------------------------------------------------------
+def test_a_batch_ends_with_the_longest_of_its_rows():
+    lengths = np.array([2, 5, 3])
+    ids = matrix(lengths, 8)
+    seen = []
+    firsts = in_batches(lambda x: seen.append(x) or x[:, :1], ids, lengths, (2, 0), "cpu")
+    long, short = seen
+    assert long.dtype == short.dtype == torch.int64
+    assert long.tolist() == [[2] * 5, [3, 3, 3, 0, 0]]
+    assert short.tolist() == [[1, 1]]
+    assert firsts.tolist() == [[1], [2], [3]]
+    long += 1  # a copy: the matrix is as it was
+    np.testing.assert_array_equal(ids, matrix(lengths, 8))
+
+
+def test_a_padding_id_inside_a_row_is_not_trimmed():
+    ids = np.array([[1, 0, 4, 0, 0], [1, 2, 0, 0, 0]], dtype=np.int32)
+    (x, _), *more = TokenBatches(Dataset(ids, np.zeros(2)), 2)
+    assert more == []
+    assert sorted(x.tolist()) == [[1, 0, 4], [1, 2, 0]]
+
+
+def token_batches(n=70, batch_size=8, **params):
+    lengths = np.maximum(lengths_of_tweets(n) // 4, 1)
+    y = np.column_stack([np.arange(n), np.arange(n) / 7]).astype(np.float32)
+    return TokenBatches(Dataset(matrix(lengths, 32), y), batch_size, pad_id=PAD, **params), lengths
+
+
+def test_token_batches_hold_each_row_with_its_target():
+    batches, lengths = token_batches()
+    seen = []
+    for x, y in batches:
+        assert len(x) == len(y) <= 8
+        assert x.shape[1] == lengths[y[:, 0].long()].max()
+        np.testing.assert_array_equal(x[:, 0], y[:, 0] + 1)
+        np.testing.assert_allclose(y[:, 1], y[:, 0] / 7)
+        seen += y[:, 0].tolist()
+    assert sorted(seen) == list(range(70))
+
+
+def test_number_of_batches():
+    assert len(token_batches(70)[0]) == len(list(token_batches(70)[0])) == 9
+    assert len(token_batches(64)[0]) == len(list(token_batches(64)[0])) == 8
+
+
+def test_without_targets():
+    batches = TokenBatches(Dataset(matrix(np.array([2, 1, 3]), 4)), 2)
+    batches.y = None
+    assert [(len(x), y.tolist()) for x, y in batches] in (
+        [(2, [0, 0]), (1, [0])],
+        [(1, [0]), (2, [0, 0])],
+    )
+
+
+def test_torchs_seed_decides_about_the_order():
+    batches, _ = token_batches()
+
+    def order(seed):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return [y[:, 0].tolist() for _, y in batches]
+
+    assert order(1) == order(1)
+    assert order(1) != order(2)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        first, second = ([y[:, 0].tolist() for _, y in batches] for _ in range(2))
+    assert first != second  # each epoch anew
+
+
+@pytest.mark.parametrize("window", [1, 3, WINDOW])
+def test_class_frequencies_of_an_epoch_are_those_that_were_drawn(window):
+    rng = generator(4)
+    codes = (rng.random(300) < 0.15).astype(np.int64)
+    lengths = lengths_of_tweets(300) + 30 * codes  # one class writes longer texts
+    drawn = class_balanced_draws(codes, rng)
+    ids = matrix(lengths, 150)[drawn]
+    batches = TokenBatches(Dataset(ids, codes[drawn]), 32, pad_id=PAD, window=window)
+    rows, labels = (
+        np.concatenate(parts) for parts in zip(*((x[:, 0] - 1, y) for x, y in batches), strict=True)
+    )
+    np.testing.assert_array_equal(np.sort(rows), np.sort(drawn))
+    np.testing.assert_array_equal(labels, codes[rows])
+    np.testing.assert_array_equal(np.bincount(labels), np.bincount(codes[drawn]))
+    assert abs(labels.mean() - 0.5) < 0.1
+
+
+# -- evaluation by skorch's own loop ---------------------------------------------------------------
+def test_rows_of_forward_iter_keep_their_order(tiny_checkpoint):
+    """Results of skorch's own loop stand beside the rows that were given; no number is drawn."""
+    from sklearn_spt import BertClassifier
+
+    texts = ["a rather long text about the flu " * (1 + i % 3) for i in range(7)]
+    net = BertClassifier(tiny_checkpoint, classes=[0, 1], batch_size=3, max_length=60, device="cpu")
+    net.initialize()
+    ids = net.encode(texts)
+    state = torch.get_rng_state()
+    found = torch.cat(list(net.forward_iter(ids)))
+    torch.testing.assert_close(found, net.forward(ids), rtol=0, atol=1e-5)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("name", ["window", "width_multiple"])
+@pytest.mark.parametrize("value", [0, -1, 1.5])
+def test_options_of_the_iterator_are_checked(tiny_checkpoint, tiny_texts, name, value):
+    from sklearn_spt import BertClassifier
+
+    option = {f"iterator_train__{name}": value}
+    net = BertClassifier(tiny_checkpoint, max_length=32, device="cpu", **option)
+    with pytest.raises((ValueError, TypeError), match=f"iterator_train__{name} must be"):
+        net.fit(tiny_texts, [0, 1] * (len(tiny_texts) // 2))

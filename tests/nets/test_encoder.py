@@ -1,0 +1,212 @@
+"""From token ids to one vector a text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from sklearn_spt.nets._encoder import Encoder, attention_mask, mean_over_tokens
+from sklearn_spt.nets._kernels import Dropout
+from sklearn_spt.text._encoding import encode_texts
+
+POOLINGS = ("mean", "cls")
+
+
+@pytest.fixture
+def ids(tiny_checkpoint, tiny_texts):
+    return torch.from_numpy(encode_texts(tiny_texts, tiny_checkpoint, 32))
+
+
+def encoder(checkpoint, **params):
+    return Encoder(checkpoint, **params).eval()
+
+
+def lively(checkpoint, **params):
+    """An encoder with larger weights, in which tokens heed each other as in a trained one."""
+    enc = encoder(checkpoint, **params)
+    with torch.no_grad():
+        for weight in enc.model.parameters():
+            if weight.ndim == 2:
+                weight *= 10
+    return enc
+
+
+# -- mask and mean ---------------------------------------------------------------------------------
+def test_the_mask_ends_at_the_last_token_that_is_no_padding():
+    ids = torch.tensor([[2, 5, 3, 0, 0], [2, 0, 3, 0, 0], [0, 0, 0, 0, 9], [2, 0, 0, 0, 0]])
+    expected = [[1, 1, 1, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 1], [1, 0, 0, 0, 0]]
+    assert attention_mask(ids, 0).long().tolist() == expected
+    # another padding id: zeros are tokens
+    assert attention_mask(torch.tensor([[0, 4, 1, 1], [1, 4, 0, 1]]), 1).tolist() == [
+        [True, True, False, False],
+        [True, True, True, False],
+    ]
+
+
+def test_mean_over_tokens_is_the_mean_of_a_loop():
+    generator = torch.Generator().manual_seed(0)
+    states = torch.randn(4, 6, 3, generator=generator)
+    counts = [6, 1, 3, 4]
+    mask = torch.arange(6) < torch.tensor(counts)[:, None]
+    expected = torch.stack([states[i, :n].mean(dim=0) for i, n in enumerate(counts)])
+    torch.testing.assert_close(mean_over_tokens(states, mask), expected)
+
+
+def test_mean_over_no_token_is_zero_not_nan():
+    states = torch.ones(1, 3, 2)
+    assert mean_over_tokens(states, torch.zeros(1, 3, dtype=torch.bool)).tolist() == [[0, 0]]
+
+
+# -- pooling -------------------------------------------------------------------------------------
+def test_mean_pooling_is_the_mean_of_the_models_states(tiny_checkpoint, ids):
+    enc = encoder(tiny_checkpoint, pooling="mean")
+    with torch.no_grad():
+        vectors = enc(ids)
+        for row, vector in zip(ids, vectors, strict=True):
+            own = row[row != enc.pad_id][None].long()
+            states = enc.model(input_ids=own).last_hidden_state[0]
+            torch.testing.assert_close(vector, states.mean(dim=0), rtol=0, atol=1e-5)
+
+
+def test_cls_pooling_is_the_pooler_over_the_first_token(tiny_checkpoint, ids):
+    enc = encoder(tiny_checkpoint, pooling="cls")
+    with torch.no_grad():
+        mask = attention_mask(ids, enc.pad_id).long()
+        first = enc.model(input_ids=ids.long(), attention_mask=mask).last_hidden_state[:, 0]
+        dense = enc.model.pooler.dense
+        expected = torch.tanh(first @ dense.weight.T + dense.bias)
+        torch.testing.assert_close(enc(ids), expected)
+
+
+def test_cls_pooling_without_a_pooler_is_the_first_token(tiny_checkpoint, ids):
+    enc = encoder(tiny_checkpoint, pooling="cls")
+    enc.model.pooler = None
+    with torch.no_grad():
+        mask = attention_mask(ids, enc.pad_id).long()
+        first = enc.model(input_ids=ids.long(), attention_mask=mask).last_hidden_state[:, 0]
+        torch.testing.assert_close(enc(ids), first)
+
+
+def test_the_pooler_goes_where_it_would_see_no_gradient(tiny_checkpoint, ids):
+    assert encoder(tiny_checkpoint, pooling="cls").model.pooler is not None
+    enc = encoder(tiny_checkpoint, pooling="mean")
+    assert enc.model.pooler is None
+    enc(ids).sum().backward()
+    idle = [name for name, p in enc.named_parameters() if p.grad is None]
+    assert idle == []
+
+
+def test_auto_follows_the_checkpoint(tiny_checkpoint, tiny_pooling_checkpoint):
+    assert Encoder(tiny_checkpoint).pooling == "cls"
+    assert Encoder(tiny_pooling_checkpoint).pooling == "mean"
+    assert Encoder(tiny_pooling_checkpoint, pooling="cls").pooling == "cls"
+
+
+def test_unknown_pooling(tiny_checkpoint):
+    with pytest.raises(ValueError, match="pooling must be one of 'auto', 'mean', 'cls'; got 'max'"):
+        Encoder(tiny_checkpoint, pooling="max")
+
+
+# -- invariances ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_vector_depends_neither_on_neighbours_nor_on_padding(tiny_checkpoint, ids, pooling):
+    enc = lively(tiny_checkpoint, pooling=pooling)
+    lengths = attention_mask(ids, enc.pad_id).sum(dim=1)
+    assert len(set(lengths.tolist())) > 1
+    with torch.no_grad():
+        together = enc(ids)
+        torch.testing.assert_close(enc(ids.flip(0)).flip(0), together, rtol=0, atol=1e-5)
+        wider = torch.nn.functional.pad(ids, (0, 20), value=enc.pad_id)
+        torch.testing.assert_close(enc(wider), together, rtol=0, atol=1e-5)
+        for row, n in enumerate(lengths):
+            alone = enc(ids[row : row + 1, :n])
+            torch.testing.assert_close(alone[0], together[row], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_padding_id_inside_a_text_is_read(tiny_checkpoint, pooling):
+    enc = lively(tiny_checkpoint, pooling=pooling)
+    with torch.no_grad():
+        inside = enc(torch.tensor([[2, 20, 0, 30, 3]]))
+        outside = enc(torch.tensor([[2, 20, 30, 3, 0]]))
+    assert (inside - outside).abs().max() > 0.05
+
+
+def test_words_count(tiny_checkpoint, ids):
+    vectors = lively(tiny_checkpoint)(ids).detach()
+    same_text = (ids[:, None] == ids[None]).all(dim=2)
+    same_vector = torch.cdist(vectors, vectors) < 1e-3
+    assert torch.equal(same_text, same_vector)
+    assert not same_text.all()
+
+
+def test_int32_ids_are_as_good_as_int64_ones(tiny_checkpoint, ids):
+    enc = encoder(tiny_checkpoint)
+    with torch.no_grad():
+        assert ids.dtype == torch.int32
+        assert torch.equal(enc(ids), enc(ids.long()))
+
+
+# -- precision and dropout -----------------------------------------------------------------------
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_bf16_is_close_to_fp32_and_comes_back_as_fp32(tiny_checkpoint, ids, pooling):
+    with torch.no_grad():
+        exact = encoder(tiny_checkpoint, pooling=pooling)(ids)
+        half = encoder(tiny_checkpoint, pooling=pooling, precision="bf16")(ids)
+    assert half.dtype == exact.dtype == torch.float32
+    assert not torch.equal(half, exact)
+    # bf16 has 8 bits of mantissa; states are of the order of one after layer normalisation
+    assert (half - exact).abs().max() < 0.05
+    assert (half - exact).abs().mean() < 0.01
+    cosine = torch.nn.functional.cosine_similarity(half, exact)
+    assert cosine.min() > 0.999
+
+
+def test_bf16_keeps_weights_and_gradients_in_fp32(tiny_checkpoint, ids):
+    enc = encoder(tiny_checkpoint, precision="bf16")
+    enc(ids).sum().backward()
+    assert {p.dtype for p in enc.parameters()} == {torch.float32}
+    assert {p.grad.dtype for p in enc.parameters() if p.grad is not None} == {torch.float32}
+
+
+def test_dropout_is_that_of_the_checkpoint_or_the_given_one(tiny_checkpoint):
+    def rates(enc):
+        return {m.p for m in enc.modules() if isinstance(m, torch.nn.Dropout)}
+
+    own = Encoder(tiny_checkpoint)
+    assert rates(own) == {0.1}
+    assert {type(m) for m in own.modules() if isinstance(m, torch.nn.Dropout)} == {Dropout}
+    assert rates(Encoder(tiny_checkpoint, hidden_dropout=0.0)) == {0.0}
+
+
+def test_dropout_is_active_in_training_only(tiny_checkpoint, ids):
+    enc = encoder(tiny_checkpoint)
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        assert torch.equal(enc(ids), enc(ids))
+        enc.train()
+        assert not torch.equal(enc(ids), enc(ids))
+        off = Encoder(tiny_checkpoint, hidden_dropout=0.0).train()
+        torch.testing.assert_close(off(ids), enc.eval()(ids), rtol=0, atol=1e-5)
+
+
+def test_size_and_independence_of_two_encoders(tiny_checkpoint, ids):
+    first, second = encoder(tiny_checkpoint), encoder(tiny_checkpoint)
+    assert first.size == 16
+    assert first(ids).shape == (len(ids), 16)
+    with torch.no_grad():
+        for weight in first.parameters():
+            weight.zero_()
+    assert np.isfinite(second(ids).detach().numpy()).all()
+    assert second(ids).abs().max() > 0
+
+
+def test_minilm_tells_meanings_apart(minilm):
+    texts = ["I got my flu shot today", "today I was vaccinated against influenza", "stock prices"]
+    enc = encoder(minilm)
+    ids = torch.from_numpy(encode_texts(texts, minilm, 16))
+    with torch.no_grad():
+        a, b, c = torch.nn.functional.normalize(enc(ids))
+    assert enc.pooling == "mean"
+    assert a @ b > 0.6
+    assert a @ c < 0.2

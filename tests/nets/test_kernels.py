@@ -1,0 +1,367 @@
+"""Fast kernels against their plain twins: equal, or of the same distribution."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import binom, chisquare, ks_2samp
+from torch import nn
+
+from sklearn_spt.nets._encoder import Encoder
+from sklearn_spt.nets._kernels import (
+    ATTENTION,
+    FAST,
+    Dropout,
+    attention,
+    byte_dropout,
+    dropout,
+    is_plain,
+    plain,
+    replace_dropout,
+)
+
+N = 200_000
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """A seed for each test, and the generator as it was afterwards."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
+
+
+def rounded(p):
+    """Probability in effect: the nearest multiple of 1/256 below one."""
+    return min(round(p * 256), 255) / 256
+
+
+# -- distribution --------------------------------------------------------------------------------
+@pytest.mark.parametrize("p", [0.05, 0.1, 0.25, 0.5, 0.9, 255 / 256])
+def test_kept_share_and_scale(p):
+    out = byte_dropout(torch.ones(N, dtype=torch.float64), p)
+    kept = int((out != 0).sum())
+    low, high = binom.interval(1 - 1e-4, N, 1 - rounded(p))
+    assert low <= kept <= high
+    torch.testing.assert_close(out.unique(), torch.tensor([0.0, 1 / (1 - rounded(p))]).double())
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_the_mean_is_kept(p):
+    x = torch.linspace(-1, 3, 50, dtype=torch.float64)
+    total = torch.zeros_like(x)
+    rounds = 4000
+    for _ in range(rounds):
+        total += byte_dropout(x, p)
+    # standard deviation of a mean of `rounds` values x / q with probability q
+    deviation = x.abs() * np.sqrt(rounded(p) / (1 - rounded(p)) / rounds)
+    assert ((total / rounds - x).abs() <= 4.5 * deviation).all()
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5])
+def test_distribution_of_sums_is_that_of_torchs_dropout(p):
+    x = torch.linspace(0.5, 1.5, 64, dtype=torch.float64).repeat(3000, 1)
+    ours = byte_dropout(x, p).sum(dim=1)
+    plain = nn.functional.dropout(x, rounded(p), training=True).sum(dim=1)
+    assert ks_2samp(ours.numpy(), plain.numpy()).pvalue > 0.01
+
+
+def test_every_byte_of_a_word_is_uniform():
+    # at p = j/256 an element is kept if its byte is at least j: the masks of one seed, for
+    # growing p, spell out the byte of each element
+    words = 4096
+    total = torch.zeros(words * 8, dtype=torch.int64)
+    for level in range(1, 256):
+        torch.manual_seed(5)
+        total += byte_dropout(torch.ones(words * 8), level / 256) != 0
+    values = total.numpy().reshape(words, 8)
+    assert values.min() == 0
+    assert values.max() == 255
+    for place in range(8):
+        counts = np.bincount(values[:, place], minlength=256)
+        assert chisquare(counts).pvalue > 0.001, place
+        top = int((values[:, place] >= 128).sum())
+        low, high = binom.interval(1 - 1e-4, words, 0.5)
+        assert low <= top <= high, place
+
+
+def test_bytes_of_a_word_are_independent():
+    words = 40_000
+    kept = (byte_dropout(torch.ones(words * 8), 0.5) != 0).numpy().reshape(words, 8)
+    correlation = np.corrcoef(kept, rowvar=False)
+    between = np.abs(correlation[np.triu_indices(8, 1)])
+    assert between.max() < 4.5 / np.sqrt(words)
+    # all 256 patterns of a word come equally often
+    patterns = np.packbits(kept, axis=1).ravel()
+    assert chisquare(np.bincount(patterns, minlength=256)).pvalue > 0.001
+
+
+def test_neighbouring_words_are_independent():
+    kept = (byte_dropout(torch.ones(N), 0.1) != 0).numpy().astype(float)
+    for lag in (1, 7, 8, 9, 16, 64):
+        assert abs(np.corrcoef(kept[:-lag], kept[lag:])[0, 1]) < 4.5 / np.sqrt(N)
+
+
+# -- shapes, types, gradients ----------------------------------------------------------------------
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (8,), (9,), (3, 5, 7), (2, 0, 4)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_shape_and_type(shape, dtype):
+    out = byte_dropout(torch.ones(shape, dtype=dtype), 0.5)
+    assert out.shape == shape
+    assert out.dtype == dtype
+    assert set(out.flatten().tolist()) <= {0.0, 2.0}
+
+
+def test_not_contiguous():
+    x = torch.arange(1.0, 31.0).reshape(5, 6).t()[::2]
+    assert not x.is_contiguous()
+    out = byte_dropout(x, 0.5)
+    assert out.shape == x.shape
+    assert (out == 0).any()
+    kept = out != 0
+    torch.testing.assert_close(out[kept], 2 * x[kept])
+    expanded = byte_dropout(torch.ones(1, 1).expand(40, 50), 0.5)
+    assert expanded.unique().tolist() == [0.0, 2.0]
+
+
+def test_bf16_keeps_the_mean_to_its_own_precision():
+    out = byte_dropout(torch.ones(N, dtype=torch.bfloat16), 0.1).double()
+    # 8 bits of mantissa round the factor, as they do in torch's own dropout
+    deviation = np.sqrt(rounded(0.1) / (1 - rounded(0.1)) / N)
+    assert abs(float(out.mean()) - 1) < 2**-8 + 4.5 * deviation
+
+
+def test_the_gradient_is_the_mask():
+    x = torch.linspace(1, 2, 999, requires_grad=True)
+    out = byte_dropout(x, 0.3)
+    out.sum().backward()
+    torch.testing.assert_close(x.grad, (out / x).detach())
+    assert (x.grad == 0).any()
+
+
+def test_the_input_is_left_alone():
+    x = torch.ones(100)
+    byte_dropout(x, 0.5)
+    assert torch.equal(x, torch.ones(100))
+
+
+# -- limits --------------------------------------------------------------------------------------
+def test_identity_where_nothing_is_dropped():
+    x = torch.randn(10)
+    state = torch.get_rng_state()
+    assert dropout(x, 0.5, training=False) is x
+    assert dropout(x, 0.0, training=True) is x
+    assert byte_dropout(x, 0.001) is x  # rounds to nothing
+    assert Dropout(0.5).eval()(x) is x
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_everything_is_dropped_at_one():
+    assert torch.equal(dropout(torch.ones(9), 1.0, training=True), torch.zeros(9))
+
+
+def test_close_to_one_the_scale_is_finite():
+    out = byte_dropout(torch.ones(N, dtype=torch.float64), 0.999)
+    assert out.unique().tolist() == [0.0, 256.0]
+
+
+def test_torchs_seed_decides():
+    def mask(seed):
+        torch.manual_seed(seed)
+        return byte_dropout(torch.ones(100), 0.5)
+
+    assert torch.equal(mask(1), mask(1))
+    assert not torch.equal(mask(1), mask(2))
+    torch.manual_seed(1)
+    assert not torch.equal(byte_dropout(torch.ones(100), 0.5), byte_dropout(torch.ones(100), 0.5))
+
+
+def test_off_the_cpu_it_is_torchs_own(monkeypatch):
+    called = []
+    monkeypatch.setattr(
+        nn.functional, "dropout", lambda x, p, training: called.append((p, training)) or x
+    )
+    x = torch.ones(3, device="meta")
+    assert dropout(x, 0.25, training=True) is x
+    assert called == [(0.25, True)]
+
+
+# -- modules -------------------------------------------------------------------------------------
+def nested():
+    return nn.Sequential(
+        nn.Linear(4, 4),
+        nn.Dropout(0.1),
+        nn.Sequential(nn.Dropout(0.2), nn.ModuleDict({"deep": nn.Dropout(0.3)})),
+        nn.Dropout1d(0.4),
+        nn.AlphaDropout(0.5),
+    )
+
+
+def test_replace_dropout_finds_all_of_them():
+    model = nested()
+    replace_dropout(model)
+    assert [m.p for m in model.modules() if type(m) is Dropout] == [0.1, 0.2, 0.3]
+    assert not [m for m in model.modules() if type(m) is nn.Dropout]
+    assert type(model[3]) is nn.Dropout1d  # drops whole channels: not the same thing
+    assert type(model[4]) is nn.AlphaDropout
+
+
+def test_replace_dropout_with_another_probability():
+    model = nested()
+    replace_dropout(model, 0.0)
+    assert [m.p for m in model.modules() if type(m) is Dropout] == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_replace_dropout_keeps_the_mode(training):
+    model = nested().train(training)
+    replace_dropout(model)
+    assert {m.training for m in model.modules()} == {training}
+
+
+def test_the_module_drops_in_training_only():
+    layer = Dropout(0.5)
+    x = torch.ones(64)
+    assert sorted(layer(x).unique().tolist()) == [0.0, 2.0]
+    assert torch.equal(layer.eval()(x), x)
+    assert isinstance(layer, nn.Dropout)
+    assert "p=0.5" in repr(layer)
+
+
+LAYER = nn.Module()
+LAYER.is_causal = False
+
+
+# -- attention -----------------------------------------------------------------------------------
+def heads(dtype=torch.float32, n=3, h=2, width=5, d=4):
+    """Queries, keys and values as transformers gives them: not contiguous."""
+    return [
+        torch.randn(n, width, h, d, dtype=dtype).transpose(1, 2).requires_grad_() for _ in range(3)
+    ]
+
+
+def mask_of(kind, n=3, width=5):
+    if kind == "none":
+        return None
+    lengths = torch.tensor([width, 2, 1])
+    mask = (torch.arange(width) < lengths[:, None])[:, None, None, :]
+    return mask.expand(n, 1, width, width) if kind == "square" else mask
+
+
+@pytest.mark.parametrize("kind", ["none", "row", "square"])
+@pytest.mark.parametrize("scaling", [None, 0.3])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5), (torch.bfloat16, 0.03)]
+)
+def test_attention_and_its_gradients_are_torchs_own(kind, scaling, dtype, tolerance, monkeypatch):
+    # a dropout that keeps everything: what is left is the mathematics
+    monkeypatch.setattr("sklearn_spt.nets._kernels.byte_dropout", lambda x, p: x)
+    given, mask = heads(dtype), mask_of(kind)
+    out, weights = attention(LAYER, *given, mask, dropout=0.1, scaling=scaling)
+    expected = nn.functional.scaled_dot_product_attention(*given, mask, scale=scaling)
+    expected = expected.transpose(1, 2)
+    assert weights is None
+    assert out.is_contiguous()
+    close = {"rtol": 0, "atol": tolerance}
+    torch.testing.assert_close(out, expected, **close)
+    upstream = torch.randn_like(out)
+    for a, b in zip(
+        torch.autograd.grad(out, given, upstream),
+        torch.autograd.grad(expected, given, upstream),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b, **close)
+
+
+def test_attention_drops_weights_and_keeps_the_mean():
+    # equal scores and values of one: each output is the mean of kept weights
+    q = torch.zeros(500, 2, 16, 4)
+    out, _ = attention(LAYER, q, q, torch.ones_like(q), None, dropout=0.25)
+    assert out[..., 0].unique().numel() > 5
+    rounds = 500 * 2 * 16
+    deviation = np.sqrt(0.25 / 0.75 / 16 / rounds)
+    assert abs(float(out[..., 0].mean()) - 1) < 4.5 * deviation
+    assert abs(float(out[..., 0].var()) / (0.25 / 0.75 / 16) - 1) < 0.1
+
+
+def test_attention_is_causal_where_transformers_makes_it_so(monkeypatch):
+    monkeypatch.setattr("sklearn_spt.nets._kernels.byte_dropout", lambda x, p: x)
+    given = heads()
+    decoder = nn.Module()
+    decoder.is_causal = True
+    calls = []
+    monkeypatch.setattr(
+        "sklearn_spt.nets._kernels.sdpa_attention_forward",
+        lambda *a, **k: calls.append(a) or (None,) * 2,
+    )
+    attention(decoder, *given, None, dropout=0.1)
+    attention(nn.Module(), *given, None, dropout=0.1)  # it says nothing: causal, too
+    attention(LAYER, *given, None, dropout=0.1, is_causal=True)
+    assert len(calls) == 3
+    attention(decoder, *given, mask_of("row"), dropout=0.1)  # the mask says it all
+    attention(decoder, *given, None, dropout=0.1, is_causal=False)
+    assert len(calls) == 3
+    attention(LAYER, *given, None, dropout=0.1, is_causal=False, position_bias=given[0])
+    assert len(calls) == 4  # such a bias is torch's to add
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_attention_without_dropout_or_in_plain_is_torchs_own(dropout):
+    given = heads()
+    torch.manual_seed(3)
+    with plain():
+        assert is_plain("attention")
+        out, _ = attention(LAYER, *given, None, dropout=dropout, is_causal=False)
+    torch.manual_seed(3)
+    expected = nn.functional.scaled_dot_product_attention(*given, dropout_p=dropout)
+    torch.testing.assert_close(out, expected.transpose(1, 2))
+    assert not is_plain("attention")
+
+
+def test_padded_tokens_are_never_looked_at():
+    q, k, v = heads()
+    with torch.no_grad():
+        k[1, :, 2:] = 1e4
+        v[1, :, 2:] = 1e30
+        out, _ = attention(LAYER, q, k, v, mask_of("row"), dropout=0.1)
+    assert float(out[1].abs().max()) < 1e3
+
+
+def test_an_encoder_uses_the_fast_attention(tiny_checkpoint):
+    assert Encoder(tiny_checkpoint).model.config._attn_implementation == ATTENTION
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_encoder_and_gradients_are_those_of_the_plain_path(tiny_checkpoint, precision):
+    ids = torch.tensor([[2, 7, 9, 8, 3], [2, 7, 3, 0, 0]])
+    found = []
+    for fast in (True, False):
+        encoder = Encoder(tiny_checkpoint, precision=precision).train()
+        for module in encoder.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = 1e-9 if fast else 0.0  # the fast path, and a mask that keeps all
+        if fast:
+            out = encoder(ids)
+        else:
+            with plain():
+                out = encoder(ids)
+        out.square().sum().backward()
+        found.append((out, {n: p.grad for n, p in encoder.named_parameters()}))
+    tolerance = 1e-5 if precision == "fp32" else 0.05
+    torch.testing.assert_close(found[0][0], found[1][0], rtol=0, atol=tolerance)
+    for name, grad in found[0][1].items():
+        torch.testing.assert_close(
+            grad, found[1][1][name], rtol=tolerance, atol=10 * tolerance, msg=name
+        )
+
+
+def test_plain_twins_one_by_one():
+    with plain("dropout"):
+        assert [name for name in FAST if is_plain(name)] == ["dropout"]
+        with plain():
+            assert all(is_plain(name) for name in FAST)
+        assert [name for name in FAST if is_plain(name)] == ["dropout"]
+    assert not any(is_plain(name) for name in FAST)
+    with pytest.raises(ValueError, match=r"no plain twins of \['gelu'\]"), plain("gelu"):
+        pass

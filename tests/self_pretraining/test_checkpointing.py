@@ -1,0 +1,379 @@
+"""What is taken from memory or a checkpoint is what would have been computed again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+import torch
+from helpers.kills import KillAfter, Killed
+from helpers.nets import mlp_net
+from sklearn.datasets import make_classification
+from sklearn.model_selection import GridSearchCV
+from skorch.callbacks import Callback
+
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
+from sklearn_spt.nets._kernels import plain
+from sklearn_spt.self_pretraining import _classifier as _self_pretraining
+from sklearn_spt.self_pretraining._checkpointing import Checkpoint, fit_key, recall
+
+N = 120
+
+
+class Counts(Callback):
+    """Counts training batches of all nets of the process."""
+
+    batches = 0
+
+    def on_batch_end(self, net, training=False, **kwargs):
+        """Count one."""
+        Counts.batches += training
+
+
+@pytest.fixture
+def data():
+    X, y = make_classification(N, n_features=20, n_informative=5, random_state=0)
+    partial = y.copy()
+    partial[30:] = -1
+    return X.astype(np.float32), partial
+
+
+def model(**params):
+    net = mlp_net(module__n_in=20, callbacks=[("counts", Counts())])
+    return SelfPretrainingClassifier(net, **{"step_size": 30, "random_state": 0, **params})
+
+
+def fitted(data, **params):
+    """The model and the number of training batches that its fit took."""
+    Counts.batches = 0
+    return model(**params).fit(*data), Counts.batches
+
+
+def timeless(history):
+    return [{k: v for k, v in entry.items() if k != "seconds"} for entry in history]
+
+
+def assert_same(one, other, X):
+    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+    np.testing.assert_array_equal(one.transduction_, other.transduction_)
+    np.testing.assert_array_equal(one.labeled_iter_, other.labeled_iter_)
+    assert timeless(one.history_) == timeless(other.history_)
+    assert one.termination_condition_ == other.termination_condition_
+    for a, b in zip(one.estimators_, other.estimators_, strict=True):
+        np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+        assert len(a.history) == len(b.history)
+
+
+# -- memory --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"lam": 0.9, "alpha": 0.5},
+        {"two_stage": False},
+        {"distillation": False},
+        {"reset_optimizer": False},
+        {"lr_schedule": "slanted"},
+        {"pretrain_epochs": 2, "finetune_epochs": 1},
+        {"max_iter": 0},
+        {"step_size": 1.0, "alpha": 0.0},
+    ],
+)
+def test_a_fit_from_memory_is_the_fit_without(data, tmp_path, params):
+    plain, batches = fitted(data, **params)
+    first, as_many = fitted(data, memory=str(tmp_path), **params)
+    again, fewer = fitted(data, memory=str(tmp_path), **params)
+    assert as_many == batches
+    assert fewer < batches
+    assert_same(plain, first, data[0])
+    assert_same(plain, again, data[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "shared"),
+    [
+        ({"lam": 0.7}, "start and stage 1"),
+        ({"alpha": 0.9}, "start and stage 1"),
+        ({"inertia_state": "raw"}, "start and stage 1"),
+        ({"max_iter": 2}, "start and stage 1"),
+        ({"logit_adjustment": 0.3}, "start and stage 1"),
+        ({"verbose": 1}, "start and stage 1"),
+        ({"temperature": 3.0}, "start"),
+        ({"step_size": 45}, "start"),
+        ({"pretrain_epochs": 2}, "start"),
+        ({"reset_optimizer": False}, "start"),
+        ({"finetune_epochs": 2}, "nothing"),
+        ({"random_state": 1}, "nothing"),
+        ({"balanced_batches": False}, "nothing"),
+    ],
+)
+def test_only_what_does_not_depend_on_a_parameter_is_shared(data, tmp_path, change, shared):
+    memory = str(tmp_path)
+    fitted(data, memory=memory)
+    there, fewer = fitted(data, memory=memory, **change)
+    plain, batches = fitted(data, **change)
+    assert_same(plain, there, data[0])
+    start = 4 * there.finetune_epochs  # 30 rows in batches of 8
+    saved = {"nothing": 0, "start": start, "start and stage 1": start + 4}[shared]
+    assert batches - fewer == saved
+
+
+def test_other_data_nets_and_seeds_are_told_apart(data):
+    X, y = data
+    net = mlp_net()
+    base = fit_key(net, X=X, y=y)
+    assert base == fit_key(mlp_net(), X=X.copy(), y=y.copy())
+    assert base == fit_key(mlp_net(verbose=3), X=X, y=y)
+    other = X.copy()
+    other[3, 2] += 1e-6
+    keys = [
+        fit_key(net, X=other, y=y),
+        fit_key(net, X=X, y=y[::-1]),
+        fit_key(mlp_net(lr=0.01), X=X, y=y),
+        fit_key(mlp_net(callbacks=[("counts", Counts())]), X=X, y=y),
+        fit_key(net, X=X, y=y, seed=1),
+    ]
+    assert len({base, *keys}) == 6
+
+
+def test_tensors_among_the_parameters_are_hashed_by_value():
+    code = (
+        "import torch; from helpers.nets import mlp_net;"
+        "from sklearn_spt.self_pretraining._checkpointing import fit_key;"
+        "print(fit_key(mlp_net(optimizer__betas=(torch.arange(3.0), 1))))"
+    )
+    there = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1]
+    ).stdout.strip()
+    one, same, other = (
+        fit_key(mlp_net(optimizer__betas=(torch.arange(n), 1))) for n in (3.0, 3.0, 4.0)
+    )
+    assert one == same == there
+    assert one != other
+
+
+def test_plain_twins_have_a_key_of_their_own():
+    fast = fit_key(mlp_net())
+    with plain("dropout"):
+        assert fit_key(mlp_net()) != fast
+
+
+def test_what_auto_becomes_is_part_of_the_key(tiny_checkpoint, monkeypatch):
+    """A folder that two machines share, of which one has bf16 in hardware."""
+    net = BertClassifier(tiny_checkpoint)
+    keys = set()
+    for precision in ("fp32", "bf16"):
+        monkeypatch.setattr(
+            "sklearn_spt.self_pretraining._checkpointing.resolve_precision",
+            lambda *a, p=precision: p,
+        )
+        keys.add(fit_key(net))
+    assert len(keys) == 2
+    assert fit_key(net.set_params(device=None)) not in keys
+
+
+def test_a_checkpoint_saved_anew_is_told_apart(tiny_checkpoint, tmp_path):
+    import shutil
+
+    folder = tmp_path / "encoder"
+    shutil.copytree(tiny_checkpoint, folder)
+    net = BertClassifier(str(folder))
+    before = fit_key(net)
+    assert before == fit_key(BertClassifier(str(folder), random_state=3))
+    os.utime(folder / "model.safetensors", (1, 1))
+    assert fit_key(net) != before
+
+
+def test_a_search_trains_each_first_teacher_once(data, tmp_path):
+    X, y = data
+    splits = SemiSupervisedStratifiedKFold(2)
+    grid = {"lam": [0.1, 0.9], "alpha": [0.0, 0.5]}
+    results = []
+    counts = []
+    for memory in (None, joblib.Memory(tmp_path, verbose=0)):
+        Counts.batches = 0
+        search = GridSearchCV(model(memory=memory), grid, cv=splits, refit=False)
+        results.append(search.fit(X, y).cv_results_["mean_test_score"])
+        counts.append(Counts.batches)
+    np.testing.assert_array_equal(*results)
+    # three of four candidates in each fold find 2 batches of 15 rows x 3 epochs and 4 of stage 1
+    assert counts[0] - counts[1] == 2 * 3 * (2 * 3 + 4)
+
+
+def test_parallel_processes_share_a_memory(data, tmp_path):
+    X, y = data
+    splits = SemiSupervisedStratifiedKFold(2)
+    search = GridSearchCV(
+        model(memory=str(tmp_path)), {"lam": [0.1, 0.9]}, cv=splits, refit=False, n_jobs=2
+    )
+    plain = GridSearchCV(model(), {"lam": [0.1, 0.9]}, cv=splits, refit=False)
+    np.testing.assert_array_equal(
+        search.fit(X, y).cv_results_["mean_test_score"],
+        plain.fit(X, y).cv_results_["mean_test_score"],
+    )
+
+
+def test_the_bar_is_full_however_little_was_done(data, tmp_path, capfd):
+    for params in ({"memory": str(tmp_path / "memory")}, {"checkpoint_dir": tmp_path / "state"}):
+        with pytest.raises(Killed):
+            model(on_iteration=KillAfter(1), **params).fit(*data)
+        capfd.readouterr()
+        fitted(data, verbose=1, **params)
+        assert "100%" in capfd.readouterr().err.split("\r")[-1]
+
+
+def test_memory_without_a_place_keeps_nothing():
+    calls = []
+    memory = joblib.Memory(None, verbose=0)
+    for _ in range(2):
+        assert recall(memory, "x", "key", lambda: calls.append(1) or 5) == (5, False)
+    assert len(calls) == 2
+
+
+def test_an_error_is_not_remembered(tmp_path):
+    memory = joblib.Memory(tmp_path, verbose=0)
+
+    def broken():
+        raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError, match="broken"):
+        recall(memory, "x", "key", broken)
+    assert recall(memory, "x", "key", lambda: 5) == (5, False)
+    assert recall(memory, "x", "key", broken) == (5, True)
+    assert recall(memory, "y", "key", lambda: 6) == (6, False)
+
+
+# -- checkpoints ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("t", [0, 1, 2])
+@pytest.mark.parametrize("params", [{}, {"distillation": False}, {"alpha": 0.9}])
+def test_a_killed_fit_goes_on_where_it_was(data, tmp_path, t, params):
+    plain, batches = fitted(data, **params)
+    clf = model(checkpoint_dir=tmp_path, on_iteration=KillAfter(t), **params)
+    with pytest.raises(Killed):
+        clf.fit(*data)
+    assert not hasattr(clf, "classes_")
+    (file,) = tmp_path.iterdir()
+    done = plain.history_[: t + 1]
+    resumed, rest = fitted(data, checkpoint_dir=tmp_path, **params)
+    assert_same(plain, resumed, data[0])
+    steps = 12 + sum(-(-entry["sample_size"] // 8) + 12 for entry in done[1:])
+    assert rest == batches - steps
+    assert not file.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_process_is_resumed(data, tmp_path):
+    """SIGKILL in the third iteration; another process goes on."""
+    code = f"""
+import os, signal, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_checkpointing import data, model
+def kill(iteration):
+    if iteration.number == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+model(checkpoint_dir={str(tmp_path)!r}, on_iteration=kill).fit(*data.__wrapped__())
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.returncode == -signal.SIGKILL, found.stderr
+    plain, batches = fitted(data)
+    resumed, rest = fitted(data, checkpoint_dir=tmp_path)
+    assert_same(plain, resumed, data[0])
+    assert 0 < rest < batches / 2
+
+
+def test_a_file_with_something_else_is_named(tmp_path):
+    checkpoint = Checkpoint(tmp_path, "key")
+    joblib.dump([1, 2], checkpoint.path)
+    with pytest.raises(ValueError, match=r"cannot be read \(it holds something else\); remove it"):
+        checkpoint.load()
+
+
+def test_held_out_documents_are_part_of_the_fit(data, tmp_path):
+    """Killed, then other documents where rows are held out: the old scores must not count."""
+    X, y = data
+    options = {"validation_fraction": 0.3, "restore_best": False}
+    rows = []
+    clf = model(checkpoint_dir=tmp_path, on_iteration=KillAfter(2), **options)
+    with pytest.MonkeyPatch.context() as patch:
+        original = _self_pretraining.hold_out
+        patch.setattr(
+            _self_pretraining, "hold_out", lambda *a, **k: rows.append(original(*a, **k)) or rows[0]
+        )
+        with pytest.raises(Killed):
+            clf.fit(X, y)
+    other = X.copy()
+    other[rows[0].valid] += 1.0
+    with warnings.catch_warnings(action="ignore"):
+        expected, batches = fitted((other, y), **options)
+        resumed, as_many = fitted((other, y), checkpoint_dir=tmp_path, **options)
+    assert as_many == batches
+    assert timeless(resumed.history_) == timeless(expected.history_)
+
+
+def test_another_fit_does_not_take_the_state(data, tmp_path):
+    with pytest.raises(Killed):
+        model(checkpoint_dir=tmp_path, on_iteration=KillAfter(1)).fit(*data)
+    for other in ({"lam": 0.31}, {"random_state": 1}, {"max_iter": 2}):
+        plain, batches = fitted(data, **other)
+        there, as_many = fitted(data, checkpoint_dir=tmp_path, **other)
+        assert as_many == batches
+        assert_same(plain, there, data[0])
+    assert len(list(tmp_path.iterdir())) == 1  # that of the killed fit is still there
+
+
+def test_a_damaged_state_is_named_and_left(data, tmp_path):
+    with pytest.raises(Killed):
+        model(checkpoint_dir=tmp_path, on_iteration=KillAfter(1)).fit(*data)
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(ValueError, match=rf"{file.name} of checkpoint_dir cannot be read"):
+        model(checkpoint_dir=tmp_path).fit(*data)
+    assert file.exists()
+
+
+def test_a_state_that_cannot_be_written_leaves_the_one_before(tmp_path):
+    checkpoint = Checkpoint(tmp_path, "key")
+    state = {"state": {"t": 1}, "history": [], "logits": []}
+    checkpoint.save(state)
+    with pytest.raises(Exception, match=r"pickle|local"):
+        checkpoint.save({**state, "history": lambda: None})
+    assert checkpoint.load() == state
+    assert list(tmp_path.iterdir()) == [checkpoint.path]
+    checkpoint.remove()
+    checkpoint.remove()
+    assert checkpoint.load() is None
+
+
+# -- parameters ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["memory", "checkpoint_dir"])
+@pytest.mark.parametrize("seed", [None, np.random.RandomState(0)])
+def test_a_seed_is_needed(data, tmp_path, name, seed):
+    with pytest.raises(ValueError, match=f"{name} needs an integer random_state, got"):
+        model(**{name: str(tmp_path), "random_state": seed}).fit(*data)
+
+
+def test_bad_places(data, tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+    for name in ("memory", "checkpoint_dir"):
+        with pytest.raises(ValueError, match=f"{name} must be a folder, but .*file' is a file"):
+            model(**{name: str(file)}).fit(*data)
+    with pytest.raises(TypeError, match="checkpoint_dir must be a path or None, got 3"):
+        model(checkpoint_dir=3).fit(*data)
+    with pytest.raises(ValueError, match="memory"):
+        model(memory=3).fit(*data)
+
+
+def test_what_cannot_be_pickled_is_named(data, tmp_path):
+    net = mlp_net(module__n_in=20, callbacks=[("bad", type("Local", (Callback,), {})())])
+    clf = SelfPretrainingClassifier(net, random_state=0, memory=str(tmp_path))
+    with pytest.raises(ValueError, match="memory and checkpoint_dir need data and an estimator"):
+        clf.fit(*data)

@@ -1,0 +1,417 @@
+"""Logit adjustment: its arithmetic, how far it goes, and what it leaves alone."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from helpers.kills import KillAfter, Killed
+from helpers.nets import mlp_net
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import softmax
+from scipy.stats import norm
+from sklearn.datasets import make_classification
+
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier, compare_with_supervised
+from sklearn_spt._supervised import SupervisedTrainer
+from sklearn_spt.self_pretraining import _logit_adjustment as _adjustment
+from sklearn_spt.self_pretraining import _trainer as _student
+from sklearn_spt.self_pretraining._logit_adjustment import (
+    Adjustment,
+    class_shares,
+    logit_adjusted,
+    matching_tau,
+    worthwhile_tau,
+)
+from sklearn_spt.self_pretraining._state import n_predicting
+
+
+def probabilities(n, K, seed=0):
+    return np.random.default_rng(seed).dirichlet(np.ones(K), size=n)
+
+
+# -- the arithmetic ------------------------------------------------------------------------------
+def test_shares():
+    codes = np.array([0, 2, 2, 0, 2])
+    np.testing.assert_array_equal(class_shares(codes, 4), [0.4, 0, 0.6, 0])
+    weights = np.array([1.0, 0.0, 0.0, 1.0, 2.0])
+    np.testing.assert_array_equal(class_shares(codes, 3, weights), [0.5, 0, 0.5])
+
+
+@given(K=st.integers(2, 5), tau=st.floats(0, 1), seed=st.integers(0, 9))
+def test_it_is_a_shift_of_the_logits(K, tau, seed):
+    rng = np.random.default_rng(seed)
+    logits, shares = rng.normal(size=(20, K)), rng.dirichlet(np.ones(K))
+    P = logit_adjusted(softmax(logits, axis=1), shares, tau)
+    np.testing.assert_allclose(P, softmax(logits + tau * np.log(shares), axis=1), rtol=1e-9)
+
+
+def test_none_leaves_each_bit():
+    P = probabilities(50, 3)
+    assert logit_adjusted(P, [0.7, 0.2, 0.1], 0.0) is P
+
+
+def test_equal_shares_change_nothing():
+    P = probabilities(50, 4)
+    np.testing.assert_allclose(logit_adjusted(P, [0.25] * 4, 0.8), P)
+
+
+def test_all_of_the_way_makes_the_shares_the_prior():
+    shares = np.array([0.8, 0.15, 0.05])
+    np.testing.assert_allclose(logit_adjusted(np.full((2, 3), 1 / 3), shares, 1.0), [shares] * 2)
+
+
+# -- how far -------------------------------------------------------------------------------------
+def test_as_far_as_the_f1_of_a_rare_class_gains():
+    """A binormal classifier: the threshold with the best F1 is found by trying."""
+    share, separation = 0.1, 2.0
+    x = np.linspace(-8, 10, 20_001)
+    tpr, fpr = norm.sf(x, separation), norm.sf(x)
+    f1 = 2 * share * tpr / (share * tpr + (1 - share) * fpr + share)
+    # of balanced classes the probability at x is half where x is in the middle
+    middle = separation / 2
+    m = share * norm.sf(middle, separation) + (1 - share) * norm.sf(middle)
+    best = separation * (x[f1.argmax()] - middle) / np.log((1 - share) / share)
+    found = worthwhile_tau([1 - m, m], [1 - share, share])
+    assert 0 < found <= 0.5
+    # somewhat less far, since its F1 is that of the threshold in the middle
+    assert found < best < found + 0.2
+
+
+@pytest.mark.parametrize(
+    ("predicted", "shares", "tau"),
+    [
+        ([0.8, 0.2], [0.8, 0.2], 0.5),  # nothing is predicted too often
+        ([0.9, 0.1], [0.8, 0.2], 0.5),
+        ([0.75, 0.25], [0.8, 0.2], 0.5),  # and here it is known well
+        ([0.5, 0.5], [0.8, 0.2], 0.0),  # a coin
+        ([0.0, 1.0], [0.8, 0.2], 0.0),
+        ([0.6, 0.4], [0.5, 0.5], 0.5),  # no class is rare
+        ([0.6, 0.3, 0.1], [0.8, 0.15, 0.05], 0.4028),  # by hand: of the third 0.7357
+    ],
+)
+def test_the_worse_the_less_far(predicted, shares, tau):
+    assert worthwhile_tau(predicted, shares) == pytest.approx(tau, abs=1e-3)
+
+
+def by_hand(P, shares):
+    best, least = None, np.inf
+    most = worthwhile_tau(np.bincount(P.argmax(axis=1), minlength=len(shares)) / len(P), shares)
+    for step in range(51):
+        tau = most * step / 50
+        winners = (np.log(P) + tau * np.log(shares)).argmax(axis=1)
+        there = np.array([(winners == c).mean() for c in range(len(shares))])
+        distance = round(float(abs(there - shares).sum()), 9)
+        if distance < least:
+            best, least = tau, distance
+    return best
+
+
+@given(K=st.integers(2, 5), seed=st.integers(0, 30))
+def test_the_shares_are_met_as_well_as_can_be(K, seed):
+    P = probabilities(200, K, seed)
+    shares = np.random.default_rng(seed).dirichlet(np.full(K, 3.0))
+    assert matching_tau(P, shares) == pytest.approx(by_hand(P, shares))
+
+
+@pytest.mark.parametrize("scale", [2.0, 5.0])
+def test_two_classes_are_as_frequent_as_their_shares(scale):
+    """A quarter of the documents is predicted to be positive, a fifth is."""
+    shares = np.array([0.8, 0.2])
+    logits = scale * (np.random.default_rng(0).normal(size=100_000) - 0.6745)
+    P = softmax(np.stack([np.zeros_like(logits), logits], axis=1), axis=1)
+    # 0.1671 standard deviations more, in logits, of which all the way is log(4)
+    expected = min(scale * 0.1671 / np.log(4), 0.5)
+    assert matching_tau(P, shares) == pytest.approx(expected, abs=0.02)
+    positive = logit_adjusted(P, shares, matching_tau(P, shares)).argmax(axis=1).mean()
+    if expected < 0.5:
+        assert positive == pytest.approx(0.2, abs=0.003)
+    else:  # the way is too far
+        assert 0.2 < positive < 0.25
+
+
+@pytest.mark.parametrize("shares", [[0.5, 0.5], [0.9, 0.1]])
+def test_nothing_to_undo(shares):
+    """Equal labels, or predictions that are rarer than the labels already."""
+    P = np.tile([[0.99, 0.01]], (50, 1))
+    assert matching_tau(P, shares) == 0.0
+
+
+def test_nothing_to_look_at():
+    assert matching_tau(np.empty((0, 2)), [0.9, 0.1]) == 0.0
+
+
+# -- when ----------------------------------------------------------------------------------------
+def adjustment(given="auto", shares=(0.8, 0.2), *, n_starts=1, with_starts=True, **params):
+    members = partial(n_predicting, n_starts=n_starts, with_starts=with_starts)
+    settings = {"n_unlabeled": 60, "n_iter": 3, "in_each": False, **params}
+    return Adjustment(given, np.array(shares), np.array(shares), n_members=members, **settings)
+
+
+def test_it_is_due_when_somebody_looks():
+    assert [adjustment().due(t) for t in range(4)] == [False, False, False, True]
+    assert [adjustment(in_each=True).due(t) for t in range(4)] == [True] * 4
+    assert adjustment(n_iter=0).due(0)
+
+
+@pytest.mark.parametrize("in_each", [True, False])
+@pytest.mark.parametrize("with_starts", [True, False])
+@pytest.mark.parametrize("n_starts", [1, 3])
+@pytest.mark.parametrize("n_iter", [0, 1, 2, 4])
+def test_each_net_is_asked_once(in_each, with_starts, n_starts, n_iter):
+    asked = []
+
+    def label(net):
+        asked.append(net)
+        return probabilities(60, 2, net)
+
+    found = adjustment(in_each=in_each, n_starts=n_starts, with_starts=with_starts, n_iter=n_iter)
+    trained = [{100 + k for k in range(n_starts)}, *({t} for t in range(1, n_iter + 1))]
+    for t in range(n_iter + 1):
+        starts = trained[0] if with_starts else set()
+        ensemble = sorted(starts | trained[max(t - 1, 0)] | trained[t])
+        assert len(ensemble) == n_predicting(t, n_starts, with_starts)
+        if found.due(t):
+            expected = matching_tau(
+                np.mean([probabilities(60, 2, net) for net in ensemble], axis=0), [0.8, 0.2]
+            )
+            assert found.tau(ensemble, label) == expected
+        assert found.texts(t) == 60 * len(asked) or not found.due(t)
+    assert len(set(asked)) == len(asked)
+
+
+@pytest.mark.parametrize(("n_unlabeled", "n"), [(49, 0), (50, 50), (5000, 1000)])
+def test_it_looks_at_enough_documents_or_at_none(n_unlabeled, n):
+    found = adjustment(n_unlabeled=n_unlabeled)
+    assert found.n_documents == n
+    if n == 0:
+        assert found.tau([], None) == 0.0
+
+
+# -- in the classifier ---------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def skewed():
+    """60 labelled rows, a fifth of them positive, and 140 others; not easy to tell apart."""
+    X, y = make_classification(
+        200,
+        n_features=2,
+        n_informative=2,
+        n_redundant=0,
+        n_clusters_per_class=1,
+        weights=[0.8],
+        flip_y=0.1,
+        class_sep=0.8,
+        random_state=0,
+    )
+    y = y.copy()
+    y[60:] = -1
+    return X.astype(np.float32), y
+
+
+def model(**params):
+    settings = {"step_size": 70, "finetune_epochs": 15, "random_state": 0, **params}
+    return SelfPretrainingClassifier(mlp_net(), **settings)
+
+
+def test_it_is_for_the_prediction_alone(skewed):
+    """The nets are those of a fit without it, and learn from the same labels."""
+    X, y = skewed
+    clf, plain = model().fit(X, y), model(logit_adjustment=0.0).fit(X, y)
+    assert plain.logit_adjustment_ == 0.0
+    assert 0 < clf.logit_adjustment_ <= 0.5
+    np.testing.assert_array_equal(clf.transduction_, plain.transduction_)
+    np.testing.assert_allclose(clf.class_shares_, [0.8, 0.2])
+    expected = logit_adjusted(plain.predict_proba(X), clf.class_shares_, clf.logit_adjustment_)
+    np.testing.assert_array_equal(clf.predict_proba(X), expected)
+    np.testing.assert_array_equal(clf.predict(X), expected.argmax(axis=1))
+    P = np.mean([net.predict_proba(X[60:]) for net in clf.estimators_], axis=0)
+    assert clf.logit_adjustment_ == matching_tau(P, clf.class_shares_)
+
+
+def test_all_nets_are_asked_about_the_same_random_documents(skewed, monkeypatch):
+    X, y = skewed
+    monkeypatch.setattr(_adjustment, "MOST_DOCUMENTS", 50)
+    asked = []
+
+    class Spied(SupervisedTrainer):
+        def probabilities(self, net, documents):
+            asked.append(documents)
+            return super().probabilities(net, documents)
+
+    monkeypatch.setattr(_student, "SupervisedTrainer", Spied)
+    model(on_iteration=Seen(X)).fit(X, y)
+    assert len(asked) == 3  # start and two students
+    for documents in asked:
+        np.testing.assert_array_equal(documents, asked[0])
+    (rows,) = np.nonzero((X[60:, None] == asked[0]).all(axis=2).any(axis=1))
+    assert len(rows) == 50
+    assert rows[-1] > 75  # not the first ones
+
+
+def test_a_given_tau(skewed):
+    X, y = skewed
+    plain = model(logit_adjustment=0, max_iter=1, alpha=0).fit(X, y)
+    clf = model(logit_adjustment=0.9, max_iter=1, alpha=0).fit(X, y)
+    assert clf.logit_adjustment_ == 0.9
+    expected = logit_adjusted(plain.predict_proba(X), clf.class_shares_, 0.9)
+    np.testing.assert_array_equal(clf.predict_proba(X), expected)
+    start = model(logit_adjustment=0.9, max_iter=0).fit(X, y)
+    assert start.logit_adjustment_ == 0.9
+    assert model(logit_adjustment=0.9, balanced_batches=False).fit(X, y).logit_adjustment_ == 0.9
+
+
+def test_the_supervised_start_is_adjusted_too(skewed):
+    """Else the gain over it would hold what students have nothing to do with."""
+    X, y = skewed
+    seen = Seen(X)
+    clf = model(max_iter=0).fit(X, y)
+    model(on_iteration=seen).fit(X, y)
+    np.testing.assert_array_equal(seen.found[0], clf.predict_proba(X))
+    P = softmax(clf.estimators_[0].forward(X).numpy().astype(float), axis=1)
+    assert clf.logit_adjustment_ == matching_tau(P[60:], clf.class_shares_)
+
+
+@pytest.mark.parametrize("tau", ["auto", 0.0, 0.5])
+def test_what_learns_nothing_gains_nothing(skewed, tau):
+    X, y = skewed
+    start = model(max_iter=0, logit_adjustment=tau)
+    found = compare_with_supervised(start, X, y, cv=3, random_state=0)
+    assert found.gain == 0.0
+
+
+def test_where_there_is_nothing_to_undo(skewed):
+    X, y = skewed
+    clf = model(balanced_batches=False).fit(X, y)
+    assert clf.logit_adjustment_ == 0.0
+    P = np.mean([net.predict_proba(X) for net in clf.estimators_], axis=0)
+    np.testing.assert_allclose(clf.predict_proba(X), P, atol=1e-6)
+
+
+def test_without_unlabelled_documents(skewed):
+    X, y = skewed
+    with pytest.warns(UserWarning, match="no unlabelled"):
+        clf = model().fit(X[:60], y[:60])
+    assert clf.logit_adjustment_ == 0.0
+
+
+def test_rows_are_drawn_whatever_they_weigh(skewed):
+    """Weights scale losses: what the draws undid are the numbers of rows, the goal has weights."""
+    X, y = skewed
+    weights = np.where(y == 1, 1.5, 1.0)
+    clf = model(max_iter=1, alpha=0).fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(clf.class_shares_, [0.8, 0.2])
+    P = np.mean([net.predict_proba(X[60:]) for net in clf.estimators_], axis=0)
+    assert clf.logit_adjustment_ == matching_tau(P, [0.8, 0.2], [48 / 66, 18 / 66])
+
+
+def test_weights_make_the_prior_that_they_say():
+    """Documents that are all alike: all that a net can learn is how common the classes are."""
+    X, y = np.ones((400, 2), dtype=np.float32), np.arange(400) % 4 // 3  # a quarter is positive
+    weights = np.where(y == 1, 0.5, 1.0)
+    settings = {"max_iter": 0, "finetune_epochs": 40, "estimator__lr": 0.05}
+    clf = model(logit_adjustment=1.0).set_params(**settings)
+    with pytest.warns(UserWarning, match="no unlabelled"):
+        P = clf.fit(X, y, sample_weight=weights).predict_proba(X[:1])
+    np.testing.assert_allclose(P, [[6 / 7, 1 / 7]], atol=0.02)
+
+
+def test_equal_numbers_are_left_alone_whatever_they_weigh(skewed):
+    X, y = skewed
+    same = np.concatenate([np.flatnonzero(y == 0)[:12], np.flatnonzero(y == 1), np.arange(60, 200)])
+    clf = model().fit(X[same], y[same], sample_weight=np.linspace(0.5, 2, len(same)))
+    assert clf.logit_adjustment_ == 0.0
+
+
+class Seen:
+    """Keeps what the ensemble says after each iteration."""
+
+    def __init__(self, X):
+        self.X, self.found, self.taus = X, [], []
+
+    def __call__(self, iteration):
+        self.found.append(iteration.predict_proba(self.X))
+        self.taus.append(iteration.logit_adjustment)
+        single = softmax(iteration.student.forward(self.X).numpy().astype(float), axis=1)
+        np.testing.assert_allclose(iteration.predict_proba(self.X, which="student"), single)
+
+
+def test_a_callback_sees_what_would_be_returned(skewed):
+    X, y = skewed
+    seen = Seen(X)
+    clf = model(on_iteration=seen).fit(X, y)
+    assert clf.logit_adjustment_ > 0
+    np.testing.assert_array_equal(seen.found[-1], clf.predict_proba(X))
+    assert seen.taus[-1] == clf.logit_adjustment_
+    shorter = model(max_iter=1, alpha=0.1)
+    with pytest.warns(UserWarning, match="no effect"):
+        shorter.fit(X, y)
+    np.testing.assert_array_equal(seen.found[1], shorter.predict_proba(X))
+    np.testing.assert_array_equal(model().fit(X, y).predict_proba(X), clf.predict_proba(X))
+
+
+@pytest.mark.filterwarnings("ignore:the unlabelled documents did not help")
+@pytest.mark.parametrize("restore_best", [True, False])
+def test_held_out_documents_are_scored_as_predicted(skewed, restore_best):
+    X, y = skewed
+    params = {"validation_fraction": 0.3, "restore_best": restore_best}
+    seen = Seen(X)
+    clf = model(**params, on_iteration=seen, logit_adjustment=1.0).fit(X, y)
+    np.testing.assert_array_equal(clf.predict_proba(X), seen.found[clf.best_iter_])
+    scores = [entry["validation_score"] for entry in clf.history_]
+    plain = model(**params, logit_adjustment=0).fit(X, y)
+    assert scores != [entry["validation_score"] for entry in plain.history_]
+
+
+@pytest.mark.parametrize("value", ["AUTO", -0.1, 1.1, None, True, np.array([0.1, 0.2])])
+def test_a_value_that_cannot_be(skewed, value):
+    X, y = skewed
+    clf = model(logit_adjustment=value)
+    with pytest.raises((TypeError, ValueError), match=r"logit_adjustment must (be|lie)"):
+        clf.fit(X, y)
+    assert not hasattr(clf, "classes_")
+
+
+def test_three_classes(tiny_checkpoint, tiny_texts):
+    y = [0, 0, 0, 0, 1, 1, 2] + [-1] * 65
+    tiny_texts = [*tiny_texts, *(f"{text} {text}" for text in tiny_texts), *tiny_texts]
+    net = BertClassifier(tiny_checkpoint, max_length=16, batch_size=5)
+    clf = SelfPretrainingClassifier(net, step_size=33, random_state=0).fit(tiny_texts, y)
+    np.testing.assert_allclose(clf.class_shares_, np.array([4, 2, 1]) / 7)
+    P = np.mean([n.predict_proba(tiny_texts) for n in clf.estimators_], axis=0)
+    assert clf.logit_adjustment_ == matching_tau(P[7:], clf.class_shares_)
+    expected = logit_adjusted(P, clf.class_shares_, clf.logit_adjustment_)
+    np.testing.assert_allclose(clf.predict_proba(tiny_texts), expected, atol=1e-6)
+
+
+# -- the bar -------------------------------------------------------------------------------------
+@pytest.mark.filterwarnings("ignore:the unlabelled documents did not help")
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"ensemble": "last_two"},
+        {"step_size": 1.0, "alpha": 0.0},
+        {"validation_fraction": 0.3},
+        {"validation_fraction": 0.3, "ensemble": "last_two"},
+        {"n_starts": 3},
+        {"n_starts": 3, "ensemble": "last_two"},
+        {"n_starts": 3, "step_size": 1.0, "alpha": 0.0},
+        {"n_starts": 2, "validation_fraction": 0.3},
+        {"n_starts": 2, "validation_fraction": 0.3, "ensemble": "last_two"},
+    ],
+)
+@pytest.mark.parametrize("killed_after", [None, 0, 1])
+def test_the_bar_reaches_its_total(skewed, tmp_path, counted, params, killed_after):
+    X, y = skewed
+    clf = model(checkpoint_dir=tmp_path, **params)
+    if killed_after is not None:
+        with pytest.raises(Killed):
+            clf.set_params(on_iteration=KillAfter(killed_after)).fit(X, y)
+        clf.set_params(on_iteration=None)
+    resumed = clf.fit(X, y)
+    assert counted[-1]["done"] == counted[-1]["total"]
+    plain = model(**params).fit(X, y)
+    assert resumed.logit_adjustment_ == plain.logit_adjustment_
+    np.testing.assert_array_equal(resumed.predict_proba(X), plain.predict_proba(X))

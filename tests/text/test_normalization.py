@@ -1,0 +1,202 @@
+"""Tweets are normalised as the paper's authors did it."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks, get_tags
+from sklearn.utils.estimator_checks import check_estimator
+
+from sklearn_spt.text._encoding import TokenIdVectorizer
+from sklearn_spt.text._normalization import TweetNormalizer
+
+
+def normalized(text, **parameters):
+    return TweetNormalizer(**parameters).transform([text])[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I Got My Flu Shot!", "i got my flu shot !"),
+        ("sore arm :-) <3 #FluShot2020", "sore arm :-) <3 #flushot2020"),
+        ("read http://example.org/a?b=c#d now", "read www now"),
+        ("READ HTTPS://EXAMPLE.ORG", "read www"),
+        ("see www.example.org/x.", "see www"),
+        ("gluedhttps://example.org/x", "glued www"),
+        ("two http://a.example http://b.example", "two www www"),
+        ("no link: http:// nor www", "no link : http :/ / nor www"),
+        ("salt &amp; pepper &lt;3", "salt & pepper <3"),
+        ("@Somebody it's   \n done", "@somebody it's done"),
+        ("", ""),
+        ("   ", ""),
+        ("😷 naïve 中", "😷 naïve 中"),
+    ],
+)
+def test_tweets_are_prepared_as_the_authors_did(text, expected):
+    assert normalized(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"tokenize": False}, "@anna see www a.b@example.org, now!"),
+        ({"tokenize": False, "lowercase": False}, "@Anna see www a.b@example.org, NOW!"),
+        (
+            {"tokenize": False, "url_token": None},
+            "@anna see http://x.example a.b@example.org, now!",
+        ),
+        ({"tokenize": False, "url_token": ""}, "@anna see a.b@example.org, now!"),
+        ({"tokenize": False, "url_token": r"\1"}, r"@anna see \1 a.b@example.org, now!"),
+        ({"tokenize": False, "user_token": "@user"}, "@user see www a.b@example.org, now!"),
+        ({"lowercase": False}, "@Anna see www a.b@example.org , NOW !"),
+        ({"user_token": "USER"}, "USER see www a.b@example.org , now !"),
+    ],
+)
+def test_each_step_can_be_changed(parameters, expected):
+    text = "@Anna see http://x.example  a.b@example.org, NOW!"
+    assert normalized(text, **parameters) == expected
+
+
+WORDS = st.sampled_from(
+    [
+        *("Flu", "shot", ":-)", ":D", "<3", "#tag", "@user", "it's", "don't", "HAHA", "😷"),
+        *("http://a.example/b?c", "www.a.example", "&amp;", "&lt;", "555-1234", "3.5", "50%"),
+        *("...", "!!!", "(ok)", "a/b", "--", "$5", "\n", "\t"),
+    ]
+)
+
+
+@given(st.lists(WORDS, max_size=12), st.sampled_from(["", " "]), st.booleans())
+def test_normalised_text_stays_as_it_is(words, blank, tokenize):
+    normalizer = TweetNormalizer(tokenize=tokenize)
+    once = normalizer.transform([" ".join(words) + blank])
+    assert normalizer.transform(once).tolist() == once.tolist()
+
+
+def test_text_escaped_twice_loses_one_layer_a_time():
+    assert normalized("&amp;amp;") == "& amp ;"
+    assert normalized("&amp;lt;3") == "& lt ; 3"
+
+
+@given(st.text(max_size=60))
+def test_any_text_comes_out_in_tokens_and_single_blanks(text):
+    result = normalized(text)
+    assert result.split() == result.split(" ") or result == ""
+
+
+def test_the_result_is_an_array_of_str_whatever_goes_in():
+    texts = ["A b", "", "C"]
+    for X in (
+        texts,
+        tuple(texts),
+        np.array(texts),
+        pd.Series(texts),
+        pl.DataFrame({"text": texts}),
+    ):
+        result = TweetNormalizer().fit_transform(X)
+        assert result.tolist() == ["a b", "", "c"]
+        assert result.dtype == object
+        assert result.shape == (3,)
+        assert {type(text) for text in result} == {str}
+
+
+def test_nothing_is_learned_and_the_input_is_left_alone():
+    X = np.array(["Hello THERE"], dtype=object)
+    normalizer = TweetNormalizer()
+    expected = normalizer.transform(X)
+    state = dict(vars(normalizer))
+    assert normalizer.fit(["other"], y=[0]) is normalizer
+    assert vars(normalizer) == state
+    assert normalizer.transform(X).tolist() == expected.tolist() == ["hello there"]
+    assert X.tolist() == ["Hello THERE"]
+
+
+def test_copies_and_pickles_do_the_same():
+    normalizer = TweetNormalizer(user_token="@user").fit(["a"])
+    for copied in (clone(normalizer), pickle.loads(pickle.dumps(normalizer))):
+        assert copied.transform(["@Anna!"]).tolist() == ["@user !"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "X", "error", "message"),
+    [
+        ({"lowercase": "yes"}, ["a"], TypeError, "lowercase must be True or False"),
+        ({"tokenize": 1}, ["a"], TypeError, "tokenize must be True or False"),
+        ({"url_token": 3}, ["a"], TypeError, "url_token must be a str or None, got 3"),
+        ({"user_token": b"u"}, ["a"], TypeError, "user_token must be a str or None"),
+        ({}, "a", TypeError, "wrap it in a list"),
+        ({}, ["a", np.nan], ValueError, "missing text in row 1"),
+        ({}, [], ValueError, r"0 sample\(s\)"),
+    ],
+)
+@pytest.mark.parametrize("method", ["fit", "transform"])
+def test_bad_parameters_and_texts_are_refused(parameters, X, error, message, method):
+    with pytest.raises(error, match=message):
+        getattr(TweetNormalizer(**parameters), method)(X)
+
+
+@pytest.mark.parametrize("method", ["fit", "transform"])
+def test_without_nltk_the_error_says_what_to_install(method, monkeypatch):
+    monkeypatch.setitem(sys.modules, "nltk.tokenize", None)
+    with pytest.raises(ImportError, match=r"pip install 'sklearn-spt\[tweets\]'"):
+        getattr(TweetNormalizer(), method)(["a"])
+    assert normalized("A  b", tokenize=False) == "a b"
+
+
+def test_a_text_that_nltk_gives_up_is_named(monkeypatch):
+    import nltk.tokenize
+
+    class Slow:
+        def tokenize(self, text):
+            if text == "slow":
+                raise TimeoutError
+            return [text]
+
+    monkeypatch.setattr(nltk.tokenize, "TweetTokenizer", Slow)
+    with pytest.raises(ValueError, match="row 1 of X, 4 characters long, takes nltk too long"):
+        TweetNormalizer().transform(["fine", "slow"])
+
+
+@pytest.mark.parametrize("container", ["default", "pandas", "polars"])
+def test_it_precedes_the_vectorizer_whatever_the_container(tiny_checkpoint, tiny_texts, container):
+    vectorizer = TokenIdVectorizer(tiny_checkpoint, max_length=12)
+    shouted = [text.upper() + " HTTP://A.EXAMPLE" for text in tiny_texts]
+    plain = [text + " www" for text in tiny_texts]
+    pipeline = make_pipeline(TweetNormalizer(), vectorizer).set_output(transform=container)
+    ids = np.asarray(pipeline.fit_transform(shouted))
+    np.testing.assert_array_equal(ids, clone(vectorizer).transform(plain))
+    assert pipeline.get_feature_names_out()[0] == "token_0"
+    assert pipeline[0].get_feature_names_out().tolist() == ["text"]
+
+
+def test_scikit_learn_is_told_what_goes_in():
+    tags = get_tags(TweetNormalizer())
+    assert tags.input_tags.string
+    assert not tags.input_tags.two_d_array
+    assert not tags.requires_fit
+
+
+@pytest.mark.filterwarnings("ignore:Can't test estimator:sklearn.exceptions.SkipTestWarning")
+def test_the_estimator_checks_pass():
+    # Few checks exist for an estimator of texts; those that need no data are called by name.
+    results = check_estimator(TweetNormalizer(), on_fail=None)
+    assert [result["status"] for result in results] == ["passed"] * len(results)
+    assert len(results) >= 1
+    names = [
+        *("check_do_not_raise_errors_in_init_or_set_params", "check_estimator_cloneable"),
+        *("check_estimator_repr", "check_estimator_tags_renamed", "check_get_params_invariance"),
+        *("check_mixin_order", "check_no_attributes_set_in_init"),
+        *("check_parameters_default_constructible", "check_set_params", "check_valid_tag_types"),
+    ]
+    for name in names:
+        assert getattr(estimator_checks, name)("TweetNormalizer", TweetNormalizer()) is None
