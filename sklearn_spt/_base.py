@@ -34,10 +34,10 @@ from sklearn_spt._validation import (
 from sklearn_spt.nets._bert_classifier import BertClassifier
 from sklearn_spt.nets._callbacks import reject_lr_scheduler
 from sklearn_spt.nets._losses import DistillationLoss
+from sklearn_spt.nets._protocol import as_text_net, takes_text
 from sklearn_spt.nets._token_net import TokenNet
 from sklearn_spt.nets._training import predict_logits
 from sklearn_spt.text._encoding import check_texts, is_text
-from sklearn_spt.text._rows import moved_up
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             data = self._validate(net, X, y, X_unlabeled, sample_weight)
             if data.n_unlabeled == 0:
                 warn_no_unlabeled(self.unlabeled_marker)
-            with isolated(n_threads=getattr(net, "n_threads", None)):
+            with isolated(n_threads=as_text_net(net).n_threads):
                 self.n_threads_ = torch.get_num_threads()
                 self._fit(net, data)
             self.classes_ = data.classes
@@ -161,18 +161,18 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``; rows sum to 1.
         """
-        return self._together(self._probabilities_by_net(X))
+        return self._combine(self._probabilities_by_net(X))
 
     def _probabilities_by_net(self, X: Any) -> list[FloatArray]:
         """Class probabilities of each fitted net; one that stands twice is asked once."""
         check_is_fitted(self)
         nets = list({id(net): net for net in self.estimators_}.values())
-        with isolated(n_threads=getattr(nets[0], "n_threads", None)):
+        with isolated(n_threads=as_text_net(nets[0]).n_threads):
             encoded = self._encode(nets[0], X, reset=False)
             K = len(self.classes_)
             return [tempered_softmax(predict_logits(net, encoded, K)) for net in nets]
 
-    def _together(self, P: Sequence[FloatArray]) -> FloatArray:
+    def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
         """Make one of the probabilities of several nets: their mean."""
         return mean_probabilities(*P)
 
@@ -216,7 +216,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
     def __sklearn_tags__(self) -> Tags:
         """Say whether texts are welcome."""
         tags = super().__sklearn_tags__()
-        text = not isinstance(self.estimator, NeuralNet) or hasattr(self.estimator, "encode")
+        text = not isinstance(self.estimator, NeuralNet) or takes_text(self.estimator)
         tags.input_tags.string = text
         tags.input_tags.three_d_array = not text
         return tags
@@ -254,8 +254,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         labeled, classes, codes = check_labels(y, n, self.unlabeled_marker)
         weights = check_weights(sample_weight, n, labeled)
         X_l = encoded if labeled.all() else multi_indexing(encoded, np.flatnonzero(labeled))
-        fresh = is_text(X) and getattr(type(net), "encode", None) is TokenNet.encode
-        X_u = _set_apart(encoded, np.flatnonzero(~labeled), fresh)
+        X_u = None if labeled.all() else multi_indexing(encoded, np.flatnonzero(~labeled))
         if more is not None:
             if get_len(more) == n:
                 warnings.warn(
@@ -279,17 +278,17 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             if reset:
                 forget_features(self)
             return X
-        if hasattr(net, "encode") and is_text(X):
+        if takes_text(net) and is_text(X):
             if reset:
                 forget_features(self)
-            return net.encode(check_texts(X, name))
+            return as_text_net(net).encode(check_texts(X, name))
         if isinstance(X, torch.Tensor):
             X = X.detach().cpu().numpy()
         array = validate_data(  # a copy where X cannot be written to: torch warns of such arrays
             self, X, reset=reset, dtype="numeric", allow_nd=True, force_writeable=True
         )
-        if hasattr(net, "encode"):
-            return net.encode(array)
+        if takes_text(net):
+            return as_text_net(net).encode(array)
         if array.dtype == np.float64:  # torch's weights are float32, and do not mix with float64
             array = array.astype(np.float32 if torch.get_default_dtype() == torch.float32 else "d")
         return array
@@ -298,7 +297,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         """Encode X and X_unlabeled, which must be of the same kind; None if it has no rows."""
         if X_unlabeled is None or not n_rows(X_unlabeled, "X_unlabeled"):
             return self._encode(net, X, reset=True), None
-        if self._one_text_a_row and hasattr(net, "encode") and is_text(X) and is_text(X_unlabeled):
+        if self._one_text_a_row and takes_text(net) and is_text(X) and is_text(X_unlabeled):
             # at once, so that both have the width of the longest text
             texts, others = check_texts(X), check_texts(X_unlabeled, "X_unlabeled")
             both = self._encode(net, [*texts, *others], reset=True)
@@ -332,7 +331,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             )
         return encoded, more
 
-    def _file_pseudo_labels(
+    def _set_transduction(
         self,
         data: SemiSupervisedData,
         pseudo: IntArray,
@@ -370,28 +369,6 @@ def concatenated(first: Any, second: Any) -> Any:
     if isinstance(first, Mapping):
         return {key: np.concatenate([first[key], second[key]]) for key in first}
     return np.concatenate([first, second])
-
-
-def _set_apart(encoded: Any, rows: IntArray, fresh: bool) -> Any:
-    """Take the rows in ascending order, of an array without a copy if that can be had.
-
-    Parameters
-    ----------
-    encoded : indexable
-        Documents.
-    rows : ndarray of int
-        Which of them.
-    fresh : bool
-        Whether nobody else needs what is not taken.
-    """
-    if not len(rows):
-        return None
-    if not isinstance(encoded, np.ndarray):
-        return multi_indexing(encoded, rows)
-    if not fresh or 2 * len(rows) < len(encoded):  # a few rows would hold the memory of all
-        return encoded[rows]
-    first, last = rows[0], rows[-1] + 1
-    return encoded[first:last] if last - first == len(rows) else moved_up(encoded, rows)
 
 
 def plain_label(label: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,40 +142,6 @@ def weights_of(
         return None
     kept = weights if rows is None else weights[rows] / weights[rows].mean()
     return np.concatenate([kept, np.ones(n_added)])
-
-
-def warn_unless_better(
-    scores: Sequence[float], best: int, *, restored: bool, stacklevel: int
-) -> None:
-    """Say so if the unlabelled documents did not help.
-
-    Parameters
-    ----------
-    scores : sequence of float
-        Score of the supervised start, and after each iteration.
-    best : int
-        The iteration that is the best.
-    restored : bool
-        Whether its nets are kept, and not the last.
-    stacklevel : int
-        Of the warning, as for a call of `warnings.warn` in place of this one.
-    """
-    start, last = scores[0], scores[-1]
-    if len(scores) == 1 or (best > 0 if restored else last > start):
-        return
-    found = (
-        f"no iteration scores above the supervised start ({start:.3f}), the last one "
-        f"{last:.3f}; the supervised start is kept"
-        if restored
-        else f"the last iteration scores {last:.3f}, the supervised start {start:.3f}; the "
-        "last nets are kept all the same (restore_best=False)"
-    )
-    warnings.warn(
-        f"the unlabelled documents did not help: on the held-out rows {found}. A few rows "
-        "decide little: compare_with_supervised says whether to use unlabelled ones at all.",
-        UserWarning,
-        stacklevel=stacklevel + 1,
-    )
 
 
 def validation_split(

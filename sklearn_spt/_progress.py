@@ -1,4 +1,4 @@
-"""A progress bar that shows training and labelling in one line, or nothing at all."""
+"""The progress bar of a fit."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ from tqdm.auto import tqdm
 
 
 class Progress:
-    """Counts texts that went through a net; silent when `verbose` is 0.
+    """Counts the texts that nets train on and label, on the standard error stream.
 
-    Parameters
-    ----------
-    total : int
-        Number of texts to be trained on and labelled.
-    verbose : int
-        0 shows nothing; otherwise a bar is drawn on the standard error stream.
-    description : str
-        What stands to the left of the bar.
+    ``verbose=0`` shows nothing. `description` stands to the left of the bar.
     """
 
-    def __init__(self, total: int, verbose: int, description: str) -> None:
+    def __init__(self, verbose: int, description: str, total: int = 0) -> None:
         self._bar: Any = (
             tqdm(total=total, desc=description, unit="text", leave=True, dynamic_ncols=True)
             if verbose
             else None
         )
+
+    def expect(self, n: int) -> None:
+        """Add `n` texts to the total of the bar."""
+        if self._bar is not None:
+            self._bar.total += n
+            self._bar.refresh()
 
     def advance(self, n: int) -> None:
         """Count `n` more texts."""

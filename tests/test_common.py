@@ -201,7 +201,7 @@ TABLE = [
     (mini_batches(SelfPretrainingWithMore, step_size=0.5, unlabeled_marker="?"), WEIGHTS),
     (whole_batches(ThrottledSelfTrainingClassifier, unlabeled_marker=-1), MARKER | N_ITER),
     (
-        mini_batches(SelfTrainingWithMore, n_iterations=1, theta=0.0, unlabeled_marker="?"),
+        mini_batches(SelfTrainingWithMore, n_iterations=1, threshold=0.0, unlabeled_marker="?"),
         WEIGHTS,
     ),
     (
@@ -213,7 +213,7 @@ TABLE = [
             CoDecompositionWithMore,
             views=(None, None),
             n_iterations=1,
-            theta=0.0,
+            threshold=0.0,
             unlabeled_marker="?",
         ),
         WEIGHTS,

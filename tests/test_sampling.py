@@ -29,8 +29,8 @@ def probability_of_each_row(classes):
     return [1 / (len(present) * list(classes).count(c)) for c in classes]
 
 
-def throttle_loop_by_loop(confidence, n_train, theta, max_fraction):
-    eligible = [(-conf, i) for i, conf in enumerate(confidence) if conf >= theta]
+def throttle_loop_by_loop(confidence, n_train, threshold, max_fraction):
+    eligible = [(-conf, i) for i, conf in enumerate(confidence) if conf >= threshold]
     n = min(len(eligible), max(1, math.floor(Fraction(str(max_fraction)) * n_train)))
     return [i for _, i in sorted(eligible)[:n]]
 
@@ -299,10 +299,10 @@ class TestThrottle:
         st.sampled_from([0.0, 0.8, 0.9, 0.93, 1.01]),
         st.sampled_from([0.0, 0.05, 0.1, 0.29, 1.0]),
     )
-    def test_equals_the_steps_written_as_loops(self, confidence, n_train, theta, max_fraction):
-        rows = throttle(confidence, n_train, theta, max_fraction)
+    def test_equals_the_steps_written_as_loops(self, confidence, n_train, threshold, max_fraction):
+        rows = throttle(confidence, n_train, threshold, max_fraction)
         assert rows.dtype == np.int64
-        assert rows.tolist() == throttle_loop_by_loop(confidence, n_train, theta, max_fraction)
+        assert rows.tolist() == throttle_loop_by_loop(confidence, n_train, threshold, max_fraction)
 
     def test_takes_the_most_confident_first_and_ties_by_row(self):
         confidence = [0.95, 0.99, 0.2, 0.95, 0.99, 0.9]
@@ -330,7 +330,7 @@ class TestThrottle:
 
     def test_nobody_confident_or_nobody_there(self):
         assert throttle([0.5, 0.6], 100).tolist() == []
-        assert throttle([1.0], 100, theta=1.1).tolist() == []
+        assert throttle([1.0], 100, threshold=1.1).tolist() == []
         assert throttle([], 100).tolist() == []
 
     def test_rejects(self):

@@ -15,7 +15,7 @@ from sklearn_spt._holdout import weights_of
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import FloatArray, IntArray
 from sklearn_spt._validation import check_flag
-from sklearn_spt.baselines._throttled import PseudoLabels, State
+from sklearn_spt.baselines._throttled import PseudoLabels, ThrottledIteration
 from sklearn_spt.baselines._views import VIEWS, TwoViewClassifier
 
 Choice = tuple[IntArray, IntArray]  # rows of U, and their classes
@@ -64,7 +64,7 @@ class CoDecompositionClassifier(TwoViewClassifier):
     combine : {"mean", "product"}, default="mean"
         How the prediction combines the probabilities of the nets; the product is divided by its
         sum.
-    theta, max_fraction, growth, max_iter, n_iterations, validation_fraction, refit, pos_label
+    threshold, max_fraction, growth, max_iter, n_iterations, validation_fraction, refit, pos_label
         As in `ThrottledSelfTrainingClassifier`: least confidence of a document that is added
         (0.9), its cap as a share of the training set (0.1), what grows linearly ("pool"), and how
         the number of iterations is chosen (of 20 at most, on 0.2 of the labelled documents by the
@@ -131,7 +131,7 @@ class CoDecompositionClassifier(TwoViewClassifier):
         keyword_representation: str = "window",
         shared: bool = False,
         combine: str = "mean",
-        theta: float = 0.9,
+        threshold: float = 0.9,
         max_fraction: float = 0.1,
         growth: str = "pool",
         max_iter: int = 20,
@@ -152,7 +152,7 @@ class CoDecompositionClassifier(TwoViewClassifier):
         self.keyword_representation = keyword_representation
         self.shared = shared
         self.combine = combine
-        self.theta = theta
+        self.threshold = threshold
         self.max_fraction = max_fraction
         self.growth = growth
         self.max_iter = max_iter
@@ -171,7 +171,9 @@ class CoDecompositionClassifier(TwoViewClassifier):
         check_flag(self.shared, "shared")
 
     # -- the algorithm --------------------------------------------------------------------------
-    def _iterations(self, trainer: SupervisedTrainer, data: SemiSupervisedData) -> Iterator[State]:
+    def _iterations(
+        self, trainer: SupervisedTrainer, data: SemiSupervisedData
+    ) -> Iterator[ThrottledIteration]:
         """Both views have a net, f, and a training set T, which is L and what `joined` it."""
         pseudo, U = PseudoLabels(data), data.X_unlabeled or {}
         joined = [(pseudo.left[:0], pseudo.left[:0])] * len(VIEWS)
@@ -207,7 +209,7 @@ class CoDecompositionClassifier(TwoViewClassifier):
         t: int,
         pool_size: int,
         seconds: dict[str, float],
-    ) -> tuple[list[NeuralNet], State]:
+    ) -> tuple[list[NeuralNet], ThrottledIteration]:
         """Train a fresh net on each T."""
         nets: list[NeuralNet] = []
         loss: dict[str, list[float]] = {}
@@ -231,7 +233,9 @@ class CoDecompositionClassifier(TwoViewClassifier):
         """Choose what joins the training set of each view."""
         if self.shared:
             conf = [p.max(axis=1) for p in P]
-            clash = (P[0].argmax(axis=1) != P[1].argmax(axis=1)) & (np.minimum(*conf) >= self.theta)
+            clash = (P[0].argmax(axis=1) != P[1].argmax(axis=1)) & (
+                np.minimum(*conf) >= self.threshold
+            )
             surer = np.where((conf[1] > conf[0])[:, None], P[1], P[0])[~clash]
             return [self._throttled(pool[~clash], surer, n_train[0], t, N)] * 2
         while True:

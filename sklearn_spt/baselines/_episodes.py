@@ -6,7 +6,6 @@ The algorithm itself is `SpacedRepetitionClassifier._fit`; here are the parts of
 from __future__ import annotations
 
 import copy
-import math
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from sklearn_spt._base import SemiSupervisedData, class_counts, concatenated
 from sklearn_spt._holdout import HoldOut, hold_out, positive_code, weights_of
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import FloatArray, IntArray
-from sklearn_spt.baselines._leitner import due_documents, most_texts, moved, selected
+from sklearn_spt.baselines._leitner import due_documents, moved, selected
 
 
 class Episodes:
@@ -48,24 +47,12 @@ class Episodes:
         self.model, self.data = model, data
         self.positive = positive_code(data.classes, model.pos_label)
         self.number = model.max_iter if data.n_unlabeled else 0
-        N = len(data.y)
-        texts = most_texts(
-            N,
-            math.ceil(model.validation_fraction * N) if self.number else 0,
-            data.n_unlabeled if self.number else 0,
-            epochs=model.finetune_epochs,
-            episodes=self.number,
-            episode_epochs=model.episode_epochs,
-            trials=model.n_queues if model.designated_queue is None else 0,
-            max_fraction=model.max_fraction,
-            reselect=model.reselect,
-        )
-        self.trainer = SupervisedTrainer(model, net, data.classes, texts, "spaced-rep")
+        self.trainer = SupervisedTrainer(model, net, data.classes, "spaced-rep")
         self.progress = self.trainer.progress
         self.pseudo = np.full(data.n_unlabeled, -1, dtype=np.int64)
         self.labeled_iter = self.pseudo.copy()
         self.history: list[dict[str, Any]] = []
-        self.train_rows = np.arange(N)
+        self.train_rows = np.arange(len(data.y))
         self.held: HoldOut | None = None
         if self.number:
             self._split()
@@ -159,7 +146,7 @@ class Episodes:
                 P = self._label(g, U[due])
                 correct = P.argmax(axis=1) == provisional[due]
                 if model.correct == "agreement+confidence":
-                    correct &= P.max(axis=1) >= model.theta
+                    correct &= P.max(axis=1) >= model.threshold
                 queue[due] = moved(queue[due], correct, model.n_queues, model.demote)
             scores.append(self.score(g))
             if epoch == 1 or not self.validated or scores[-1] > scores[best - 1]:
@@ -194,7 +181,7 @@ class Episodes:
         model = self.model
         n_train = len(self.train_rows) + len(self._added)
         rng = self.trainer.rng(m, 0, queue)
-        rows = selected(P[members], n_train, model.theta, model.max_fraction, model.select, rng)
+        rows = selected(P[members], n_train, model.threshold, model.max_fraction, model.select, rng)
         return members[rows]
 
     def designate(self, m: int, U: IntArray, queue: IntArray, P: FloatArray) -> int:

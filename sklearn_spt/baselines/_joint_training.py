@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from skorch import NeuralNet
 from skorch.dataset import get_len, unpack_data
-from skorch.utils import TeeGenerator, to_tensor
+from skorch.utils import TeeGenerator, multi_indexing, to_tensor
 
 from sklearn_spt._random import derive_seed, isolated
 from sklearn_spt._sampling import epoch_rows, shuffled
@@ -26,12 +26,10 @@ from sklearn_spt.nets._callbacks import ScheduledLR
 from sklearn_spt.nets._losses import distillation_targets, mutual_kl, one_hot
 from sklearn_spt.nets._schedules import slanted
 from sklearn_spt.nets._training import (
-    asked_to_stop,
+    ends_early,
     n_steps,
     quiet,
     release_optimizer,
-    select_rows,
-    trained_on,
 )
 
 
@@ -261,13 +259,9 @@ class JointTrainer:
                 stack.enter_context(isolated(derive_seed(self.trainer.root, 0)))
                 self._notify("on_train_begin", X=self.X, y=self.targets)
                 batches = self._epochs()
-                known = [self.X] if self.X_unlabeled is None else [self.X, self.X_unlabeled]
-                with ExitStack() as training:
-                    for net in self.nets:
-                        training.enter_context(trained_on(net, *known))
-                    finished = all(self._epoch(next(batches), on_epoch) for _ in range(epochs))
-                    for net in self.nets:
-                        release_optimizer(net)
+                finished = all(self._epoch(next(batches), on_epoch) for _ in range(epochs))
+                for net in self.nets:
+                    release_optimizer(net)
                 self._notify("on_train_end", X=self.X, y=self.targets)
         finally:
             for net, callbacks, schedule in zip(self.nets, own, schedules, strict=True):
@@ -311,13 +305,12 @@ class JointTrainer:
                 yield ((batch, next(stream)) for batch in self._labeled_pass())
 
     def _labeled_pass(self) -> Iterator[Any]:
-        net = self._leader.net
         rows = epoch_rows(self.codes, self.model.balanced_batches, self._draws)
-        return self._pass(select_rows(net, self.X, rows), self.targets[rows], self._leader.random)
+        return self._pass(multi_indexing(self.X, rows), self.targets[rows], self._leader.random)
 
     def _unlabeled_pass(self) -> Iterator[Any]:
         rows = shuffled(len(self._no_targets), self._draws_unlabeled)
-        X = select_rows(self._leader.net, self.X_unlabeled, rows)
+        X = multi_indexing(self.X_unlabeled, rows)
         return self._pass(X, self._no_targets, self._leader.random_more)
 
     def _pass(self, X: Any, targets: AnyArray, stream: RandomStream) -> Iterator[Any]:
@@ -342,6 +335,8 @@ class JointTrainer:
         count = 0
         dataset = self._leader.net.get_dataset(self.X, self.targets)
         self._notify("on_epoch_begin", dataset_train=dataset, dataset_valid=None)
+        leading_rows = len(self._no_targets) if self._over_unlabeled() else len(self.codes)
+        self.trainer.progress.expect(len(self.learners) * leading_rows)
         try:
             for labeled, unlabeled in batches:
                 self._step(labeled, unlabeled)
@@ -357,7 +352,7 @@ class JointTrainer:
         for net in self.nets:
             net.history.record("train_batch_count", count)
             end = partial(net.notify, "on_epoch_end", dataset_train=dataset, dataset_valid=None)
-            stopped |= asked_to_stop(end)
+            stopped |= ends_early(net, end)
         on_epoch(
             {
                 "loss": {name: [mean[name] for mean in means] for name in ("cross_entropy", "kl")},

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ from sklearn_spt._typing import BoolArray
 from sklearn_spt.nets._bert_classifier import BertClassifier
 from sklearn_spt.nets._bert_module import BertModule
 from sklearn_spt.nets._encoder import attention_mask, mean_over_tokens
-from sklearn_spt.text._checkpoints import load_tokenizer, vocabulary_size
+from sklearn_spt.text._checkpoints import load_tokenizer, resolve_max_length, vocabulary_size
 from sklearn_spt.text._encoding import encode_texts, is_text
 from sklearn_spt.text._keyword_window import first_occurrence, texts_and_keywords
 
@@ -66,12 +65,13 @@ def marked_ids(
     texts: Sequence[str],
     keywords: Sequence[Sequence[str]],
     pretrained: str | os.PathLike[str],
-    max_length: int,
+    max_length: int | str,
 ) -> npt.NDArray[np.int32]:
     """Token ids of texts, in which those at keywords are raised by the size of the vocabulary.
 
     So the marks need no array beside the ids, and are cut, drawn and trimmed with them.
     """
+    max_length = resolve_max_length(max_length, pretrained)
     ids = encode_texts(texts, pretrained, max_length)
     marks = keyword_marks(texts, keywords, pretrained, max_length)
     return ids + np.int32(vocabulary_size(pretrained)) * marks.astype(np.int32)
@@ -108,13 +108,6 @@ class KeywordStateModule(BertModule):
 class KeywordStateClassifier(BertClassifier):
     """A `BertClassifier` over what `marked_ids` makes of texts and keywords."""
 
-    @contextmanager
-    def trained_on(self, *X: npt.NDArray[np.int32]) -> Iterator[None]:
-        """Train no other words than those of the given documents inside the block."""
-        n_ids = vocabulary_size(self.pretrained)
-        with super().trained_on(*(np.asarray(ids) % n_ids for ids in X)):
-            yield
-
     def encode(self, X: Any, *, full_width: bool = False) -> npt.NDArray[np.int32]:
         """Return marked ids as they are; they were judged as texts."""
         return np.asarray(X, dtype=np.int32)
@@ -125,7 +118,7 @@ class KeywordMarks:
     """A view of texts for a `KeywordStateClassifier`: what `marked_ids` makes of them."""
 
     pretrained: str
-    max_length: int
+    max_length: int | str
     keywords: Any
 
     def __call__(self, X: Any) -> npt.NDArray[np.int32]:

@@ -6,8 +6,6 @@ that every document is in exactly one.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from sklearn_spt._typing import BoolArray, FloatArray, IntArray
@@ -123,7 +121,7 @@ def k_centers(points: FloatArray, k: int, first: int) -> IntArray:
 def selected(
     P: FloatArray,
     n_train: int,
-    theta: float,
+    threshold: float,
     max_fraction: float,
     how: str,
     rng: np.random.Generator,
@@ -134,7 +132,7 @@ def selected(
     ----------
     P : ndarray of shape (n, K)
         Their class probabilities.
-    n_train, theta, max_fraction
+    n_train, threshold, max_fraction
         See `sklearn_spt._sampling.throttle`, which decides who is eligible and how many are
         selected.
     how : {"confidence", "random", "diverse"}
@@ -148,56 +146,11 @@ def selected(
     rows : ndarray of int64
     """
     confidence = P.max(axis=1)
-    rows = throttle(confidence, n_train, theta, max_fraction)
+    rows = throttle(confidence, n_train, threshold, max_fraction)
     if how == "confidence" or not len(rows):
         return rows
-    eligible = np.flatnonzero(confidence >= theta)
+    eligible = np.flatnonzero(confidence >= threshold)
     if how == "random":
         return np.sort(rng.choice(eligible, size=len(rows), replace=False))
     first = int(np.flatnonzero(eligible == rows[0])[0])
     return eligible[k_centers(P[eligible], len(rows), first)]
-
-
-def most_texts(
-    n_train: int,
-    n_valid: int,
-    n_unlabeled: int,
-    *,
-    epochs: int,
-    episodes: int,
-    episode_epochs: int,
-    trials: int,
-    max_fraction: float,
-    reselect: bool,
-) -> int:
-    """Count the texts that are trained on and labelled in all episodes, at most.
-
-    Parameters
-    ----------
-    n_train, n_valid, n_unlabeled : int
-        Numbers of documents at the start.
-    epochs : int
-        Of the supervised start, of each trial, and of a net that is trained at the end.
-    episodes, episode_epochs : int
-        Number of episodes, and of epochs in each.
-    trials : int
-        Nets that are trained to compare queues; in the first episode, or with `reselect` in each.
-    max_fraction : float
-        See `selected`.
-    reselect : bool
-        Whether queues are compared in each episode.
-
-    Returns
-    -------
-    int
-        As if no document ever left queue 0.
-    """
-    size, most = float(n_train), float(n_train + n_unlabeled)
-    total = epochs * size + n_valid + n_unlabeled
-    # every episode adds a document or more, or is the last one
-    for m in range(min(episodes, n_unlabeled + 1)):
-        total += episode_epochs * (size + n_unlabeled + n_valid) + n_unlabeled
-        size = min(size + max(1.0, max_fraction * size * (1 + 1e-12)), most)
-        if m == 0 or reselect:
-            total += trials * (epochs * size + n_valid)
-    return math.ceil(total + epochs * size * (episodes > 0))

@@ -163,9 +163,7 @@ class MutualLearningClassifier(BaseSemiSupervisedClassifier):
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
         """Deep Mutual Learning; L is the labelled, U the unlabelled documents."""
         n, n_unlabeled = len(data.y), data.n_unlabeled
-        leading = n_unlabeled if n_unlabeled and self.epoch_over == "unlabeled" else n
-        n_texts = self.n_nets * (self.finetune_epochs * leading + n_unlabeled)
-        trainer = SupervisedTrainer(self, net, data.classes, n_texts, "mutual learning")
+        trainer = SupervisedTrainer(self, net, data.classes, "mutual learning")
         history: list[dict[str, Any]] = []
 
         def keep(record: dict[str, Any]) -> None:
@@ -192,7 +190,7 @@ class MutualLearningClassifier(BaseSemiSupervisedClassifier):
         self.estimators_ = joint.nets
         self.n_iter_ = len(history) - 1 if n_unlabeled else 0
         self.history_ = history
-        self._file_pseudo_labels(data, pseudo, np.full(len(pseudo), self.n_iter_ or -1))
+        self._set_transduction(data, pseudo, np.full(len(pseudo), self.n_iter_ or -1))
         self.termination_condition_ = (
             "no_unlabeled" if not n_unlabeled else "all_epochs" if complete else "callback"
         )

@@ -94,7 +94,7 @@ def quota_limit(t: int, n_labeled: int, max_fraction: float) -> int:
 
 
 def throttle(
-    confidence: ArrayLike, n_train: int, theta: float = 0.9, max_fraction: float = 0.1
+    confidence: ArrayLike, n_train: int, threshold: float = 0.9, max_fraction: float = 0.1
 ) -> IntArray:
     """Select the most confident documents, but never many at once.
 
@@ -104,7 +104,7 @@ def throttle(
         Probability of the predicted class of each candidate.
     n_train : int
         Size of the current training set, labelled and pseudo-labelled.
-    theta : float, default=0.9
+    threshold : float, default=0.9
         Least confidence, the paper's. Compared in the precision of `confidence`, so that 0.9 in
         float32 reaches 0.9. Above 1 nothing is eligible.
     max_fraction : float, default=0.1
@@ -130,7 +130,7 @@ def throttle(
     for name, value in (("n_train", n_train), ("max_fraction", max_fraction)):
         if not value >= 0:
             raise ValueError(f"{name} must be at least 0, got {value!r}.")
-    eligible = np.flatnonzero(confidence >= theta)
+    eligible = np.flatnonzero(confidence >= threshold)
     quota = max(1, share_down(max_fraction, n_train))
     best_first = np.argsort(-confidence[eligible], kind="stable")
     return eligible[best_first[:quota]].astype(np.int64, copy=False)

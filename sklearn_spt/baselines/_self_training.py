@@ -12,7 +12,7 @@ from skorch.utils import multi_indexing
 from sklearn_spt._base import SemiSupervisedData, concatenated
 from sklearn_spt._holdout import weights_of
 from sklearn_spt._supervised import SupervisedTrainer, timed
-from sklearn_spt.baselines._throttled import PseudoLabels, State, ThrottledClassifier
+from sklearn_spt.baselines._throttled import PseudoLabels, ThrottledClassifier, ThrottledIteration
 
 
 class ThrottledSelfTrainingClassifier(ThrottledClassifier):
@@ -30,7 +30,7 @@ class ThrottledSelfTrainingClassifier(ThrottledClassifier):
         ``BertClassifier()``, a string ``BertClassifier(pretrained=...)``. On a clone of the net
         are set, and only set: ``train_split=None``, the criterion, ``max_epochs``, the
         learning-rate callback and ``classes``.
-    theta : float >= 0, default=0.9
+    threshold : float >= 0, default=0.9
         θ, least confidence of a document that is added (the paper's value). Above 1 none is, and
         what is left is supervised training.
     max_fraction : float > 0, default=0.1
@@ -85,7 +85,7 @@ class ThrottledSelfTrainingClassifier(ThrottledClassifier):
         Iteration in which a document was added; 0 for labelled rows, -1 for those never added.
     termination_condition_ : str
         Why there is no further iteration: "validation" (the number was chosen), "n_iterations"
-        (it was given), "no_change" (no document reached `theta`), "all_labeled" or
+        (it was given), "no_change" (no document reached `threshold`), "all_labeled" or
         "no_unlabeled".
     n_threads_ : int
         Number of torch's CPU threads during the fit: results are identical for the same number.
@@ -132,7 +132,7 @@ class ThrottledSelfTrainingClassifier(ThrottledClassifier):
         self,
         estimator: Any = None,
         *,
-        theta: float = 0.9,
+        threshold: float = 0.9,
         max_fraction: float = 0.1,
         growth: str = "pool",
         max_iter: int = 20,
@@ -147,7 +147,7 @@ class ThrottledSelfTrainingClassifier(ThrottledClassifier):
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
-        self.theta = theta
+        self.threshold = threshold
         self.max_fraction = max_fraction
         self.growth = growth
         self.max_iter = max_iter
@@ -162,7 +162,9 @@ class ThrottledSelfTrainingClassifier(ThrottledClassifier):
         self.verbose = verbose
 
     # -- the algorithm --------------------------------------------------------------------------
-    def _iterations(self, trainer: SupervisedTrainer, data: SemiSupervisedData) -> Iterator[State]:
+    def _iterations(
+        self, trainer: SupervisedTrainer, data: SemiSupervisedData
+    ) -> Iterator[ThrottledIteration]:
         """T is the training set (X, y), U what has no pseudo-label yet, f the net."""
         X, y, N = data.X_labeled, data.y, len(data.y)
         pseudo = PseudoLabels(data)

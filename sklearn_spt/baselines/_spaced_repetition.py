@@ -50,13 +50,13 @@ class SpacedRepetitionClassifier(BaseSemiSupervisedClassifier):
         Whether it does so in each episode.
     correct : {"agreement", "agreement+confidence"}, default="agreement"
         When a document moves up: if the label is that of the last episode's net, or if its
-        confidence also reaches `theta`.
+        confidence also reaches `threshold`.
     demote : {"first", "previous"}, default="first"
         Where other documents go: to queue 0, or down by one.
     select : {"confidence", "random", "diverse"}, default="confidence"
-        Which documents with a confidence of `theta` are taken from the queue: the most confident,
-        any, or those whose probabilities are furthest apart (greedy k-centre).
-    theta : float >= 0, default=0.9
+        Which documents with a confidence of `threshold` are taken from the queue: the most
+        confident, any, or those whose probabilities are furthest apart (greedy k-centre).
+    threshold : float >= 0, default=0.9
         θ, least confidence of a pseudo-label (the value of [3]_).
     max_fraction : float > 0, default=0.1
         The training set grows by at most this share of it in an episode (the value of [3]_),
@@ -145,7 +145,7 @@ class SpacedRepetitionClassifier(BaseSemiSupervisedClassifier):
         correct: str = "agreement",
         demote: str = "first",
         select: str = "confidence",
-        theta: float = 0.9,
+        threshold: float = 0.9,
         max_fraction: float = 0.1,
         validation_fraction: float = 0.2,
         refit: bool = False,
@@ -167,7 +167,7 @@ class SpacedRepetitionClassifier(BaseSemiSupervisedClassifier):
         self.correct = correct
         self.demote = demote
         self.select = select
-        self.theta = theta
+        self.threshold = threshold
         self.max_fraction = max_fraction
         self.validation_fraction = validation_fraction
         self.refit = refit
@@ -192,7 +192,7 @@ class SpacedRepetitionClassifier(BaseSemiSupervisedClassifier):
         check_option(self.correct, "correct", ("agreement", "agreement+confidence"))
         check_option(self.demote, "demote", ("first", "previous"))
         check_option(self.select, "select", ("confidence", "random", "diverse"))
-        check_real(self.theta, "theta", low=0, closed="left")
+        check_real(self.threshold, "threshold", low=0, closed="left")
         check_real(self.max_fraction, "max_fraction", low=0, closed="neither")
         check_real(self.validation_fraction, "validation_fraction", low=0, high=1, closed="neither")
         for name in ("reselect", "refit"):
@@ -230,10 +230,10 @@ class SpacedRepetitionClassifier(BaseSemiSupervisedClassifier):
             if run.number and (self.refit or not run.validated):
                 kept = run.refit(best if run.validated else m)
 
-        if m and (run.pseudo < 0).all() and self.theta <= 1:
-            warn_nothing_added(self.theta)
+        if m and (run.pseudo < 0).all() and self.threshold <= 1:
+            warn_nothing_added(self.threshold)
         self.estimators_, self.history_ = [kept], run.history
         self.n_iter_, self.best_iter_ = m, best
         self.queue_sizes_, self.designated_queue_ = queue_sizes, d if m else None
-        self._file_pseudo_labels(data, run.pseudo, run.labeled_iter)
+        self._set_transduction(data, run.pseudo, run.labeled_iter)
         self.termination_condition_ = ended

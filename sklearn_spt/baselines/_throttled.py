@@ -37,7 +37,7 @@ _SELECTION = 3
 
 
 @dataclass
-class State:
+class ThrottledIteration:
     """What a method has after an iteration.
 
     Attributes
@@ -92,7 +92,7 @@ class PseudoLabels:
         n_train: Any,
         loss: Any,
         seconds: dict[str, float],
-    ) -> State:
+    ) -> ThrottledIteration:
         """File what iteration `t` did."""
         new = self.codes[self.iteration == t]
         record = {
@@ -105,18 +105,18 @@ class PseudoLabels:
             "seconds": seconds,
         }
         ended = "all_labeled" if len(self.codes) and not len(self.left) else None
-        return State(nets, self.codes.copy(), self.iteration.copy(), record, ended)
+        return ThrottledIteration(nets, self.codes.copy(), self.iteration.copy(), record, ended)
 
 
 class ThrottledClassifier(BaseSemiSupervisedClassifier):
     """Template of methods that grow their training set by confident documents.
 
     A subclass writes `_iterations`, has the parameters named below, and may override
-    `_probabilities` and `_n_nets`. Its nets of iteration t have the seed path (t,), so that no
+    `_probabilities`. Its nets of iteration t have the seed path (t,), so that no
     iteration at all is the supervised classifier.
     """
 
-    theta: float
+    threshold: float
     max_fraction: float
     growth: str
     max_iter: int
@@ -125,13 +125,13 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
     refit: bool
     pos_label: Any
 
-    #: Nets that are trained in an iteration.
-    _n_nets = 1
     #: What stands to the left of the progress bar.
     _description: str
 
     @abstractmethod
-    def _iterations(self, trainer: SupervisedTrainer, data: SemiSupervisedData) -> Iterator[State]:
+    def _iterations(
+        self, trainer: SupervisedTrainer, data: SemiSupervisedData
+    ) -> Iterator[ThrottledIteration]:
         """Yield the state after the supervised start, then after each iteration, without end.
 
         Where no document can be added, the state that was last yielded gets its ``ended``.
@@ -146,7 +146,7 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
     # -- parameters -----------------------------------------------------------------------------
     def _check_params(self) -> None:
         super()._check_params()
-        check_real(self.theta, "theta", low=0, closed="left")
+        check_real(self.threshold, "threshold", low=0, closed="left")
         check_real(self.max_fraction, "max_fraction", low=0, closed="neither")
         check_option(self.growth, "growth", ("pool", "quota"))
         check_integer(self.max_iter, "max_iter", low=0)
@@ -161,13 +161,11 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
         n, why = self.n_iterations, "n_iterations"
         if not data.n_unlabeled:
             n, why = 0, "no_unlabeled"
-        elif self.theta > 1:  # no probability is that high
+        elif self.threshold > 1:  # no probability is that high
             n, why = 0, "no_change"
         elif n is None and self.max_iter == 0:
             n, why = 0, "validation"
-        trainer = SupervisedTrainer(
-            self, net, data.classes, self._n_texts(data, n), self._description
-        )
+        trainer = SupervisedTrainer(self, net, data.classes, self._description)
         state = None
         self.selection_history_: list[dict[str, Any]] = []
         self.history_: list[dict[str, Any]] = []
@@ -186,13 +184,13 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
         self.estimators_ = state.nets
         self.n_iter_ = int(state.record["iteration"])
         self.termination_condition_ = why
-        self._file_pseudo_labels(data, state.pseudo, state.labeled_iter)
-        if why == "no_change" and self.n_iter_ == 0 and self.theta <= 1:
-            warn_nothing_added(self.theta)
+        self._set_transduction(data, state.pseudo, state.labeled_iter)
+        if why == "no_change" and self.n_iter_ == 0 and self.threshold <= 1:
+            warn_nothing_added(self.threshold)
 
     def _choose(
         self, trainer: SupervisedTrainer, data: SemiSupervisedData, positive: int
-    ) -> tuple[int, str, State | None]:
+    ) -> tuple[int, str, ThrottledIteration | None]:
         """Try the iterations on a part of L, and score each on the rest.
 
         Returns the number of iterations, why it is that one, and with ``refit=False`` the state
@@ -218,7 +216,7 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
             weights=weights_of(data.weights, held.train, 0),
         )
         best: float = -1.0
-        chosen: State | None = None
+        chosen: ThrottledIteration | None = None
         n = 0
         for state in islice(self._iterations(search, part), self.max_iter + 1):
             with timed(state.record["seconds"], "validation"):
@@ -234,17 +232,6 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
                 break  # a later iteration cannot be better, and an equal one is not preferred
         alone = len(self.selection_history_) == 1
         return n, (state.ended if alone and state.ended else "validation"), chosen
-
-    def _n_texts(self, data: SemiSupervisedData, n: int | None) -> int:
-        """Texts that are trained on and labelled, at most; every iteration adds one or more."""
-        N, U = len(data.y), data.n_unlabeled
-        size, texts = float(N), float(self.finetune_epochs * N)
-        for _ in range(min(self.max_iter if n is None else n, U)):
-            size = min(size + max(1.0, self.max_fraction * size), N + U)
-            texts += self.finetune_epochs * size + U
-        if n is None:  # once to choose, once more for the final nets
-            texts = 2 * texts + (self.max_iter + 1) * N
-        return self._n_nets * (int(texts) + 1)
 
     # -- selection ------------------------------------------------------------------------------
     def _pools(
@@ -276,7 +263,7 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
         self, pool: IntArray, P: FloatArray, n_train: int, t: int, n_labeled: int
     ) -> tuple[IntArray, IntArray]:
         """Most confident documents of a pool, never many at once, and their predicted classes."""
-        chosen = throttle(P.max(axis=1), n_train, self.theta, self.max_fraction)
+        chosen = throttle(P.max(axis=1), n_train, self.threshold, self.max_fraction)
         if self.growth == "quota":
             chosen = chosen[: quota_limit(t, n_labeled, self.max_fraction)]
         return pool[chosen], P[chosen].argmax(axis=1)

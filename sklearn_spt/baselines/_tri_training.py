@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn_spt._base import (
 from sklearn_spt._holdout import weights_of
 from sklearn_spt._sampling import draw_sample
 from sklearn_spt._supervised import SupervisedTrainer, timed
-from sklearn_spt._typing import AnyArray, IntArray
+from sklearn_spt._typing import FloatArray, IntArray
 from sklearn_spt._validation import (
     check_integer,
     check_option,
@@ -29,8 +30,8 @@ from sklearn_spt.baselines._voting import (
     bootstrap_rows,
     disagreement_sets,
     disagreements,
+    majority_mean,
     majority_vote,
-    most_texts,
     set_quotas,
 )
 
@@ -48,7 +49,7 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
     estimator : None, str or skorch.NeuralNet, default=None
         An unfitted skorch net whose module returns logits of shape (n, n_classes). None is
         ``BertClassifier()``, a string ``BertClassifier(pretrained=...)``.
-    theta : float >= 0, default=0.9
+    threshold : float >= 0, default=0.9
         θ, which the more confident of the two agreeing nets has to reach (the paper's value).
         Above 1 no document is a candidate.
     max_fraction : float > 0, default=0.1
@@ -62,9 +63,6 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
     tol : float in [0, 1], default=0.001
         Stop once less than this share of the unlabelled documents got another majority label in
         an iteration; 0 never does.
-    voting : {"hard", "soft"}, default="hard"
-        Whether `predict` votes, and asks for the greatest mean probability where all three nets
-        differ, or always does the latter.
     finetune_epochs : int, default=3
         Epochs of every training run.
     balanced_batches : bool, default=True
@@ -117,12 +115,11 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
         self,
         estimator: Any = None,
         *,
-        theta: float = 0.9,
+        threshold: float = 0.9,
         max_fraction: float = 0.1,
         growth: str = "pool",
         max_iter: int = 20,
         tol: float = 0.001,
-        voting: str = "hard",
         finetune_epochs: int = 3,
         balanced_batches: bool = True,
         unlabeled_marker: Any = -1,
@@ -130,12 +127,11 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
-        self.theta = theta
+        self.threshold = threshold
         self.max_fraction = max_fraction
         self.growth = growth
         self.max_iter = max_iter
         self.tol = tol
-        self.voting = voting
         self.finetune_epochs = finetune_epochs
         self.balanced_batches = balanced_batches
         self.unlabeled_marker = unlabeled_marker
@@ -144,26 +140,21 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_real(self.theta, "theta", low=0, closed="left")
+        check_real(self.threshold, "threshold", low=0, closed="left")
         check_real(self.max_fraction, "max_fraction", low=0, closed="neither")
         check_option(self.growth, "growth", ("pool", "quota"))
         check_integer(self.max_iter, "max_iter", low=0)
         check_real(self.tol, "tol", low=0, high=1)
-        check_option(self.voting, "voting", ("hard", "soft"))
 
-    def predict(self, X: Any) -> AnyArray:
-        """Class of each document, by `voting`; the vote may differ from `predict_proba`."""
-        if self.voting == "soft":
-            return super().predict(X)
-        winners = majority_vote(np.stack(self._probabilities_by_net(X)))
-        return np.asarray(self.classes_)[winners]
+    def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
+        """Mean of the nets that predict the majority class, or of all if no two agree."""
+        return majority_mean(np.stack(P))
 
     # -- the algorithm --------------------------------------------------------------------------
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
         """M are the nets, P what they say of U; A[i] holds the labels in the set of M[i], or -1."""
         N, n_U = len(data.y), data.n_unlabeled
-        texts = most_texts(N, n_U, self.finetune_epochs, self.max_iter, self.max_fraction)
-        trainer = SupervisedTrainer(self, net, data.classes, texts, "tri-training")
+        trainer = SupervisedTrainer(self, net, data.classes, "tri-training")
         A = np.full((3, n_U), -1, dtype=np.int64)  # step 2
         P = np.zeros((3, n_U, data.n_classes))
         M: list[Any] = [None, None, None]
@@ -197,10 +188,10 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
                 size = pool_size(t, n_U, n_U) if self.growth == "pool" else n_U
                 C = np.sort(draw_sample(n_U, size, trainer.rng(t)))  # step 3; ties to lower rows
                 before, votes = A, majority_vote(P)
-                if taught := disagreements(P, self.theta).any():  # steps 4 to 6
+                if taught := disagreements(P, self.threshold).any():  # steps 4 to 6
                     quotas = set_quotas(N, (A >= 0).sum(axis=1), self.max_fraction, most)
                     A = np.full_like(before, -1)
-                    A[:, C] = disagreement_sets(P[:, C], self.theta, quotas)
+                    A[:, C] = disagreement_sets(P[:, C], self.threshold, quotas)
                     held = (A >= 0).any(axis=0)
                     pseudo[held], labeled_iter[held] = A.max(axis=0)[held], t
                 history.append(_record(t, data, A, before, size))
@@ -216,10 +207,10 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
                 if ended != "max_iter":
                     break
 
-        if t and (pseudo < 0).all() and self.theta <= 1:
-            warn_nothing_added(self.theta, "on which two nets agree and the third does not ")
+        if t and (pseudo < 0).all() and self.threshold <= 1:
+            warn_nothing_added(self.threshold, "on which two nets agree and the third does not ")
         self.estimators_, self.n_iter_, self.history_ = M, t, history
-        self._file_pseudo_labels(data, pseudo, labeled_iter)
+        self._set_transduction(data, pseudo, labeled_iter)
         self.termination_condition_ = ended
 
 

@@ -40,14 +40,14 @@ def bootstrap_rows(codes: IntArray, rng: np.random.Generator, max_redraws: int =
     return np.concatenate([rng.choice(rows, size=len(rows)) for rows in members])
 
 
-def disagreements(P: FloatArray, theta: float) -> BoolArray:
+def disagreements(P: FloatArray, threshold: float) -> BoolArray:
     """Find what two nets can teach the third.
 
     Parameters
     ----------
     P : ndarray of shape (3, n, K)
         Class probabilities by net.
-    theta : float
+    threshold : float
         Least confidence of the more confident of the two.
 
     Returns
@@ -60,18 +60,18 @@ def disagreements(P: FloatArray, theta: float) -> BoolArray:
     found = np.zeros(predicted.shape, dtype=bool)
     for i, (j, k) in enumerate(_PEERS):
         agreed = (predicted[j] == predicted[k]) & (predicted[j] != predicted[i])
-        found[i] = agreed & (np.maximum(confidence[j], confidence[k]) >= theta)
+        found[i] = agreed & (np.maximum(confidence[j], confidence[k]) >= threshold)
     return found
 
 
-def disagreement_sets(P: FloatArray, theta: float, quotas: Sequence[int]) -> IntArray:
+def disagreement_sets(P: FloatArray, threshold: float, quotas: Sequence[int]) -> IntArray:
     """Select what two nets teach the third.
 
     Parameters
     ----------
     P : ndarray of shape (3, n, K)
         Class probabilities by net.
-    theta : float
+    threshold : float
         Least confidence of the more confident of the two.
     quotas : sequence of three ints
         Greatest number of documents for each net.
@@ -84,7 +84,7 @@ def disagreement_sets(P: FloatArray, theta: float, quotas: Sequence[int]) -> Int
     """
     predicted, confidence = P.argmax(axis=2), P.max(axis=2)
     labels = np.full(predicted.shape, -1, dtype=np.int64)
-    for i, (found, (j, k)) in enumerate(zip(disagreements(P, theta), _PEERS, strict=True)):
+    for i, (found, (j, k)) in enumerate(zip(disagreements(P, threshold), _PEERS, strict=True)):
         rows = np.flatnonzero(found)
         both = (confidence[j] + confidence[k])[rows] / 2
         best = rows[np.argsort(-both, kind="stable")[: quotas[i]]]
@@ -121,39 +121,6 @@ def set_quotas(
     return quotas
 
 
-def most_texts(n_labeled: int, n_unlabeled: int, epochs: int, max_iter: int, share: float) -> int:
-    """Count the texts that three nets train on and label, at most.
-
-    Parameters
-    ----------
-    n_labeled, n_unlabeled : int
-        Numbers of documents.
-    epochs : int
-        Of each training run.
-    max_iter : int
-        Number of iterations.
-    share : float
-        See `max_fraction` of `set_quotas`.
-
-    Returns
-    -------
-    int
-        Without unlabelled documents one net is trained.
-    """
-    if n_unlabeled == 0:
-        return epochs * n_labeled
-    total, sizes = 0, np.zeros(1, dtype=np.int64)
-    left = 1 + max_iter
-    while left:
-        # once the sets can hold all of U, every further iteration is the same
-        n = left if sizes[0] >= n_unlabeled else 1
-        in_sets = min(3 * int(sizes[0]), n_unlabeled)  # no document is in two sets
-        total += n * (epochs * (3 * n_labeled + in_sets) + 3 * n_unlabeled)
-        sizes = np.minimum(set_quotas(n_labeled, sizes, share), n_unlabeled)
-        left -= n
-    return total
-
-
 def majority_vote(P: FloatArray) -> IntArray:
     """Let nets vote on the class of each document.
 
@@ -172,3 +139,14 @@ def majority_vote(P: FloatArray) -> IntArray:
     votes = (predicted[:, :, None] == np.arange(P.shape[2])).sum(axis=0)
     decided = votes.max(axis=1) > len(P) / 2
     return np.where(decided, votes.argmax(axis=1), P.mean(axis=0).argmax(axis=1))
+
+
+def majority_mean(P: FloatArray) -> FloatArray:
+    """Mean over the nets that predict the majority class, for P of shape (3, n, K).
+
+    It is over all three nets where no two agree. So the most probable class is the majority vote.
+    """
+    predicted = P.argmax(axis=2)
+    agree = predicted == majority_vote(P)
+    agree[:, agree.sum(axis=0) < 2] = True
+    return np.asarray((P * agree[:, :, None]).sum(axis=0) / agree.sum(axis=0)[:, None])

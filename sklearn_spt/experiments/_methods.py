@@ -15,17 +15,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-import sklearn_spt
-from sklearn_spt import (
-    PAPER_SETTINGS,
-    BertClassifier,
-    SelfPretrainingClassifier,
-    SentenceEmbedder,
-    TokenIdVectorizer,
-)
-from sklearn_spt.experiments import _paper
+from sklearn_spt._base import BaseSemiSupervisedClassifier
+from sklearn_spt.baselines._co_decomposition import CoDecompositionClassifier
+from sklearn_spt.baselines._mutual_learning import MutualLearningClassifier
+from sklearn_spt.baselines._self_training import ThrottledSelfTrainingClassifier
+from sklearn_spt.baselines._spaced_repetition import SpacedRepetitionClassifier
+from sklearn_spt.baselines._tri_training import TriTrainingClassifier
+from sklearn_spt.experiments import _ablations, _paper
 from sklearn_spt.experiments._setfit import SetFitClassifier
-from sklearn_spt.self_pretraining._paper_settings import PAPER_NET
+from sklearn_spt.nets._bert_classifier import BertClassifier
+from sklearn_spt.nets._sentence_embedder import SentenceEmbedder
+from sklearn_spt.self_pretraining._classifier import SelfPretrainingClassifier
+from sklearn_spt.self_pretraining._paper_settings import PAPER_NET, PAPER_SETTINGS
+from sklearn_spt.text._encoding import TokenIdVectorizer
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,6 @@ class Method:
         Whether it takes the keywords of the texts.
     own : bool
         Whether it is a classifier of this package.
-    votes : bool
-        Whether its predictions need not be its most probable classes.
     label : str
         Name in tables; the paper's where the paper has the system.
     requires : str or None
@@ -60,7 +60,6 @@ class Method:
     semi_supervised: bool = True
     keywords: bool = False
     own: bool = True
-    votes: bool = False
     label: str = ""
     requires: str | None = None
 
@@ -86,15 +85,17 @@ NET_PARAMETERS = (
     "max_length",
     "pooling",
     "precision",
-    "warmup_fraction",
 )
 
 
 def _own(
-    name: str, *, paper: bool = True, keywords: bool = False, votes: bool = False, **fixed: Any
+    kind: type[BaseSemiSupervisedClassifier],
+    *,
+    paper: bool = True,
+    keywords: bool = False,
+    **fixed: Any,
 ) -> Method:
     """Describe a semi-supervised classifier of this package, with the paper's settings or ours."""
-    kind = getattr(sklearn_spt, name)
     of_the_net = {f"estimator__{parameter}" for parameter in NET_PARAMETERS}
     parameters = of_the_net | set(inspect.signature(kind.__init__).parameters) - {
         "self",
@@ -109,11 +110,11 @@ def _own(
     def build(net: BertClassifier, seed: int) -> BaseEstimator:
         if not paper:
             return kind(net, random_state=seed, **fixed)
-        given = PAPER_SETTINGS if kind is SelfPretrainingClassifier else {}
+        given = PAPER_SETTINGS if issubclass(kind, SelfPretrainingClassifier) else {}
         own = {k: v for k, v in given.items() if k != "estimator"}
         return kind(net.set_params(**PAPER_NET), random_state=seed, **{**own, **fixed})
 
-    return Method(build, tuple(sorted(parameters)), fixed, keywords=keywords, votes=votes)
+    return Method(build, tuple(sorted(parameters)), fixed, keywords=keywords)
 
 
 def _baseline(net: BertClassifier, seed: int) -> BaseEstimator:
@@ -162,18 +163,18 @@ def methods() -> dict[str, Method]:
 
     Those named after a class of this package have its default parameters.
     """
-    spt = "SelfPretrainingClassifier"
+    spt = SelfPretrainingClassifier
     found = {
         "baseline": Method(_baseline, NET_PARAMETERS, semi_supervised=False),
-        "self_training": _own("ThrottledSelfTrainingClassifier"),
-        "tri_training": _own("TriTrainingClassifier", votes=True),
-        "mutual_learning": _own("MutualLearningClassifier"),
-        "spaced_rep": _own("SpacedRepetitionClassifier"),
-        "co_decomp": _own("CoDecompositionClassifier", keywords=True),
+        "self_training": _own(ThrottledSelfTrainingClassifier),
+        "tri_training": _own(TriTrainingClassifier),
+        "mutual_learning": _own(MutualLearningClassifier),
+        "spaced_rep": _own(SpacedRepetitionClassifier),
+        "co_decomp": _own(CoDecompositionClassifier, keywords=True),
         "self_pretraining": _own(spt),
-        "no_two_stage": _own(spt, two_stage=False),
-        "no_trapezoidal_lr": _own(spt, lr_schedule="slanted"),
-        "no_distillation": _own(spt, distillation=False),
+        "no_two_stage": _own(_ablations.WithoutTwoStages),
+        "no_trapezoidal_lr": _own(_ablations.WithoutTrapezoidalLR),
+        "no_distillation": _own(_ablations.WithoutDistillation),
         "no_inertia": _own(spt, alpha=0),
         "bert_classifier": Method(_fine_tuning, NET_PARAMETERS, semi_supervised=False),
         "bert_ensemble": Method(_fine_tuned_together, (), semi_supervised=False, own=False),

@@ -20,8 +20,6 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.base import BaseEstimator
 from tqdm.auto import tqdm
 
-import sklearn_spt
-from sklearn_spt import BertClassifier, Iteration, TweetNormalizer
 from sklearn_spt._typing import IntArray, TextArray
 from sklearn_spt.experiments._cells import Cell
 from sklearn_spt.experiments._memory import PeakMemory
@@ -29,7 +27,10 @@ from sklearn_spt.experiments._methods import Method, methods
 from sklearn_spt.experiments._protocol import Corpus, Split, draw
 from sklearn_spt.experiments._records import SCHEMA, record_path, state_of, write_record
 from sklearn_spt.experiments._scores import class_scores, probability_scores
+from sklearn_spt.nets._bert_classifier import BertClassifier
 from sklearn_spt.nets._device import resolve_device, resolve_precision
+from sklearn_spt.self_pretraining._state import Iteration
+from sklearn_spt.text._normalization import TweetNormalizer
 
 LIBRARIES = ("scikit-learn", "skorch", "torch", "transformers", "tokenizers", "numpy", "joblib")
 #: Of the rivals, where they are installed.
@@ -198,7 +199,7 @@ def _fit_and_score(cell: Cell, split: Split, n_threads: int) -> dict[str, Any]:
         model.fit(X, y)
         fitted = time.perf_counter()
         P = model.predict_proba(X_test)
-        predicted = model.predict(X_test) if method.votes else model.classes_[P.argmax(axis=1)]
+        predicted = model.classes_[P.argmax(axis=1)]
         done = time.perf_counter()
     out: dict[str, Any] = {
         "parameters": used,
@@ -300,7 +301,7 @@ def _precision_of(model: Any) -> str | None:
 
 def versions() -> dict[str, str]:
     """Versions of Python, this package, and what the numbers depend on."""
-    found = {"python": platform.python_version(), "sklearn-spt": sklearn_spt.__version__}
+    found = {"python": platform.python_version(), "sklearn-spt": version("sklearn-spt")}
     for name in (*LIBRARIES, *MORE_LIBRARIES):
         try:
             found[name] = version(name)

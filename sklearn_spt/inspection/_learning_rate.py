@@ -110,7 +110,7 @@ class LearningRateDisplay:
         first = len(losses.get("stage1", ()))
         n_constant, n_decay = sum(per_epoch[:first]), sum(per_epoch[first:])
         two_stages = "stage2" in losses
-        schedule = clf.lr_schedule if two_stages else "slanted"
+        schedule = "right_trapezoidal" if two_stages else "slanted"
         return cls._from_parts(
             [schedule], n_constant, n_decay, lr, names=None if name is None else [name]
         ).plot(ax, **kwargs)

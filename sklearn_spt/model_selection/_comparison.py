@@ -136,7 +136,7 @@ def compare_with_supervised(
     supervised : classifier or None, default=None
         What is compared with, fitted on the same rows; one that is not of this package, or a
         `BertClassifier`, gets the labelled ones alone. None is the first teacher: the same net,
-        fine-tuned on the labelled rows, and as many of them as it has `n_starts`. It has the same
+        fine-tuned on the labelled rows. It has the same
         `logit_adjustment`, so that the gain is what training on the unlabelled rows brings.
     cv : int, default=5
         Number of folds.
@@ -228,7 +228,7 @@ def compare_with_supervised(
     def seen(which: int, train: IntArray) -> IntArray:
         return train[labeled[train]] if alone and not which else train
 
-    progress = Progress(len(tasks), verbose, "comparison")
+    progress = Progress(verbose, "comparison", len(tasks))
     found = np.full((2, n_repeats, n), -1, dtype=np.int64)
     counts = np.zeros(len(classes), dtype=np.int64)
     run = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
@@ -319,7 +319,6 @@ def _supervised_start(estimator: Any) -> Any:
         logit_adjustment=getattr(model, "logit_adjustment", 0.0),
         max_iter=0,
         finetune_epochs=model.finetune_epochs,
-        n_starts=getattr(model, "n_starts", 1),
         balanced_batches=model.balanced_batches,
         unlabeled_marker=model.unlabeled_marker,
         random_state=model.random_state,

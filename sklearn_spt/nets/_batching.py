@@ -20,7 +20,6 @@ from sklearn_spt._typing import AnyArray, IntArray
 from sklearn_spt._validation import check_integer
 from sklearn_spt.nets._device import is_asynchronous
 from sklearn_spt.nets._kernels import is_plain
-from sklearn_spt.text._rows import Rows
 
 #: Batches in a window: rows are sorted by length inside it. 50 batches of 32 rows leave about
 #: 4% padding on tweets, and an epoch over a few thousand texts still has several windows.
@@ -95,7 +94,7 @@ def inference_batches(lengths: IntArray, least: int, max_tokens: int) -> Iterato
 
 def in_batches(
     compute: Callable[[torch.Tensor], torch.Tensor],
-    ids: npt.NDArray[np.int32] | Rows,
+    ids: npt.NDArray[np.int32],
     lengths: IntArray,
     limits: tuple[int, int],
     device: str,
@@ -107,7 +106,7 @@ def in_batches(
     ----------
     compute : callable
         Takes token ids of shape (n_batch, width) on the device, returns n_batch rows there.
-    ids : ndarray of int32 or Rows of shape (n, width)
+    ids : ndarray of int32 of shape (n, width)
         Token ids.
     lengths : ndarray of shape (n,)
         Their numbers of tokens.
@@ -145,7 +144,7 @@ def in_batches(
 
 
 def _laid_out(
-    values: AnyArray | Rows,
+    values: AnyArray,
     batches: list[IntArray],
     device: str,
     widths: list[int] | None = None,
@@ -207,7 +206,7 @@ class TokenBatches:
         check_integer(window, "iterator_train__window", low=1)
         check_integer(width_multiple, "iterator_train__width_multiple", low=1)
 
-        self.ids = dataset.X if isinstance(dataset.X, Rows) else np.asarray(dataset.X)
+        self.ids = np.asarray(dataset.X)
         self.y = dataset.y
         self.batch_size = batch_size
         self.window = window

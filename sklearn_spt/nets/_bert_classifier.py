@@ -29,6 +29,21 @@ from sklearn_spt.nets._training import n_steps, predict_logits, start_head, trai
 from sklearn_spt.text._encoding import is_text, text_array
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 
+#: Where skorch's own defaults do not fit.
+_SKORCH_DEFAULTS = {
+    "module": BertModule,
+    "criterion": DistillationLoss,
+    "criterion__lam": 0.0,
+    "criterion__temperature": 1.0,
+    "optimizer": torch.optim.AdamW,
+    "optimizer__weight_decay": 0.0,
+    "optimizer__fused": True,
+    "iterator_train": TokenBatches,
+    "iterator_valid": TokenBatches,
+    "train_split": None,
+    "classes": None,
+}
+
 
 class BertClassifier(TokenNet):
     """Fine-tuned pretrained encoder for short texts; the paper's *Baseline*.
@@ -47,9 +62,10 @@ class BertClassifier(TokenNet):
     pooling : {"auto", "mean", "cls"}, default="auto"
         One vector from the token states: their mean, or the pooled first token. "auto" is the
         mean where the checkpoint was trained with it (sentence encoders), else "cls".
-    max_length : int, default=160
-        Texts are cut to so many tokens, special ones included (the paper's value). Shorter texts
-        cost no more: batches are trimmed.
+    max_length : int or "auto", default="auto"
+        Texts are cut to this number of tokens, special ones included. "auto" is 160 (the paper's
+        value), or what the encoder has if that is less. Shorter texts cost no more, since batches
+        are trimmed.
     head_init : {"linear_probe", "random"}, default="linear_probe"
         How the linear layer starts: from a logistic regression on the vectors of the pretrained
         encoder [2]_, or from small random weights (the paper). A few hundred labels mean a few
@@ -68,10 +84,6 @@ class BertClassifier(TokenNet):
     balanced_batches : bool, default=True
         Draw each epoch with replacement so that every class is seen equally often, as the paper's
         code does; False shuffles.
-    warmup_fraction : float in [0, 1), default=0.0
-        Share of the steps over which the rate first rises (the paper's code has none).
-    gradient_clip : float > 0 or None, default=1.0
-        Greatest global L2 norm of a gradient (the paper's code); None does not clip.
     device : str, default="auto"
         "auto" takes cuda, else mps, else cpu; or any torch device. Resolved into ``device_``.
     precision : {"auto", "fp32", "bf16"}, default="auto"
@@ -88,19 +100,16 @@ class BertClassifier(TokenNet):
     unlabeled_marker : number, str or None, default=-1
         Rows of y with this value are dropped, with a warning: this classifier learns from
         labelled rows alone. None, NaN and NA are one marker.
-    classes : array-like or None, default=None
-        All classes, where y need not hold every one of them; None takes those of y.
     random_state : int, RandomState or None, default=None
         Seeds the head, dropout and draws. No global random state is changed by a fit.
     verbose : int, default=0
         0 prints nothing; otherwise a progress bar is shown.
-    module : torch.nn.Module class, default=BertModule
-        Called with ``pretrained, n_classes, pooling, dropout, precision``; returns logits.
-    optimizer : torch optimizer class, default=torch.optim.AdamW
-        Fused, without weight decay (as in the paper's code); ``optimizer__weight_decay`` and so
-        on reach it.
     **kwargs
-        Any other parameter of ``skorch.NeuralNetClassifier``.
+        Any other parameter of ``skorch.NeuralNetClassifier``, such as `classes` (all classes, where
+        y lacks some), `module`, `optimizer` or `callbacks`. The defaults are fused AdamW without
+        weight decay, and gradients clipped to a global L2 norm of 1 (the callback
+        ``gradient_clip``), as in the paper's code. A module is called with ``pretrained, n_classes,
+        pooling, dropout, precision`` and returns logits.
 
     Attributes
     ----------
@@ -136,15 +145,13 @@ class BertClassifier(TokenNet):
         pretrained: str = DEFAULT_ENCODER,
         *,
         pooling: str = "auto",
-        max_length: int = 160,
+        max_length: int | str = "auto",
         head_init: str = "linear_probe",
         dropout: float = 0.1,
         lr: float | str = "auto",
         batch_size: int = 32,
         max_epochs: int = 3,
         balanced_batches: bool = True,
-        warmup_fraction: float = 0.0,
-        gradient_clip: float | None = 1.0,
         device: str = "auto",
         precision: str = "auto",
         cuda_graphs: bool = False,
@@ -152,37 +159,15 @@ class BertClassifier(TokenNet):
         unlabeled_marker: Any = -1,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
-        module: Any = BertModule,
-        optimizer: Any = torch.optim.AdamW,
-        optimizer__weight_decay: float = 0.0,
-        optimizer__fused: bool | None = True,
-        criterion: Any = DistillationLoss,
-        criterion__lam: float | None = 0.0,
-        criterion__temperature: float = 1.0,
-        train_split: Any = None,
-        classes: Any = None,
-        iterator_train: Any = TokenBatches,
-        iterator_valid: Any = TokenBatches,
         **kwargs: Any,
     ) -> None:
         super().__init__(
-            module,
-            criterion=criterion,
-            criterion__lam=criterion__lam,
-            criterion__temperature=criterion__temperature,
-            train_split=train_split,
-            classes=classes,
-            optimizer=optimizer,
-            optimizer__weight_decay=optimizer__weight_decay,
-            optimizer__fused=optimizer__fused,
             lr=lr,
             max_epochs=max_epochs,
             batch_size=batch_size,
-            iterator_train=iterator_train,
-            iterator_valid=iterator_valid,
             verbose=verbose,
             device=device,
-            **kwargs,
+            **{**_SKORCH_DEFAULTS, **kwargs},
         )
         self.pretrained = pretrained
         self.pooling = pooling
@@ -190,8 +175,6 @@ class BertClassifier(TokenNet):
         self.head_init = head_init
         self.dropout = dropout
         self.balanced_batches = balanced_batches
-        self.warmup_fraction = warmup_fraction
-        self.gradient_clip = gradient_clip
         self.precision = precision
         self.cuda_graphs = cuda_graphs
         self.n_threads = n_threads
@@ -388,15 +371,14 @@ class BertClassifier(TokenNet):
             raise ValueError("sample_weight needs the criterion DistillationLoss (the default).")
         targets = distillation_targets(hard, None, weights) if wants_rows else codes
         steps = n_steps(self, ids, targets, self.max_epochs)
-        multiplier = partial(slanted, n_steps=steps, warmup_fraction=self.warmup_fraction)
-        with Progress(self.max_epochs * len(ids), self.verbose, "fine-tuning") as progress:
+        with Progress(self.verbose, "fine-tuning", self.max_epochs * len(ids)) as progress:
             train(
                 self,
                 ids,
                 targets,
                 codes,
                 epochs=self.max_epochs,
-                schedule=ScheduledLR(multiplier).initialize(),
+                schedule=ScheduledLR(partial(slanted, n_steps=steps)).initialize(),
                 balanced=self.balanced_batches,
                 rng=np.random.default_rng(seed),
                 progress=progress,

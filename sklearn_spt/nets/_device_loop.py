@@ -41,7 +41,7 @@ class DeviceLoop(NeuralNetClassifier):
         return self.cuda_graphs and torch.device(self.device_).type == "cuda"
 
     @contextmanager
-    def graphed(self) -> Iterator[None]:
+    def training_run(self) -> Iterator[None]:
         """Run training steps inside the block as CUDA graphs, if that is asked for.
 
         Each step must begin without gradients, as skorch's do: they lie in the memory of a graph.

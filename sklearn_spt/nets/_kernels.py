@@ -27,7 +27,7 @@ ATTENTION = "sklearn_spt"
 
 _LEVELS = 256
 #: What has a plain twin.
-FAST = ("attention", "dropout", "losses", "packing", "resident", "rows", "word_table")
+FAST = ("attention", "dropout", "losses", "packing", "resident")
 
 _PLAIN: ContextVar[tuple[str, ...]] = ContextVar("sklearn_spt_plain", default=())
 
@@ -39,7 +39,7 @@ def plain(*names: str) -> Iterator[None]:
 
     Parameters
     ----------
-    *names : {"attention", "dropout", "losses", "packing", "resident", "rows", "word_table"}
+    *names : {"attention", "dropout", "losses", "packing", "resident"}
         Which of them; without a name all.
     """
     if unknown := set(names) - set(FAST):

@@ -45,7 +45,7 @@ def soft_cross_entropy(logits: Tensor, target: Tensor, temperature: float = 1.0)
 
 
 def distillation_loss(
-    logits: Tensor, hard: Tensor, soft: Tensor, lam: float | None, temperature: float
+    logits: Tensor, hard: Tensor, soft: Tensor, lam: float, temperature: float
 ) -> Tensor:
     """Mix the loss on hard labels with distillation from a teacher, per row.
 
@@ -57,9 +57,8 @@ def distillation_loss(
         One-hot labels; a row may be scaled by a weight.
     soft : Tensor of shape (n, K)
         The teacher's probabilities at the same temperature; a row may be scaled by a weight.
-    lam : float or None
-        Share of distillation in [0, 1]; 1 gives the loss on pseudo-labelled documents. None means
-        that both targets carry their share already, and both terms count in full.
+    lam : float
+        λ, the share of distillation in [0, 1]; 1 gives the loss on pseudo-labelled documents.
     temperature : float
         T > 0.
 
@@ -82,10 +81,9 @@ def distillation_loss(
        2015, section 2.
     """
     _check_lam(lam)
-    hard_share, soft_share = (1.0, 1.0) if lam is None else (1.0 - lam, lam)
     hard_loss = soft_cross_entropy(logits, hard)
     soft_loss = soft_cross_entropy(logits, soft, temperature)
-    return hard_share * hard_loss + soft_share * temperature**2 * soft_loss
+    return (1.0 - lam) * hard_loss + lam * temperature**2 * soft_loss
 
 
 def mutual_kl(logits: Tensor, *peer_logits: Tensor) -> Tensor:
@@ -152,11 +150,9 @@ class DistillationLoss(torch.nn.CrossEntropyLoss):
 
     Parameters
     ----------
-    lam : float or None, default=0.3
-        Share of distillation in [0, 1]. 0 is plain cross-entropy, 1 is distillation alone. The
-        default is the paper's, tuned there on the training set of one of its tasks. None means
-        that the two halves carry their shares already, which lets the share differ from row to
-        row.
+    lam : float, default=0.3
+        λ, the share of distillation in [0, 1]. 0 is plain cross-entropy, 1 is distillation alone.
+        The default is the paper's, tuned there on the training set of one of its tasks.
     temperature : float, default=3.0
         T > 0, the temperature of the soft targets. The default is the paper's.
 
@@ -184,7 +180,7 @@ class DistillationLoss(torch.nn.CrossEntropyLoss):
     1.7854
     """
 
-    def __init__(self, lam: float | None = 0.3, temperature: float = 3.0) -> None:
+    def __init__(self, lam: float = 0.3, temperature: float = 3.0) -> None:
         _check_lam(lam)
         _check_temperature(temperature)
         super().__init__()
@@ -332,9 +328,9 @@ def _checked_weight(weight: ArrayLike, n: int) -> NDArray[np.float32]:
     return weight
 
 
-def _check_lam(lam: float | None) -> None:
-    if lam is not None and not 0 <= lam <= 1:
-        raise ValueError(f"lam must be None or in [0, 1], got {lam!r}.")
+def _check_lam(lam: float) -> None:
+    if not 0 <= lam <= 1:
+        raise ValueError(f"lam must be in [0, 1], got {lam!r}.")
 
 
 def _check_temperature(temperature: float) -> None:

@@ -11,8 +11,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from sklearn_spt.nets._known_code import is_known
-
 # By how the family numbers positions: from 0, or from behind the padding id, which has its own.
 _FROM_ZERO = ("bert", "electra")
 _FROM_PADDING = ("camembert", "roberta", "xlm-roberta")
@@ -160,10 +158,9 @@ def may_be_packed(model: Any) -> bool:
 
 
 def _is_transparent(module: nn.Module) -> bool:
+    """Whether a module is a known one, without hooks or a ``forward`` of its own."""
     library = type(module).__module__.partition(".")[0]
-    known = library in ("sklearn_spt", "transformers") or (
-        isinstance(module, _TOKEN_BY_TOKEN) and is_known(module)
-    )
+    known = library in ("sklearn_spt", "transformers") or type(module) in _TOKEN_BY_TOKEN
     hooks = (
         *(module._forward_hooks, module._forward_pre_hooks),
         *(module._backward_hooks, module._backward_pre_hooks),

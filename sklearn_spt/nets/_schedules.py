@@ -6,37 +6,15 @@ their ratio. Steps count optimiser steps from 0.
 
 from __future__ import annotations
 
-import math
 
+def slanted(step: int, n_steps: int) -> float:
+    """Fall in a straight line from 1 to 0, without warm-up, as in the authors' code.
 
-def slanted(step: int, n_steps: int, warmup_fraction: float = 0.0) -> float:
-    """Fall in a straight line from 1 to 0, after an optional warm-up.
-
-    Parameters
-    ----------
-    step : int
-        Optimiser step, from 0. From `n_steps` on the multiplier is 0.
-    n_steps : int
-        Number of steps of the whole run.
-    warmup_fraction : float, default=0.0
-        Share of the run, in [0, 1], that rises from 0 to 1 instead, rounded down to whole steps.
-        The authors' code has none; the BERT paper has 0.1.
-
-    Returns
-    -------
-    multiplier : float
-        ``1 - step / n_steps`` without warm-up: 1 at the first step, ``1 / n_steps`` at the last.
+    Steps count from 0. The multiplier is ``1 - step / n_steps``: ``1 / n_steps`` at the last step,
+    and 0 from `n_steps` on.
     """
     _check_counts(step=step, n_steps=n_steps)
-    if not 0 <= warmup_fraction <= 1:
-        raise ValueError(f"warmup_fraction must be in [0, 1], got {warmup_fraction!r}.")
-    # 0.29 * 100 is 28.999999999999996 in binary.
-    n_warmup = math.floor(warmup_fraction * n_steps + 1e-9)
-    if step >= n_steps:
-        return 0.0
-    if step < n_warmup:
-        return step / n_warmup
-    return 1.0 - (step - n_warmup) / (n_steps - n_warmup)
+    return 0.0 if step >= n_steps else 1.0 - step / n_steps
 
 
 def right_trapezoidal(step: int, n_constant: int, n_decay: int) -> float:

@@ -17,7 +17,7 @@ from sklearn_spt._validation import check_flag, check_integer, check_option, for
 from sklearn_spt.nets._batching import in_batches, inference_limits
 from sklearn_spt.nets._device import resolve_device, resolve_precision
 from sklearn_spt.nets._encoder import POOLINGS, Encoder
-from sklearn_spt.text._checkpoints import pad_token_id
+from sklearn_spt.text._checkpoints import pad_token_id, resolve_max_length
 from sklearn_spt.text._encoding import (
     check_texts,
     check_token_ids,
@@ -41,7 +41,7 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Name or folder of the encoder, as in `BertClassifier`.
     pooling : {"auto", "mean", "cls"}, default="auto"
         As in `BertClassifier`.
-    max_length : int, default=160
+    max_length : int or "auto", default="auto"
         Texts are cut to so many tokens, special ones included.
     normalize : bool, default=True
         Scale each embedding to unit length, as sentence encoders are trained to be compared.
@@ -74,7 +74,7 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         pretrained: str = DEFAULT_ENCODER,
         *,
         pooling: str = "auto",
-        max_length: int = 160,
+        max_length: int | str = "auto",
         normalize: bool = True,
         batch_size: int = 32,
         device: str = "auto",
@@ -133,7 +133,7 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         with (
             isolated(n_threads=self.n_threads),
             torch.inference_mode(),
-            Progress(len(distinct), self.verbose, "embedding") as progress,
+            Progress(self.verbose, "embedding", len(distinct)) as progress,
         ):
             found = in_batches(
                 encoder,
@@ -164,7 +164,7 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _check_params(self) -> None:
         check_option(self.pooling, "pooling", POOLINGS)
-        check_integer(self.max_length, "max_length", low=2)
+        resolve_max_length(self.max_length, self.pretrained)
         check_integer(self.batch_size, "batch_size", low=1)
         check_integer(self.n_threads, "n_threads", low=1, allow_none=True)
         check_flag(self.normalize, "normalize")

@@ -17,8 +17,7 @@ from skorch.callbacks import (
     PassthroughScoring,
     PrintLog,
 )
-from skorch.dataset import Dataset
-from skorch.utils import multi_indexing, to_tensor
+from skorch.utils import to_tensor
 
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 from sklearn_spt._validation import (
@@ -35,12 +34,9 @@ from sklearn_spt.nets._cuda_graphs import WIDTH_MULTIPLE
 from sklearn_spt.nets._device import resolve_device, resolve_precision
 from sklearn_spt.nets._device_loop import DeviceLoop
 from sklearn_spt.nets._encoder import POOLINGS, Encoder
-from sklearn_spt.nets._kernels import is_plain
-from sklearn_spt.nets._known_code import is_known_net
 from sklearn_spt.nets._linear_probe import LinearHead, linear_probe, subsample_by_class
 from sklearn_spt.nets._losses import DistillationLoss
-from sklearn_spt.nets._word_table import only_words
-from sklearn_spt.text._checkpoints import default_learning_rate, pad_token_id
+from sklearn_spt.text._checkpoints import default_learning_rate, pad_token_id, resolve_max_length
 from sklearn_spt.text._encoding import (
     check_texts,
     check_token_ids,
@@ -48,7 +44,6 @@ from sklearn_spt.text._encoding import (
     is_text,
     sequence_lengths,
 )
-from sklearn_spt.text._rows import Rows, in_chunks
 
 HEAD_INITS = ("linear_probe", "random")
 #: Rows that a linear probe is fitted on, at most: for a start more are not needed.
@@ -65,13 +60,11 @@ class TokenNet(DeviceLoop):
 
     pretrained: str
     pooling: str
-    max_length: int
+    max_length: int | str
     head_init: str
     dropout: float
-    gradient_clip: float | None
     precision: str
     balanced_batches: bool
-    warmup_fraction: float
     n_threads: int | None
     device: str
     device_: str
@@ -82,16 +75,13 @@ class TokenNet(DeviceLoop):
     def _check_params(self) -> None:
         check_option(self.pooling, "pooling", POOLINGS)
         check_option(self.head_init, "head_init", HEAD_INITS)
-        check_integer(self.max_length, "max_length", low=2)
+        resolve_max_length(self.max_length, self.pretrained)
         check_real(self.dropout, "dropout", low=0, high=1, closed="left")
-        check_real(self.warmup_fraction, "warmup_fraction", low=0, high=1, closed="left")
         check_integer(self.batch_size, "batch_size", low=1)
         check_integer(self.max_epochs, "max_epochs", low=0)
         check_integer(self.n_threads, "n_threads", low=1, allow_none=True)
         check_flag(self.balanced_batches, "balanced_batches")
         check_flag(self.cuda_graphs, "cuda_graphs")
-        if self.gradient_clip is not None:
-            check_real(self.gradient_clip, "gradient_clip", low=0, closed="neither")
         if self.lr != "auto":
             check_real(self.lr, "lr", low=0, closed="neither")
         check_verbose(self.verbose)
@@ -128,25 +118,6 @@ class TokenNet(DeviceLoop):
             texts = check_texts(X)
             return encode_texts(texts, self.pretrained, self.max_length, full_width=full_width)
         return check_token_ids(X, self.pretrained)
-
-    def select_rows(self, X: Any, rows: IntArray) -> Any:
-        """Documents by their numbers: without a copy where nobody but this package looks at them.
-
-        Parameters
-        ----------
-        X : ndarray of int32 or Rows of shape (n_samples, width)
-            Token ids.
-        rows : ndarray of int of shape (n,)
-            Which of them, in which order.
-
-        Returns
-        -------
-        Rows or ndarray of shape (n, width)
-            Their token ids.
-        """
-        expected = self.iterator_train is TokenBatches and self.dataset is Dataset
-        expected = expected and isinstance(X, np.ndarray | Rows) and is_known_net(self)
-        return Rows(X, rows) if expected and not is_plain("rows") else multi_indexing(X, rows)
 
     def padded(self, ids: npt.NDArray[np.int32], width: int) -> npt.NDArray[np.int32]:
         """Token ids of at least the given width."""
@@ -220,14 +191,12 @@ class TokenNet(DeviceLoop):
     # -- skorch ---------------------------------------------------------------------------------
     @property
     def _default_callbacks(self) -> list[tuple[str, Callback]]:
-        callbacks: list[tuple[str, Callback]] = [
+        return [
             ("epoch_timer", EpochTimer()),
             ("train_loss", PassthroughScoring(name="train_loss", on_train=True)),
             ("print_log", PrintLog()),
+            ("gradient_clip", GradientNormClipping(1.0)),
         ]
-        if getattr(self, "gradient_clip", None) is not None:
-            callbacks.append(("gradient_clip", GradientNormClipping(self.gradient_clip)))
-        return callbacks
 
     @property
     def classes_(self) -> AnyArray:
@@ -293,31 +262,10 @@ class TokenNet(DeviceLoop):
             super().initialize_optimizer()
         return self
 
-    @contextmanager
-    def trained_on(self, *X: npt.NDArray[np.int32]) -> Iterator[None]:
-        """Prepare for training on certain documents, and on no others, inside the block.
-
-        Parameters
-        ----------
-        *X : ndarray of int32 of shape (n_samples, width)
-            Token ids of all documents that are trained on.
-        """
-        encoder = getattr(self.module_, "encoder", None)
-        if not isinstance(encoder, Encoder) or self.compile or not is_known_net(self):
-            yield
-            return
-        parts = [np.unique(ids[part]) for ids in X for part in in_chunks(ids)]
-        used = np.unique(np.concatenate(parts))
-        with only_words(encoder.model, self._all_optimizers, used):
-            yield
-
     def uses_graphs(self) -> bool:
         """Whether forward and backward passes are to run as CUDA graphs."""
         encoder = getattr(self.module_, "encoder", None)
         return super().uses_graphs() and isinstance(encoder, Encoder) and not self.compile
-
-    def _all_optimizers(self) -> list[Any]:
-        return [getattr(self, name + "_") for name in self._optimizers]
 
     def infer(self, x: Any, **fit_params: Any) -> torch.Tensor:
         """Logits of one batch of token ids."""
@@ -413,13 +361,13 @@ class TokenNet(DeviceLoop):
         """
         self.check_is_fitted()
         logits = self._in_batches(
-            X if isinstance(X, Rows) else self.encode(X),  # rows are of an encoded matrix
+            self.encode(X),
             lambda batch: self.evaluation_step((batch, None), training),
         )
         return logits.to(device)
 
     def _in_batches(
-        self, ids: npt.NDArray[np.int32] | Rows, compute: Callable[[torch.Tensor], torch.Tensor]
+        self, ids: npt.NDArray[np.int32], compute: Callable[[torch.Tensor], torch.Tensor]
     ) -> torch.Tensor:
         lengths = sequence_lengths(ids, pad_token_id(self.pretrained))
         limits = inference_limits(self.batch_size, self.device_)

@@ -1,21 +1,23 @@
-"""Training one net: seeds, fresh copies, epochs of drawn rows, logits.
+"""Training one net: fresh copies, epochs of drawn rows, logits.
 
-Nothing here knows a method; every method trains its nets through these functions, and
-`BertClassifier` does too, so that a supervised fit is the same wherever it happens.
+Every method and `BertClassifier` train their nets through these functions, so that a supervised
+fit is the same wherever it happens.
+
+skorch has no public list of a net's optimisers; `net._optimizers` is the only private attribute of
+skorch that is read here. A net of the user's own may have several.
 """
 
 from __future__ import annotations
 
-import sys
-import traceback
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from skorch import NeuralNet
+from skorch.callbacks import EarlyStopping
 from skorch.utils import get_dim, multi_indexing, to_numpy
 
 from sklearn_spt._progress import Progress
@@ -24,11 +26,12 @@ from sklearn_spt._sampling import epoch_rows
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 from sklearn_spt.nets._callbacks import BatchProgress, ScheduledLR, steps_per_epoch
 from sklearn_spt.nets._losses import DistillationLoss
+from sklearn_spt.nets._protocol import as_text_net
 
 
 @contextmanager
 def quiet(net: NeuralNet) -> Iterator[None]:
-    """Let the net print nothing inside the block, whatever its ``verbose`` says."""
+    """Set ``verbose=0`` inside the block."""
     verbose = net.verbose
     net.verbose = 0
     try:
@@ -37,14 +40,11 @@ def quiet(net: NeuralNet) -> Iterator[None]:
         net.verbose = verbose
 
 
-# ---------------------------------------------------------------------------------------------
-# Nets
-# ---------------------------------------------------------------------------------------------
 def fresh_net(template: NeuralNet, classes: AnyArray, max_epochs: int) -> NeuralNet:
-    """Clone `template`, prepare and initialise the clone; the template stays as it is.
+    """Return an initialised clone of `template`.
 
-    Set are ``train_split`` (skorch would hold out a fifth of the rows), the criterion,
-    ``max_epochs`` and, where the net knows it, ``classes``; everything else is the user's.
+    It sets ``train_split`` (skorch would hold out a fifth of the rows), the criterion,
+    ``max_epochs`` and, where the net has it, ``classes``. Everything else is the user's.
     """
     net = clone(template)
     params: dict[str, Any] = {
@@ -71,45 +71,36 @@ def start_head(
     balanced: bool,
     known: Any = None,
 ) -> Any:
-    """Let a fresh net start its last layer from the rows to train on, if it can.
-
-    What it returns may be given to another net as `known`, so as to save the work. Whatever is
-    drawn at random does not shift the random stream.
-    """
-    start = getattr(net, "start_head", None)
-    if start is None:
-        return None
+    """Call `TextNet.start_head` without a change to the random stream of the training."""
     with isolated():
-        return start(X, codes, weights, balanced=balanced, known=known)
+        return as_text_net(net).start_head(X, codes, weights, balanced=balanced, known=known)
 
 
 def set_loss(
     net: NeuralNet,
     *,
-    lam: float | None,
+    lam: float,
     temperature: float,
     max_epochs: int,
-    reset_optimizer: bool = True,
+    keep_optimizer: bool = False,
 ) -> None:
-    """Turn to another stage: new weights of the loss; the module's weights stay.
+    """Set λ and T of the criterion for the next stage; the module keeps its weights.
 
-    skorch builds a new optimiser whenever the criterion changes. That is what the released code
-    of the paper does at the seam of its two stages; with ``reset_optimizer=False`` the moments
-    are carried over.
+    skorch builds a new optimiser when the criterion changes, as the paper's released code does
+    between its two stages. ``keep_optimizer=True`` carries the optimiser's state over.
     """
-    names = net._optimizers
-    states = {name: getattr(net, name + "_").state_dict() for name in names}
+    states = {name: getattr(net, name + "_").state_dict() for name in net._optimizers}
     with quiet(net):
         net.set_params(
             criterion__lam=lam, criterion__temperature=temperature, max_epochs=max_epochs
         )
-    if not reset_optimizer:
-        for name in names:
-            getattr(net, name + "_").load_state_dict(states[name])
+    if keep_optimizer:
+        for name, state in states.items():
+            getattr(net, name + "_").load_state_dict(state)
 
 
 def release_optimizer(net: NeuralNet) -> None:
-    """Free the moments of a net that will not be trained on (twice the size of its weights)."""
+    """Free the optimiser's state of a net that is not trained any further."""
     for name in net._optimizers:
         getattr(net, name + "_").state.clear()
 
@@ -148,33 +139,11 @@ def train(
 ) -> list[float]:
     """Continue `net` for some epochs and return the mean training loss of each.
 
-    Each epoch draws its rows anew: class-balanced with replacement, or a shuffle.
-
-    Parameters
-    ----------
-    net : NeuralNet
-        Initialised; trained in place.
-    X : indexable of length n
-        Whatever the net takes.
-    targets : ndarray with n rows
-        What the criterion takes.
-    codes : ndarray of shape (n,)
-        Class of each row, for balanced draws.
-    epochs : int
-        Passes over the data; 0 trains nothing.
-    schedule : ScheduledLR
-        Learning rates; its step counter goes on where it stood.
-    balanced : bool
-        Whether every class is drawn equally often.
-    rng : numpy.random.Generator
-        Draws the rows.
-    progress : Progress
-        Is advanced by the texts trained on.
-    on_epoch : callable or None
-        Called as ``on_epoch(net, epoch)`` after each epoch, counted from 1; True ends the training.
-        What it draws does not shift the random stream of the training.
-    keep_optimizer : bool, default=True
-        False frees the optimiser's moments at the end, see `release_optimizer`.
+    Each epoch draws its rows anew: class-balanced with replacement, or a shuffle. `targets` is what
+    the criterion takes, `codes` holds the classes for balanced draws. The step counter of
+    `schedule` goes on where it stood. ``on_epoch(net, epoch)`` is called after each epoch, counted
+    from 1. It ends the training by returning True, and does not change its random stream.
+    ``keep_optimizer=False`` frees the optimiser's state at the end.
     """
     losses: list[float] = []
     own = net.callbacks_
@@ -186,12 +155,11 @@ def train(
     try:
         with quiet(net):
             net.notify("on_train_begin", X=X, y=targets)
-            with trained_on(net, X), graphed(net):
+            with as_text_net(net).training_run():
                 for _ in range(epochs):
                     rows = epoch_rows(codes, balanced, rng)
-                    stopped = asked_to_stop(
-                        partial(net.fit_loop, select_rows(net, X, rows), targets[rows], epochs=1)
-                    )
+                    part = multi_indexing(X, rows), targets[rows]
+                    stopped = ends_early(net, partial(net.fit_loop, *part, epochs=1))
                     losses.append(_epoch_loss(net))
                     if not np.isfinite(losses[-1]):
                         raise ValueError(
@@ -212,36 +180,18 @@ def train(
     return losses
 
 
-def select_rows(net: NeuralNet, X: Any, rows: IntArray) -> Any:
-    """Documents by their numbers, in a form that the net takes."""
-    select = getattr(net, "select_rows", None)
-    return multi_indexing(X, rows) if select is None else select(X, rows)
+def ends_early(net: NeuralNet, end_of_epoch: Callable[[], object]) -> bool:
+    """Call what ends an epoch; return True if skorch's EarlyStopping ended the training.
 
-
-def trained_on(net: NeuralNet, *X: Any) -> AbstractContextManager[None]:
-    """Tell a net on which documents it is trained inside the block, if it wants to know."""
-    tell = getattr(net, "trained_on", None)
-    return nullcontext() if tell is None else tell(*X)
-
-
-def graphed(net: NeuralNet) -> AbstractContextManager[None]:
-    """Let a net run its training steps inside the block as CUDA graphs, if it can and should."""
-    run = getattr(net, "graphed", None)
-    return nullcontext() if run is None else run()
-
-
-def asked_to_stop(end_of_epoch: Callable[[], object]) -> bool:
-    """Call what ends an epoch; True if a callback of the user's asked to stop.
-
-    skorch's early stopping raises KeyboardInterrupt, as does Ctrl-C: only the former may pass.
+    EarlyStopping raises KeyboardInterrupt, as Ctrl-C does. Its counter tells the two apart.
     """
     try:
         end_of_epoch()
     except KeyboardInterrupt:
-        last = traceback.extract_tb(sys.exc_info()[2])[-1]
-        if last.name != "on_epoch_end":
-            raise
-        return True
+        for _, callback in net.callbacks_:
+            if isinstance(callback, EarlyStopping) and callback.misses_ == callback.patience:
+                return True
+        raise
     return False
 
 

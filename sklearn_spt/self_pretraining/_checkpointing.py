@@ -1,7 +1,7 @@
-"""Work that need not be done twice: parts that fits have in common, and a fit that was killed.
+"""Work that a fit does not repeat: what candidates of a search share, and a fit that was killed.
 
-Both rest on one thing: every training run is a function of the data, the parameters and the seed.
-`fit_key` names these by one hash; the same hash means the same result, to the last digit.
+A training run is a function of the data, the parameters and the seed. `fit_key` hashes all of them:
+the same hash means the same result, to the last digit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import joblib
 import torch
 from skorch import NeuralNet
 
-import sklearn_spt
 from sklearn_spt.nets._device import resolve_device, resolve_precision
 from sklearn_spt.nets._kernels import FAST, is_plain
 from sklearn_spt.text._checkpoints import checkpoint_state
@@ -26,38 +25,24 @@ from sklearn_spt.text._checkpoints import checkpoint_state
 T = TypeVar("T")
 
 # What a net prints, and the seed that a semi-supervised fit does not use, change no result.
-_NO_MATTER = ("verbose", "random_state")
+_WITHOUT_EFFECT = ("verbose", "random_state")
 
 
 def fit_key(net: NeuralNet, **parts: Any) -> str:
-    """Hash everything on which a training run depends.
+    """Hash all that a training run depends on.
 
-    Parameters
-    ----------
-    net : skorch.NeuralNet
-        Unfitted; its class, parameters and, where it has one, pretrained checkpoint count.
-    **parts : object
-        Data, parameters and seeds: anything that can be pickled.
-
-    Returns
-    -------
-    str
-        The hash. The versions of the libraries, the number of threads and the device are in it
-        too.
-
-    Raises
-    ------
-    ValueError
-        If something cannot be pickled.
+    That is the class and the parameters of the unfitted `net`, the state of its pretrained
+    checkpoint, the `parts` (data, parameters, seeds), the versions of the libraries, the number of
+    threads and the device. Raises ValueError if something cannot be pickled.
     """
-    params = {k: v for k, v in net.get_params(deep=False).items() if k not in _NO_MATTER}
+    params = {k: v for k, v in net.get_params(deep=False).items() if k not in _WITHOUT_EFFECT}
     pretrained = params.get("pretrained")
     machine = {
         "threads": torch.get_num_threads(),
         "device": _hardware(params),
         "dtype": str(torch.get_default_dtype()),
         "plain": [is_plain(name) for name in FAST],
-        "versions": [sklearn_spt.__version__, *map(version, ("torch", "skorch", "transformers"))],
+        "versions": [*map(version, ("sklearn-spt", "torch", "skorch", "transformers"))],
         "checkpoint": checkpoint_state(pretrained) if isinstance(pretrained, str) else None,
     }
     try:
@@ -71,7 +56,7 @@ def fit_key(net: NeuralNet, **parts: Any) -> str:
 
 
 def _hardware(params: dict[str, Any]) -> list[Any]:
-    """Return what decides how a net computes, and what "auto" becomes on this machine."""
+    """Return the hardware that decides the last digits, with "auto" resolved."""
     given = params.get("device")
     device = "cpu" if given is None else resolve_device(str(given))
     found: list[Any] = [device, torch.backends.cpu.get_cpu_capability()]
@@ -83,7 +68,7 @@ def _hardware(params: dict[str, Any]) -> list[Any]:
 
 
 def _without_tensors(value: Any) -> Any:
-    """Put arrays in the place of tensors, whose pickles differ from process to process."""
+    """Replace tensors by arrays: pickles of tensors differ between processes."""
     if isinstance(value, torch.Tensor):
         return "tensor", str(value.dtype), value.detach().cpu().double().numpy()
     if isinstance(value, dict):
@@ -93,28 +78,8 @@ def _without_tensors(value: Any) -> Any:
     return value
 
 
-# -- parts that fits have in common --------------------------------------------------------------
 def recall(memory: joblib.Memory, name: str, key: str, compute: Callable[[], T]) -> tuple[T, bool]:
-    """Return what `compute` returns, or returned for the same key before.
-
-    Parameters
-    ----------
-    memory : joblib.Memory
-        Where results are kept; one without a location keeps nothing.
-    name : str
-        What is computed.
-    key : str
-        On what it depends, see `fit_key`.
-    compute : callable without arguments
-        Does the work.
-
-    Returns
-    -------
-    result : object
-        Of `compute`, a fresh copy if it was kept.
-    known : bool
-        Whether it was kept.
-    """
+    """Return the result of `compute`, and whether `memory` had it already."""
     if memory.store_backend is None:
         return compute(), False
     done: list[bool] = []
@@ -128,32 +93,20 @@ def _computed(name: str, key: str, compute: Callable[[], T], done: list[bool]) -
     return compute()
 
 
-# -- a fit that was killed -----------------------------------------------------------------------
 class Checkpoint:
-    """State of a fit after its last whole iteration, in one file.
+    """The state of a fit after its last whole iteration, in one file of a folder.
 
-    Parameters
-    ----------
-    folder : str or path-like
-        Is made if need be. Many fits can share one: the key is in the name of the file.
-    key : str
-        See `fit_key`.
+    The key, see `fit_key`, is in the name of the file, so that many fits can share the folder.
     """
 
     def __init__(self, folder: str | os.PathLike[str], key: str) -> None:
         self.path = Path(folder) / f"self-pretraining-{key}.pkl"
 
     def load(self) -> dict[str, Any] | None:
-        """Return the state, or None if there is none.
-
-        Raises
-        ------
-        ValueError
-            If the file is damaged.
-        """
+        """Return the state, or None if there is none; raise ValueError if the file is damaged."""
         try:
             state: dict[str, Any] = joblib.load(self.path)
-            if not {"state", "history", "logits"} <= set(state):
+            if not {"state", "watched"} <= set(state):
                 raise ValueError("it holds something else")
         except FileNotFoundError:
             return None
@@ -164,7 +117,7 @@ class Checkpoint:
         return state
 
     def save(self, state: dict[str, Any]) -> None:
-        """Write the state; a kill in the middle leaves the one before."""
+        """Write the state. A kill while it is written leaves the state before."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=".", suffix=".part")
         os.close(handle)
@@ -176,5 +129,5 @@ class Checkpoint:
             raise
 
     def remove(self) -> None:
-        """Forget the state: the fit is complete."""
+        """Remove the file of a complete fit."""
         self.path.unlink(missing_ok=True)

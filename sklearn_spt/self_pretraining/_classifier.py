@@ -17,36 +17,30 @@ from skorch.utils import multi_indexing
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData
 from sklearn_spt._functional import predicted_classes
-from sklearn_spt._holdout import (
-    HoldOut,
-    hold_out,
-    positive_code,
-    warn_unless_better,
-    weights_of,
-)
+from sklearn_spt._holdout import HoldOut, hold_out, positive_code, weights_of
 from sklearn_spt._random import derive_seed, root_seed
-from sklearn_spt._sampling import draw_sample
 from sklearn_spt._typing import FloatArray
-from sklearn_spt._validation import (
-    check_flag,
-    check_integer,
-    check_option,
-    check_real,
-)
-from sklearn_spt.nets._training import select_rows
-from sklearn_spt.self_pretraining._inertia import inertial_transform
+from sklearn_spt._validation import check_integer, check_option, check_real
+from sklearn_spt.self_pretraining._checkpointing import Checkpoint, fit_key
 from sklearn_spt.self_pretraining._logit_adjustment import logit_adjusted
+from sklearn_spt.self_pretraining._observers import Observers, iteration_entry, start_entry
 from sklearn_spt.self_pretraining._sample_sizes import growing_sample_sizes, resolve_step_size
-from sklearn_spt.self_pretraining._state import Iteration
-from sklearn_spt.self_pretraining._trainer import Run
+from sklearn_spt.self_pretraining._state import Iteration, State
+from sklearn_spt.self_pretraining._trainer import SelfPretrainingTrainer
+
+# Parameters that change no result.
+_WITHOUT_EFFECT = (
+    *("estimator", "memory", "checkpoint_dir", "on_iteration"),
+    *("unlabeled_marker", "random_state", "verbose"),
+)
 
 
 class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     """Semi-supervised classifier by Self-Pretraining.
 
     A teacher, trained on the labelled documents, gives soft pseudo-labels to a sample of the
-    unlabelled ones. A fresh student is first trained on the pseudo-labels alone and then on the
-    labelled documents, guided by both the true labels and the teacher. The student becomes the
+    unlabelled ones. A fresh student is trained on the pseudo-labels, and then on the labelled
+    documents, by the true labels and by distillation from the teacher. The student becomes the
     next teacher and the sample grows, until it holds all unlabelled documents. The prediction is
     the mean of the supervised start, the last teacher and the last student.
 
@@ -54,105 +48,76 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     ----------
     estimator : None, str or skorch.NeuralNet, default=None
         An unfitted skorch net whose module returns logits of shape (n, n_classes). None is
-        ``BertClassifier()``, a string ``BertClassifier(pretrained=...)``. On a clone of the net
-        are set, and only set: ``train_split=None``, the criterion, ``max_epochs`` of each stage,
-        the learning-rate callback and ``classes``.
+        ``BertClassifier()``, a string is ``BertClassifier(pretrained=...)``. The method works on
+        clones of the net. It sets ``train_split=None``, the criterion, ``max_epochs``, the
+        learning-rate callback and ``classes`` on them, and nothing else.
     lam : float in [0, 1], default=0.3
-        λ, share of the distillation loss on labelled documents (the paper's value).
+        λ, the weight of the distillation loss on labelled documents. 0 learns from the true labels
+        alone in stage 2. The default is the paper's.
     alpha : float in [0, 1], default=0.1
-        α, inertia of the pseudo-label distributions of the classes (the paper's value); 0
-        switches the transformation off.
+        α, the inertia of the class distributions of the pseudo-labels. 0 switches it off. The
+        default is the paper's.
     temperature : float > 0, default=1.0
-        T of the soft labels and of the distillation loss. 1 leaves the teacher's probabilities as
-        they are and gave the better Brier scores, at the same F1; the paper's is 3.
+        T of the soft labels and of the distillation loss. 1 keeps the teacher's probabilities; it
+        gave better Brier scores at the same F1 than the paper's 3.
     step_size : int or float, default=0.2
-        k, by which the sample grows: a number of documents, or a float in (0, 1] for a share of
-        the unlabelled ones. 0.2 is the paper's 2,000 of 10,000 and gives five iterations.
-    initial_step_size : int, float or None, default=None
-        Size of the first sample; None is `step_size`. (The paper's code starts with half of it.)
+        k, by which the sample grows in each iteration: a number of documents, or a float in (0, 1]
+        for a share of the unlabelled ones. Larger steps mean fewer iterations and a faster fit.
+        0.2 is the paper's 2,000 of 10,000.
     max_iter : int or None, default=None
-        Greatest number of iterations; None goes on until the sample holds all unlabelled
-        documents. 0 is supervised training, up to `logit_adjustment`.
+        Greatest number of iterations. None goes on until the sample holds all unlabelled
+        documents. 0 trains on the labelled documents alone.
     pretrain_epochs : int, default=1
-        Epochs over the pseudo-labelled sample (stage 1).
+        Epochs over the pseudo-labelled sample (stage 1). The default is the paper's.
     finetune_epochs : int, default=3
-        Epochs over the labelled documents (stage 2, and the first teacher).
-    n_starts : int >= 1, default=1
-        Supervised starts, alike but for their seed, that are the first teacher together, by the
-        mean of their probabilities; with ``ensemble="with_start"`` all of them predict. Few
-        labels leave much to chance, which a mean takes out of the first pseudo-labels. Each is
-        trained as a `BertClassifier` is, labels what the first teacher labels, and takes its
-        part of each prediction.
-    teacher : {"last_student", "ensemble"}, default="last_student"
-        Who labels for the next student: the last student alone (the paper), or with it the one
-        before and, unless ``ensemble="last_two"``, the supervised starts, by the mean of their
-        probabilities at T, without `logit_adjustment` and whatever `restore_best` would keep. No
-        net labels a document for students twice: logits are kept, 8 bytes for each such net,
-        unlabelled document and class. The first student has the same teacher either way.
+        Epochs over the labelled documents (stage 2, and the first teacher). The default is the
+        paper's.
     balanced_batches : bool, default=True
-        Draw classes equally often in every training run, as the paper's code does.
-    two_stage : bool, default=True
-        Ablation: False trains once on the union of both sets, for `finetune_epochs` epochs, with
-        a slanted learning rate.
-    lr_schedule : {"right_trapezoidal", "slanted"}, default="right_trapezoidal"
-        Ablation: "slanted" lets the rate fall in one line over both stages.
-    distillation : bool, default=True
-        Ablation: False uses one-hot pseudo-labels at T = 1, without inertia.
-    inertia_variance : {"linear", "independent"}, default="linear"
-        How variances combine: interpolated, as in the paper's code, or as those of a sum of
-        independent variables.
-    inertia_state : {"ema", "raw"}, default="ema"
-        What the next iteration remembers: the combined statistics, as in the paper's code (an
-        exponential moving average), or the raw ones.
-    reset_optimizer : bool, default=True
-        Whether stage 2 starts with fresh optimiser moments, as in the paper's code.
+        Whether every training run draws the classes equally often, as the paper's code does.
     ensemble : {"with_start", "last_two"}, default="with_start"
-        Which nets predict together, by the mean of their probabilities: the last teacher and
-        student (the paper), or the supervised start too. It errs in other rows than the students,
-        which learn from each other; a prediction takes half as long again.
+        Which nets predict together, by the mean of their probabilities. "last_two" takes the last
+        teacher and student, as the paper does. "with_start" adds the supervised start. Its errors
+        differ from those of the students; a prediction takes half as long again.
     logit_adjustment : float in [0, 1] or "auto", default="auto"
-        τ [2]_: the ensemble's probability of class *c* is multiplied by the τ-th power of its share
-        among the labelled documents. Nets that see all classes equally often predict rare ones too
-        often. 0 leaves that as it is (the paper), 1 goes all the way back. "auto" lets up to 1,000
-        of the unlabelled documents decide: τ goes on until they are predicted to be of each class
-        as often as the labelled ones are (by weight), at most to 0.5, and less far the worse the
-        classes can be told apart. It stays 0 with fewer than 50 of them, with equally many labels
-        in each class, and with ``balanced_batches=False``. Each net that predicts has to label
-        these documents once. Where labels were not given to a random part of the documents, set 0.
+        τ [2]_: the probability of class *c* is multiplied by the τ-th power of its share among the
+        labelled documents. Balanced batches make nets predict rare classes too often; τ corrects
+        this. 0 corrects nothing (the paper), 1 corrects in full. "auto" chooses τ in [0, 0.5] by
+        up to 1,000 unlabelled documents, so that each class is predicted as often as it is
+        labelled. "auto" means 0 with fewer than 50 unlabelled documents, with equally many labels
+        in each class, and with ``balanced_batches=False``. Set 0 if the labelled documents are not
+        a random sample.
     validation_fraction : float in (0, 1) or None, default=None
-        Share of the labelled documents to hold out, by class: the score of the `ensemble` on them
-        stands in ``history_`` after each iteration, and a fit that ends no better
-        than its supervised start says so. None learns from all of them. A fifth of a few hundred
-        is too few to judge a classifier by: see `compare_with_supervised` for that.
+        Share of the labelled documents to hold out, stratified by class. ``history_`` then has
+        their score after each iteration, the nets of the best iteration are kept, and a warning
+        says if no iteration beats the supervised start. None trains on all labelled documents.
+        A fifth of a few hundred documents is too few for a reliable score: use
+        `compare_with_supervised` to judge the classifier.
     patience : int >= 1 or None, default=None
-        With held-out documents, end the fit when the score has not risen for so many iterations.
-    restore_best : bool, default=True
-        With held-out documents, keep the nets of the iteration with the best score, the supervised
-        start included; False keeps the last.
+        Number of iterations without a better score after which the fit ends. Needs
+        `validation_fraction`.
     pos_label : label or None, default=None
-        Class whose F1 is the score of held-out documents if there are two classes; None is the
-        greatest. With more classes it is macro-F1.
+        Class whose F1 is the score of held-out documents if there are two classes. None is the
+        last in sorted order. With more classes the score is macro-F1.
     unlabeled_marker : number, str or None, default=-1
         Value of y that marks unlabelled rows. None, NaN and NA are one marker.
     on_iteration : callable or None, default=None
-        Called as ``on_iteration(iteration)`` after the supervised start and after each iteration;
-        ``iteration.number``, ``iteration.record`` and ``iteration.predict_proba(X, which=...)``
-        score intermediate students. Must be picklable for process pools.
+        Called with an `Iteration` after the supervised start and after each iteration. Use it to
+        score intermediate nets. It must be picklable for process pools.
     memory : str, joblib.Memory or None, default=None
-        Folder that keeps what does not depend on `lam` and `alpha`, for the candidates of a
-        search: the first teacher, its first labels, and stage 1 of the first student. The result
-        is the same to the last digit. Needs an integer `random_state`; fits in parallel processes
-        can share it. Clear it when the code of a module of your own changes.
+        Folder that keeps what does not depend on `lam` and `alpha`: the first teacher, its labels,
+        and stage 1 of the first student. The candidates of a search share it, in parallel
+        processes too. It changes no result. It needs an integer `random_state`. Clear it when the
+        code of your own module changes.
     checkpoint_dir : str, path-like or None, default=None
-        Folder that holds the state after the last whole iteration while a fit goes on. The same
-        fit, started again after a kill, goes on from there and ends with the same result; the
-        file is removed at the end. Needs an integer `random_state`. As any pickle, such files
-        can run code: use folders that only you can write to.
+        Folder that holds the state after the last whole iteration. The same fit, started again
+        after a kill, continues there and ends with the same result; a complete fit removes its
+        file. It needs an integer `random_state`. The files are pickles, which can run code: use a
+        folder that only you can write to.
     random_state : int, RandomState or None, default=None
-        Everything random derives from it; a fit changes no global random state. The net's own
+        Seed of everything random. A fit changes no global random state, and the net's own
         ``random_state`` is not used.
     verbose : int, default=0
-        0 prints nothing; otherwise a progress bar is shown.
+        0 prints nothing. Any other value shows a progress bar.
 
     Attributes
     ----------
@@ -161,15 +126,12 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     n_features_in_ : int
         Number of columns of X; only for numeric X.
     teacher_, student_ : skorch.NeuralNet
-        Student of the iteration `best_iter_`, and that of the one before, which taught it, alone
-        or with others (`teacher`); the same net if that is 0. Of several supervised starts the
-        first.
+        Teacher and student of the iteration `best_iter_`; the same net if that is 0.
     estimators_ : list of skorch.NeuralNet
-        What predicts: the supervised starts (unless ``ensemble="last_two"``), the teacher and the
-        student; those of them that are one net stand there once. The teacher of the first
-        iteration, and all there is at the start, are all supervised starts.
+        The nets that predict: the supervised start (unless ``ensemble="last_two"``), the teacher
+        and the student, each once.
     class_shares_ : ndarray of shape (n_classes,)
-        Share of each class among the labelled documents that were learned from.
+        Share of each class among the labelled documents of the training part.
     logit_adjustment_ : float
         τ, as given or chosen.
     n_iter_ : int
@@ -179,23 +141,21 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     sample_sizes_ : list of int
         Size of the sample of each iteration.
     transduction_ : ndarray of shape (n_rows,)
-        Given labels, and the last pseudo-label of each unlabelled row (the marker if it was never
-        drawn), also where the nets of an earlier iteration are kept: the rows of X, then those of
-        X_unlabeled.
+        Given labels, and the last pseudo-label of each unlabelled row; the marker if the row was
+        never drawn. First the rows of X, then those of X_unlabeled.
     labeled_iter_ : ndarray of shape (n_rows,)
         Iteration of the last pseudo-label; 0 for labelled rows, -1 for rows never drawn.
     termination_condition_ : {"all_labeled", "max_iter", "no_unlabeled", "early_stopping"}
         Why the fit ended.
     n_threads_ : int
-        Number of torch's CPU threads during the fit: results are identical for the same number.
+        Number of torch's CPU threads during the fit. Results are identical for the same number.
     history_ : list of dict
-        One entry for the start and for each iteration: ``iteration``, ``sample_size``,
-        ``pseudo_label_counts``, ``loss`` (mean of each epoch by stage, and over the supervised
-        starts), ``groups_before`` and
-        ``groups_after`` inertia (count, mean and variance by class), ``changed`` (share of earlier
-        pseudo-labels in the sample that the teacher changed, None where there are none: students
-        that drift change more and more), ``validation_score`` with held-out documents, ``seconds``
-        by phase.
+        One entry for the start and one for each iteration. ``loss`` has the mean loss of each
+        epoch by stage, ``groups_before`` and ``groups_after`` the count, mean and variance of each
+        class around inertia, ``changed`` the share of earlier pseudo-labels in the sample that
+        changed (None if there are none), ``validation_score`` the score on held-out documents,
+        ``seconds`` the time by phase. The other keys are ``iteration``, ``sample_size`` and
+        ``pseudo_label_counts``.
 
     See Also
     --------
@@ -217,6 +177,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     >>> clf.fit(bunch.data, bunch.target_partial).predict(bunch.data)  # doctest: +SKIP
     """
 
+    #: Trains the nets; the ablations of the paper put their own in its place.
+    _trainer_class = SelfPretrainingTrainer
+
     def __init__(
         self,
         estimator: Any = None,
@@ -225,24 +188,14 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         alpha: float = 0.1,
         temperature: float = 1.0,
         step_size: float = 0.2,
-        initial_step_size: float | None = None,
         max_iter: int | None = None,
         pretrain_epochs: int = 1,
         finetune_epochs: int = 3,
         balanced_batches: bool = True,
-        two_stage: bool = True,
-        lr_schedule: str = "right_trapezoidal",
-        distillation: bool = True,
-        inertia_variance: str = "linear",
-        inertia_state: str = "ema",
-        reset_optimizer: bool = True,
-        n_starts: int = 1,
-        teacher: str = "last_student",
         ensemble: str = "with_start",
         logit_adjustment: float | str = "auto",
         validation_fraction: float | None = None,
         patience: int | None = None,
-        restore_best: bool = True,
         pos_label: Any = None,
         unlabeled_marker: Any = -1,
         on_iteration: Callable[[Iteration], None] | None = None,
@@ -256,24 +209,14 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.alpha = alpha
         self.temperature = temperature
         self.step_size = step_size
-        self.initial_step_size = initial_step_size
         self.max_iter = max_iter
         self.pretrain_epochs = pretrain_epochs
         self.finetune_epochs = finetune_epochs
         self.balanced_batches = balanced_batches
-        self.two_stage = two_stage
-        self.lr_schedule = lr_schedule
-        self.distillation = distillation
-        self.inertia_variance = inertia_variance
-        self.inertia_state = inertia_state
-        self.reset_optimizer = reset_optimizer
-        self.n_starts = n_starts
-        self.teacher = teacher
         self.ensemble = ensemble
         self.logit_adjustment = logit_adjustment
         self.validation_fraction = validation_fraction
         self.patience = patience
-        self.restore_best = restore_best
         self.pos_label = pos_label
         self.unlabeled_marker = unlabeled_marker
         self.on_iteration = on_iteration
@@ -287,12 +230,17 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         check_real(self.lam, "lam", low=0, high=1)
         check_real(self.alpha, "alpha", low=0, high=1)
         check_real(self.temperature, "temperature", low=0, closed="neither")
-        resolve_step_size(self.step_size, 1, "step_size")
-        if self.initial_step_size is not None:
-            resolve_step_size(self.initial_step_size, 1, "initial_step_size")
+        resolve_step_size(self.step_size, 1)
         check_integer(self.max_iter, "max_iter", low=0, allow_none=True)
         check_integer(self.pretrain_epochs, "pretrain_epochs", low=0)
-        check_integer(self.n_starts, "n_starts", low=1)
+        check_option(self.ensemble, "ensemble", ("with_start", "last_two"))
+        if self.logit_adjustment != "auto":
+            if isinstance(self.logit_adjustment, str):
+                raise ValueError(
+                    'logit_adjustment must be "auto" or a number in [0, 1], got '
+                    f"{self.logit_adjustment!r}."
+                )
+            check_real(self.logit_adjustment, "logit_adjustment", low=0, high=1)
         check_integer(self.patience, "patience", low=1, allow_none=True)
         if self.validation_fraction is not None:
             check_real(
@@ -300,93 +248,110 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             )
         elif self.patience is not None:
             raise ValueError("patience needs held-out documents: set validation_fraction too.")
-        for name in ("two_stage", "distillation", "reset_optimizer", "restore_best"):
-            check_flag(getattr(self, name), name)
-        check_option(self.lr_schedule, "lr_schedule", ("right_trapezoidal", "slanted"))
-        check_option(self.inertia_variance, "inertia_variance", ("linear", "independent"))
-        check_option(self.inertia_state, "inertia_state", ("ema", "raw"))
-        check_option(self.teacher, "teacher", ("last_student", "ensemble"))
-        check_option(self.ensemble, "ensemble", ("with_start", "last_two"))
-        if isinstance(self.logit_adjustment, str):
-            if self.logit_adjustment != "auto":
-                raise ValueError(
-                    'logit_adjustment must be "auto" or a number in [0, 1], got '
-                    f"{self.logit_adjustment!r}."
-                )
-        else:
-            check_real(self.logit_adjustment, "logit_adjustment", low=0, high=1)
         if self.on_iteration is not None and not callable(self.on_iteration):
             raise TypeError(f"on_iteration must be callable or None, got {self.on_iteration!r}.")
+        self._check_folders()
+
+    def _check_folders(self) -> None:
         if not isinstance(self.checkpoint_dir, str | os.PathLike | None):
             raise TypeError(
                 f"checkpoint_dir must be a path or None, got {self.checkpoint_dir!r} of type "
                 f"{type(self.checkpoint_dir).__name__}."
             )
-        for name in ("memory", "checkpoint_dir"):
-            place = getattr(self, name)
+        for name, place in (("memory", self.memory), ("checkpoint_dir", self.checkpoint_dir)):
+            if place is None:
+                continue
             if isinstance(place, str | os.PathLike) and os.path.isfile(place):
                 raise ValueError(f"{name} must be a folder, but {os.fspath(place)!r} is a file.")
-            if getattr(self, name) is not None and not isinstance(
-                self.random_state, numbers.Integral
-            ):
+            if not isinstance(self.random_state, numbers.Integral):
                 raise ValueError(
                     f"{name} needs an integer random_state, got {self.random_state!r}: with any "
-                    "other no fit is like the one before."
+                    "other value no two fits are alike."
                 )
         check_memory(self.memory)
 
     # -- the algorithm --------------------------------------------------------------------------
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
-        """Algorithm 1 of the paper, with the reading of its released code.
+        """Algorithm 1 of the paper, as its released code reads it.
 
-        M1 is the student, M2 the teacher, C the sample, L the labelled and U the unlabelled
-        documents, S the remembered class distributions.
+        L are the labelled and U the unlabelled documents, C is the sample. P and q are the
+        teacher's soft labels of C and L, S are the class distributions that inertia remembers.
         """
         sizes = self._sample_sizes(data.n_unlabeled)
-        learned, held = self._split(data)
-        run = Run(self, net, learned, sizes, held)
-        with run.progress:
-            now = run.resumed() or run.supervised_start()
-            for t in range(now.t + 1, len(sizes) + 1):
-                if run.out_of_patience(now):
+        L, held_out = self._split(data)
+        trainer = self._trainer_class(
+            self,
+            net,
+            L,
+            lam=self.lam,
+            alpha=self.alpha,
+            temperature=self.temperature,
+            pretrain_epochs=self.pretrain_epochs,
+            memory=check_memory(self.memory),
+        )
+        observers = Observers(self, trainer, len(sizes), held_out, self._checkpoint(net, trainer))
+        with trainer.progress:
+            state = observers.resumed()
+            if state is None:
+                start, losses = trainer.supervised_start()  # step 1
+                state = self._first_state(start, data.n_unlabeled)
+                observers.on_iteration_end(state, start_entry(losses))
+            for t in range(state.t + 1, len(sizes) + 1):
+                if observers.out_of_patience(state):
                     break
-                rows = draw_sample(data.n_unlabeled, sizes[t - 1], run.rng(t))
-                C = select_rows(net, data.X_unlabeled, rows)  # step 4
-                P, q = run.soft_labels(now, rows, C)  # steps 3, 5 and 7
-                now = replace(now, M2=())  # who taught before is done with, and its memory free
-                S = now.S
-                if self.distillation:  # step 6
-                    inertia = inertial_transform(
-                        P,
-                        S,
-                        self.alpha,
-                        variance=self.inertia_variance,  # type: ignore[arg-type]
-                        new_state=self.inertia_state,  # type: ignore[arg-type]
-                    )
+                observers.on_iteration_begin(sizes[t - 1])
+                rows = trainer.sample(t, sizes[t - 1])  # step 4
+                C = multi_indexing(data.X_unlabeled, rows)
+                P, q = trainer.soft_labels(t, state.student, C)  # steps 3, 5 and 7
+                state = replace(state, teacher=None)  # its memory is free for the next student
+                S, inertia = state.S, trainer.inertia(P, state.S)  # step 6
+                if inertia is not None:
                     P, S = inertia.P, inertia.state
-                    run.note_groups(inertia.before, inertia.after)
+                student, by_stage = trainer.train_student(t, C, P, q)  # steps 8 to 10
                 codes = predicted_classes(P)
-                run.note_changes(now.pseudo[rows], codes)
-                M1 = run.student(t, C, P, q)  # steps 8 to 10
-                now = run.end_iteration(now.followed_by(M1, S, rows, codes))
-        run.complete()
+                entry = iteration_entry(state, rows, codes, inertia, by_stage, data)
+                state = state.followed_by(student, S, rows, codes)  # step 11
+                observers.on_iteration_end(state, entry)
+        observers.on_fit_end()
+        self._set_fitted(state, sizes, data, observers)
 
-        self.n_iter_ = self.best_iter_ = now.t
-        self.teacher_, self.student_ = now.M2[0], now.M1[0]
-        self.estimators_ = list(now.ensemble)
-        self.class_shares_, self.logit_adjustment_ = run.adjustment.shares, now.tau
-        if now.best is not None:
-            scores = [entry["validation_score"] for entry in run.history]
-            warn_unless_better(scores, now.best.t, restored=self.restore_best, stacklevel=3)
-            if self.restore_best:
-                self.best_iter_ = now.best.t
-                self.teacher_, self.student_ = now.best.M2[0], now.best.M1[0]
-                self.estimators_ = list(now.best.ensemble)
-                self.logit_adjustment_ = now.best.tau
-        self.sample_sizes_ = sizes[: now.t]
-        self.history_ = run.history
-        self._file_pseudo_labels(data, now.pseudo, now.labeled_iter)
-        if now.t < len(sizes):
+    def _first_state(self, start: NeuralNet, n_unlabeled: int) -> State:
+        never = np.full(n_unlabeled, -1, dtype=np.int64)
+        predicts = start if self.ensemble == "with_start" else None
+        return State(0, start, start, {}, never, never, predicts)
+
+    def _checkpoint(self, net: NeuralNet, trainer: SelfPretrainingTrainer) -> Checkpoint | None:
+        if self.checkpoint_dir is None:
+            return None
+        L = trainer.data
+        params = self.get_params(deep=False)
+        for name in _WITHOUT_EFFECT:
+            del params[name]
+        key = fit_key(
+            net,
+            params=params,
+            kind=f"{type(self).__module__}.{type(self).__qualname__}",
+            L=(L.X_labeled, L.y, L.weights, L.classes),
+            U=L.X_unlabeled,
+            root=trainer.root,
+        )
+        return Checkpoint(self.checkpoint_dir, key)
+
+    def _set_fitted(
+        self, state: State, sizes: list[int], data: SemiSupervisedData, observers: Observers
+    ) -> None:
+        self.n_iter_ = self.best_iter_ = state.t
+        self.logit_adjustment_ = observers.adjustment.tau
+        kept, best = state, observers.best
+        if best is not None:
+            _warn_unless_better([entry["validation_score"] for entry in observers.history])
+            kept, self.best_iter_, self.logit_adjustment_ = best.state, best.state.t, best.tau
+        self.teacher_, self.student_, self.estimators_ = kept.teacher, kept.student, kept.ensemble
+        self.class_shares_ = observers.adjustment.shares
+        self.sample_sizes_ = sizes[: state.t]
+        self.history_ = observers.history
+        self._set_transduction(data, state.pseudo, state.labeled_iter)
+        if state.t < len(sizes):
             self.termination_condition_ = "early_stopping"
         elif data.n_unlabeled == 0:
             self.termination_condition_ = "no_unlabeled"
@@ -394,49 +359,63 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             complete = bool(sizes) and sizes[-1] == data.n_unlabeled
             self.termination_condition_ = "all_labeled" if complete else "max_iter"
 
-    def _together(self, P: Sequence[FloatArray]) -> FloatArray:
-        return logit_adjusted(super()._together(P), self.class_shares_, self.logit_adjustment_)
+    def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
+        return logit_adjusted(super()._combine(P), self.class_shares_, self.logit_adjustment_)
 
     def _split(self, data: SemiSupervisedData) -> tuple[SemiSupervisedData, HoldOut | None]:
-        """Hold out documents for validation, if asked to; the others are learned from."""
+        """Hold out documents for validation, if `validation_fraction` asks for it."""
         positive = positive_code(data.classes, self.pos_label)
         if self.validation_fraction is None:
             return data, None
-        held = hold_out(
+        held_out = hold_out(
             data,
             self.validation_fraction,
             np.random.default_rng(derive_seed(root_seed(self.random_state), 0, 3)),
             positive=positive,
-            otherwise="All of them are learned from, and the last nets are kept.",
+            otherwise="All of them are trained on, and the last nets are kept.",
             remedy="Label more rows of the rare classes, or set validation_fraction=None.",
             stacklevel=4,
         )
-        if held is None:
+        if held_out is None:
             return data, None
-        learned = replace(
+        train = replace(
             data,
-            X_labeled=multi_indexing(data.X_labeled, held.train),
-            y=data.y[held.train],
-            weights=weights_of(data.weights, held.train, 0),
+            X_labeled=multi_indexing(data.X_labeled, held_out.train),
+            y=data.y[held_out.train],
+            weights=weights_of(data.weights, held_out.train, 0),
         )
-        return learned, held
+        return train, held_out
 
     def _sample_sizes(self, n_unlabeled: int) -> list[int]:
         if n_unlabeled == 0:
             return []
-        step = resolve_step_size(self.step_size, n_unlabeled, "step_size")
-        first = self.initial_step_size
-        if first is not None:
-            first = resolve_step_size(first, n_unlabeled, "initial_step_size")
-        sizes = growing_sample_sizes(n_unlabeled, step, first, self.max_iter)
-        if self.alpha > 0 and len(sizes) == 1 and self.distillation:
+        step = resolve_step_size(self.step_size, n_unlabeled)
+        sizes = growing_sample_sizes(n_unlabeled, step, self._first_size(step), self.max_iter)
+        if self.alpha > 0 and len(sizes) == 1:
             ended = sizes[0] < n_unlabeled
             cause = f"max_iter={self.max_iter}" if ended else f"step_size={self.step_size}"
             warnings.warn(
                 f"alpha={self.alpha} has no effect: with {cause} and {n_unlabeled} unlabelled "
-                "documents there is one iteration only, and inertia needs an earlier one. Use a "
+                "documents there is only one iteration, and inertia needs an earlier one. Use a "
                 f"{'greater max_iter' if ended else 'smaller step_size'}, or alpha=0.",
                 UserWarning,
                 stacklevel=4,
             )
         return sizes
+
+    def _first_size(self, step: int) -> int:
+        """Size of the first sample; the paper's code starts with half of the step."""
+        return step
+
+
+def _warn_unless_better(scores: list[float]) -> None:
+    """Warn if no iteration scores above the supervised start, which is ``scores[0]``."""
+    if len(scores) > 1 and max(scores) == scores[0]:
+        warnings.warn(
+            "the unlabelled documents did not help: on the held-out rows no iteration scores above "
+            f"the supervised start ({scores[0]:.3f}), the last one {scores[-1]:.3f}; the "
+            "supervised start is kept. A few rows decide little: compare_with_supervised says "
+            "whether to use unlabelled ones at all.",
+            UserWarning,
+            stacklevel=5,
+        )

@@ -1,26 +1,22 @@
-"""Logit adjustment: back from classes drawn equally often towards classes as frequent as they are.
+"""Logit adjustment: it lowers the probabilities of classes that are rare among the labels.
 
-A net that sees every class equally often predicts rare classes too often, and its students, who
-learn from its labels, err in the same direction. How far the way back is worth going, documents
-without labels tell: until as many of them are predicted to be of each class as are labelled so.
+A net that sees every class equally often predicts rare classes too often, and so do its students.
+Unlabelled documents say how far to adjust: until they are predicted to be of each class as often
+as the labelled ones are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_spt._functional import mean_probabilities
 from sklearn_spt._typing import FloatArray, IntArray
 
-#: Documents that "auto" looks at, at most: the share of a class is then known to 0.016.
+#: "auto" uses at most so many unlabelled documents: the standard error of a share is then 0.016.
 MOST_DOCUMENTS = 1000
-#: And at least: of fewer, chance would decide.
+#: "auto" needs at least so many. With fewer, chance decides.
 LEAST_DOCUMENTS = 50
-#: The most that "auto" chooses: shares that are wrong do half of the harm at most.
+#: Upper bound of "auto". It limits the harm where the labels' shares are wrong.
 _MOST_TAU = 0.5
 _N_TAUS = 51
 
@@ -78,10 +74,10 @@ def logit_adjusted(P: ArrayLike, shares: ArrayLike, tau: float) -> FloatArray:
 
 
 def worthwhile_tau(predicted: ArrayLike, shares: ArrayLike) -> float:
-    """Say how far an adjustment can go before the F1 of a rare class suffers.
+    """Return how far an adjustment can go before the F1 of a rare class suffers.
 
-    The F1 of a class is best where documents count as its own from a probability of F1 / 2 on [1]_.
-    The worse a class can be told from the others, the less there is to take back.
+    The best threshold for the F1 of a class is half of that F1 [1]_. So a class that is hard to
+    recognise allows less adjustment.
 
     Parameters
     ----------
@@ -149,84 +145,3 @@ def matching_tau(P: ArrayLike, shares: ArrayLike, target: ArrayLike | None = Non
     distances = np.abs(np.array(there) - goal).sum(axis=1)
     # equal distances may differ in their last digits
     return float(taus[int(np.argmax(distances <= distances.min() + 1e-12))])
-
-
-class Adjustment:
-    """Finds the τ of an ensemble, which changes by one net from iteration to iteration.
-
-    Parameters
-    ----------
-    given : float or "auto"
-        τ itself, or "auto" to choose it.
-    shares, target : ndarray of shape (K,)
-        See `matching_tau`.
-    n_unlabeled : int
-        Number of documents by which τ could be chosen.
-    n_iter : int
-        Iterations of the fit, at most.
-    n_members : callable
-        ``n_members(t)`` is the number of nets that predict together after iteration t: after
-        iteration 0 all that there are, and each other one trains one more.
-    in_each : bool
-        Whether τ is needed after each iteration, and not after the last alone.
-    """
-
-    def __init__(
-        self,
-        given: float | str,
-        shares: FloatArray,
-        target: FloatArray,
-        *,
-        n_unlabeled: int,
-        n_iter: int,
-        n_members: Callable[[int], int],
-        in_each: bool,
-    ) -> None:
-        self.shares = shares
-        self.target = target
-        self.n_iter = n_iter
-        self.n_members = n_members
-        self.in_each = in_each
-        chosen = given == "auto" and n_unlabeled >= LEAST_DOCUMENTS and np.ptp(shares) > 0
-        self.n_documents = min(n_unlabeled, MOST_DOCUMENTS) if chosen else 0
-        self.given = 0.0 if given == "auto" else float(given)
-        self._known: list[tuple[Any, FloatArray]] = []
-
-    def due(self, t: int) -> bool:
-        """Whether τ is needed after iteration `t`."""
-        return self.in_each or t == self.n_iter
-
-    def texts(self, t: int) -> int:
-        """Documents that nets have labelled for it up to iteration `t`, each net all of them."""
-        if not self.due(t):
-            return 0
-        return self.n_documents * (self.n_members(0) + t if self.in_each else self.n_members(t))
-
-    def texts_again(self, t: int) -> int:
-        """How many of these are labelled once more if the fit goes on in another process."""
-        goes_on = self.in_each and t < self.n_iter
-        # all that predict after the next iteration but its student
-        return self.n_documents * (self.n_members(t + 1) - 1) if goes_on else 0
-
-    def let_go(self, but: Sequence[Any]) -> None:
-        """Forget all nets but these, so that their memory is free."""
-        self._known = [(net, P) for net, P in self._known if any(net is kept for kept in but)]
-
-    def tau(self, nets: Sequence[Any], label: Callable[[Any], FloatArray]) -> float:
-        """Return τ for these nets.
-
-        Parameters
-        ----------
-        nets : sequence of nets
-            The ensemble.
-        label : callable
-            Takes a net, returns probabilities of shape (n_documents, K); it is called once for
-            each net as long as that stays in the ensemble.
-        """
-        if not self.n_documents:
-            return self.given
-        known = {id(net): P for net, P in self._known}
-        # nets that predict no longer are let go
-        self._known = [(net, known[id(net)] if id(net) in known else label(net)) for net in nets]
-        P = mean_probabilities(*(P for _, P in self._known))
-        return matching_tau(P, self.shares, self.target)

@@ -15,8 +15,6 @@ PAPER_NET: dict[str, Any] = {
     "batch_size": 32,
     "max_epochs": 3,
     "balanced_batches": True,
-    "warmup_fraction": 0.0,
-    "gradient_clip": 1.0,
 }
 
 _PAPER_METHOD: dict[str, Any] = {
@@ -24,19 +22,10 @@ _PAPER_METHOD: dict[str, Any] = {
     "alpha": 0.1,
     "temperature": 3.0,
     "step_size": 0.2,
-    "initial_step_size": None,
     "max_iter": None,
     "pretrain_epochs": 1,
     "finetune_epochs": 3,
     "balanced_batches": True,
-    "two_stage": True,
-    "lr_schedule": "right_trapezoidal",
-    "distillation": True,
-    "inertia_variance": "linear",
-    "inertia_state": "ema",
-    "reset_optimizer": True,
-    "n_starts": 1,
-    "teacher": "last_student",
     "ensemble": "last_two",
     "logit_adjustment": 0.0,
 }

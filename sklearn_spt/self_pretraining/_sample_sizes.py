@@ -12,23 +12,8 @@ def growing_sample_sizes(
 ) -> list[int]:
     """List the sample size of every iteration.
 
-    Parameters
-    ----------
-    n_unlabeled : int
-        Number of unlabelled documents, the size of U.
-    step : int
-        The paper's k >= 1, by which the sample grows.
-    first : int, default=None
-        Size of the first sample, at least 1. None means `step`, as in the paper; the authors' code
-        has half of it.
-    max_iter : int, default=None
-        Stop after so many iterations. None means to go on until the sample is all of U.
-
-    Returns
-    -------
-    sizes : list of int
-        Non-decreasing, none above `n_unlabeled`, which is the last one unless `max_iter` cuts in.
-        Empty without unlabelled documents.
+    The sample grows by `step`, the paper's k, from `first` (`step` by default) until it holds all
+    `n_unlabeled` documents, or until `max_iter` iterations.
     """
     first = step if first is None else first
     for name, value, least in (
@@ -46,28 +31,10 @@ def growing_sample_sizes(
 
 
 def resolve_step_size(step_size: object, n_unlabeled: int, name: str = "step_size") -> int:
-    """Turn a step size into a number of documents.
+    """Turn a step size into a number of documents, at least 1.
 
-    Parameters
-    ----------
-    step_size : float or int
-        A float in (0, 1] is a share of the unlabelled documents, an int >= 1 is a number of them.
-    n_unlabeled : int
-        Number of unlabelled documents.
-    name : str, default="step_size"
-        Name of the parameter, for the messages.
-
-    Returns
-    -------
-    step : int
-        At least 1. A share is rounded up. A number is returned as it is, even above `n_unlabeled`.
-
-    Raises
-    ------
-    TypeError
-        If `step_size` is not a number, or a bool.
-    ValueError
-        If it is not positive, or a float above 1.
+    A float in (0, 1] is a share of the unlabelled documents, rounded up. An int >= 1 is returned as
+    it is, even above `n_unlabeled`. `name` is for the messages.
     """
     if isinstance(step_size, bool) or not isinstance(step_size, Real):
         raise TypeError(

@@ -1,9 +1,9 @@
-"""Where a fit stands after an iteration: for the next one, for a checkpoint, for the user."""
+"""The state of a fit after an iteration: what the next one needs, and what the user sees of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skorch import NeuralNet
 
@@ -14,22 +14,58 @@ from sklearn_spt._validation import check_option
 from sklearn_spt.nets._training import predict_logits
 from sklearn_spt.self_pretraining._logit_adjustment import logit_adjusted
 
-Nets = tuple[NeuralNet, ...]
+if TYPE_CHECKING:
+    from sklearn_spt.self_pretraining._classifier import SelfPretrainingClassifier
+
+
+@dataclass(frozen=True)
+class State:
+    """What iteration `t` leaves to the next one.
+
+    `student` was trained in it and teaches next; `teacher` taught in it. Both are the supervised
+    start at t = 0. `S` holds mean and variance of each class for inertia. `pseudo` and
+    `labeled_iter` have one entry for each document of U, -1 where it was never drawn.
+    """
+
+    t: int
+    student: NeuralNet
+    teacher: NeuralNet | None
+    S: dict[int, tuple[float, float]]
+    pseudo: IntArray
+    labeled_iter: IntArray
+    start: NeuralNet | None  # None if the supervised start does not predict with the others
+
+    @property
+    def ensemble(self) -> list[NeuralNet]:
+        """The nets that predict if the fit ends here, each once."""
+        nets = [net for net in (self.start, self.teacher, self.student) if net is not None]
+        return list({id(net): net for net in nets}.values())
+
+    def followed_by(
+        self,
+        student: NeuralNet,
+        S: dict[int, tuple[float, float]],
+        rows: IntArray,
+        codes: IntArray,
+    ) -> State:
+        """Return the state after the next iteration, which gave `codes` to the `rows` of U."""
+        pseudo, labeled_iter = self.pseudo.copy(), self.labeled_iter.copy()
+        pseudo[rows], labeled_iter[rows] = codes, self.t + 1
+        return State(self.t + 1, student, self.student, S, pseudo, labeled_iter, self.start)
 
 
 @dataclass(frozen=True)
 class Iteration:
-    """What ``on_iteration`` is called with after each iteration.
+    """The argument of ``on_iteration``.
 
     Attributes
     ----------
     number : int
-        0 is the supervised start, then 1, 2, ...
+        0 for the supervised start, then 1, 2, ...
     student : skorch.NeuralNet
-        The net trained in this iteration; of several supervised starts the first.
+        The net that was trained in this iteration.
     teacher : skorch.NeuralNet
-        The student before, which labelled for it, alone or with others; of several supervised
-        starts the first, and the student itself at the start.
+        The net that labelled for it; the student itself at the start.
     record : dict
         The entry of ``history_``.
     logit_adjustment : float
@@ -41,78 +77,30 @@ class Iteration:
     teacher: NeuralNet
     record: dict[str, Any]
     logit_adjustment: float
-    _nets: dict[str, Nets]
-    _model: Any
+    _ensemble: list[NeuralNet]
+    _model: SelfPretrainingClassifier
     _shares: FloatArray
 
     def predict_proba(self, X: Any, which: str = "ensemble") -> FloatArray:
-        """Probabilities of the "student", the "teacher", or the "ensemble".
+        """Class probabilities of the ensemble, the student or the teacher.
 
-        The last is what the fitted classifier would return if the fit ended here; it alone is
-        adjusted by `logit_adjustment`. The teacher is the student before, also where others
-        labelled with it. Several supervised starts are one student, or teacher: the mean of their
-        probabilities.
+        Parameters
+        ----------
+        X : documents, n_samples rows
+            Of the same kind as in `fit`.
+        which : {"ensemble", "student", "teacher"}, default="ensemble"
+            The ensemble is what the classifier would return if the fit ended here. Only its
+            probabilities are adjusted by `logit_adjustment`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to 1.
         """
         check_option(which, "which", ("ensemble", "student", "teacher"))
+        nets = {"ensemble": self._ensemble, "student": [self.student], "teacher": [self.teacher]}
         with isolated():
             encoded = self._model._encode(self.student, X, reset=False)
-            K = len(self._shares)
-            found = [predict_logits(net, encoded, K) for net in self._nets[which]]
+            found = [predict_logits(net, encoded, len(self._shares)) for net in nets[which]]
             P = mean_probabilities(*map(tempered_softmax, found))
         return logit_adjusted(P, self._shares, self.logit_adjustment) if which == "ensemble" else P
-
-
-@dataclass(frozen=True)
-class Best:
-    """The nets that did best on rows that were held out, and after which iteration."""
-
-    t: int
-    score: float
-    M1: Nets
-    M2: Nets
-    ensemble: Nets
-    tau: float
-
-
-@dataclass(frozen=True)
-class State:
-    """Where a fit stands after iteration `t`: all that the next one needs.
-
-    M1 are the nets that were trained in it, which teach next, and M2 those of the iteration before,
-    which taught in it: one net each, but for the supervised starts. Others may teach with them.
-    """
-
-    t: int
-    M1: Nets
-    M2: Nets
-    S: dict[int, tuple[float, float]]
-    pseudo: IntArray
-    labeled_iter: IntArray
-    starts: Nets = ()  # the supervised starts, if they are to predict with the others
-    best: Best | None = None
-    tau: float = 0.0  # of the logit adjustment
-
-    @property
-    def ensemble(self) -> Nets:
-        """What predicts if the fit ends here, each net once."""
-        nets = (*self.starts, *self.M2, *self.M1)
-        return tuple({id(net): net for net in nets}.values())
-
-    def followed_by(
-        self,
-        student: NeuralNet,
-        S: dict[int, tuple[float, float]],
-        rows: IntArray,
-        codes: IntArray,
-    ) -> State:
-        """State after the next iteration, which gave the classes `codes` to the `rows` of U."""
-        pseudo, labeled_iter = self.pseudo.copy(), self.labeled_iter.copy()
-        pseudo[rows], labeled_iter[rows] = codes, self.t + 1
-        nets = ((student,), self.M1)  # step 3: the last student has taught
-        return State(self.t + 1, *nets, S, pseudo, labeled_iter, self.starts, self.best)
-
-
-def n_predicting(t: int, n_starts: int, with_starts: bool) -> int:
-    """Count the nets of `State.ensemble` after iteration `t`, which a progress bar needs before."""
-    teachers = n_starts if t <= 1 else 1
-    return (n_starts if with_starts and t > 1 else 0) + teachers + (1 if t > 0 else 0)

@@ -13,6 +13,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from sklearn_spt._validation import check_integer
 from sklearn_spt.text._locations import LOCK, checkpoint_folder, quiet
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ _OFFSET_POSITIONS = {
 }
 # A MiniLM holds 11M weights beside its embeddings (12 layers: 21M), DistilBERT 43M, BERT-base 86M.
 _SMALL_ENCODER = 30_000_000
+
+#: Tokens of a text in the paper's code.
+_PAPER_LENGTH = 160
 
 
 # -- weights -------------------------------------------------------------------------------------
@@ -276,6 +280,27 @@ def max_positions(pretrained: str | os.PathLike[str]) -> int:
     if config.model_type in _OFFSET_POSITIONS:
         positions -= pad_token_id(pretrained) + 1
     return positions
+
+
+def resolve_max_length(max_length: int | str, pretrained: str | os.PathLike[str]) -> int:
+    """Return the number of tokens to which texts are cut.
+
+    "auto" is 160, the paper's value, or what the encoder has if that is less. An integer must leave
+    room for one token beside the special ones, and must not exceed the encoder's positions.
+    """
+    most = max_positions(pretrained)
+    if isinstance(max_length, str) and max_length == "auto":
+        return min(_PAPER_LENGTH, most)
+    least = load_tokenizer(pretrained).num_special_tokens_to_add(False) + 1
+    if isinstance(max_length, str):
+        raise ValueError(f'max_length must be "auto" or an integer, got {max_length!r}.')
+    check_integer(max_length, "max_length", low=least)
+    if max_length > most:
+        raise ValueError(
+            f"max_length must be at most {most}, the number of positions of the encoder "
+            f"{os.fspath(pretrained)!r}, got {max_length}."
+        )
+    return int(max_length)
 
 
 def default_pooling(pretrained: str | os.PathLike[str]) -> Literal["mean", "cls"]:

@@ -15,16 +15,15 @@ from sklearn.utils import check_array
 
 from sklearn_spt._labels import is_missing
 from sklearn_spt._typing import TextArray
-from sklearn_spt._validation import check_integer
 from sklearn_spt.text._allocator import give_back
 from sklearn_spt.text._checkpoints import (
     load_tokenizer,
     max_positions,
     pad_token_id,
+    resolve_max_length,
     vocabulary_size,
 )
 from sklearn_spt.text._locations import DEFAULT_ENCODER
-from sklearn_spt.text._rows import Rows, in_chunks
 from sklearn_spt.text._tokenizer_threads import n_threads_for, own_threads_off
 
 if TYPE_CHECKING:
@@ -178,12 +177,12 @@ def check_token_ids(
     return np.ascontiguousarray(checked)
 
 
-def sequence_lengths(ids: NDArray[np.integer] | Rows, pad_id: int) -> NDArray[np.intp]:
+def sequence_lengths(ids: NDArray[np.integer], pad_id: int) -> NDArray[np.intp]:
     """Count the tokens of each row, which is padded at the right.
 
     Parameters
     ----------
-    ids : ndarray or Rows of shape (n, width)
+    ids : ndarray of shape (n, width)
         Token ids.
     pad_id : int
         Id of the padding token.
@@ -194,12 +193,9 @@ def sequence_lengths(ids: NDArray[np.integer] | Rows, pad_id: int) -> NDArray[np
         Index of the last token that is no padding, plus one: a padding id between two others
         counts as a token. 0 for a row of padding only.
     """
-    found = np.zeros(len(ids), dtype=np.intp)
-    for part in in_chunks(ids):
-        present = ids[part] != pad_id
-        lengths = ids.shape[1] - np.argmax(present[:, ::-1], axis=1)
-        found[part] = np.where(present.any(axis=1), lengths, 0)
-    return found
+    present = ids != pad_id
+    lengths = ids.shape[1] - np.argmax(present[:, ::-1], axis=1)
+    return np.where(present.any(axis=1), lengths, 0)
 
 
 def _first_column(X: Any) -> tuple[Iterable[Any] | None, int]:
@@ -231,7 +227,7 @@ def text_array(X: Any, name: str = "X") -> TextArray:
 def encode_texts(
     texts: Sequence[str],
     pretrained: str | os.PathLike[str],
-    max_length: int,
+    max_length: int | str,
     *,
     full_width: bool = True,
 ) -> NDArray[np.int32]:
@@ -243,9 +239,9 @@ def encode_texts(
         Texts that went through :func:`check_texts`.
     pretrained : str or path-like
         Checkpoint whose tokenizer is used.
-    max_length : int
-        Width of the result. Longer texts lose tokens at the end, but never the final special
-        token. From the number of special tokens plus one up to the encoder's positions.
+    max_length : int or "auto"
+        Width of the result, see `resolve_max_length`. Longer texts lose tokens at the end, but
+        never the final special token.
     full_width : bool, default=True
         False makes the result only as wide as its longest text, at most `max_length`: short
         texts take a fraction of the memory.
@@ -263,13 +259,7 @@ def encode_texts(
     ValueError
         If `max_length` is out of range, or the tokenizer does not fit the encoder.
     """
-    least = load_tokenizer(pretrained).num_special_tokens_to_add(False) + 1
-    check_integer(max_length, "max_length", low=least)
-    if max_length > (most := max_positions(pretrained)):
-        raise ValueError(
-            f"max_length must be at most {most}, the number of positions of the encoder "
-            f"{os.fspath(pretrained)!r}, got {max_length}."
-        )
+    max_length = resolve_max_length(max_length, pretrained)
     # Rows of repeated texts are copied from the row of the first of them.
     numbers: dict[str, int] = {}
     inverse = np.fromiter((numbers.setdefault(t, len(numbers)) for t in texts), dtype=np.intp)
@@ -278,7 +268,7 @@ def encode_texts(
     first = np.empty(len(distinct), dtype=np.intp)
     first[inverse[::-1]] = np.arange(len(inverse))[::-1]
 
-    tokenizer = load_tokenizer(pretrained, int(max_length))
+    tokenizer = load_tokenizer(pretrained, max_length)
     size = vocabulary_size(pretrained)
 
     def encode_chunk(start: int) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
@@ -328,11 +318,11 @@ class TokenIdVectorizer(TransformerMixin, BaseEstimator):
     pretrained : str or path-like, default="sentence-transformers/all-MiniLM-L6-v2"
         Checkpoint whose tokenizer is used: a local folder or a name on the Hugging Face hub. It
         must be the one that the classifier uses.
-    max_length : int, default=160
-        Width of the result: longer texts are cut to so many word pieces, special tokens included,
-        shorter ones are padded at the right. 160 as in the paper's experiments; it costs no time,
-        since each batch is trimmed to its longest text. At most the encoder's number of positions
-        (512 for BERT).
+    max_length : int or "auto", default="auto"
+        Width of the result in tokens, special ones included. Longer texts are cut, shorter ones
+        are padded at the right. "auto" is 160, as in the paper's experiments, or the encoder's
+        number of positions if that is less. A wide matrix costs no training time, since each
+        batch is trimmed to its longest text.
 
     Notes
     -----
@@ -353,7 +343,10 @@ class TokenIdVectorizer(TransformerMixin, BaseEstimator):
     """
 
     def __init__(
-        self, pretrained: str | os.PathLike[str] = DEFAULT_ENCODER, *, max_length: int = 160
+        self,
+        pretrained: str | os.PathLike[str] = DEFAULT_ENCODER,
+        *,
+        max_length: int | str = "auto",
     ) -> None:
         self.pretrained = pretrained
         self.max_length = max_length
@@ -404,7 +397,8 @@ class TokenIdVectorizer(TransformerMixin, BaseEstimator):
         ndarray of shape (max_length,)
             Names.
         """
-        return np.array([f"token_{i}" for i in range(self.max_length)], dtype=object)
+        width = resolve_max_length(self.max_length, self.pretrained)
+        return np.array([f"token_{i}" for i in range(width)], dtype=object)
 
     def __sklearn_tags__(self) -> Tags:
         """Say that texts are expected and that `fit` is not needed."""

@@ -45,7 +45,7 @@ def moons():
 def model(net=None, **params):
     settings = {
         "views": (None, None),
-        "theta": 0.7,
+        "threshold": 0.7,
         "n_iterations": 3,
         "finetune_epochs": 5,
         "random_state": 0,
@@ -70,7 +70,7 @@ def one_column_net():
 
 
 # -- the algorithm, written a second time ------------------------------------------------------
-def rewritten(X_l, y, X_u, *, theta, fraction, max_iter, growth, epochs, R=0.5, B=8):
+def rewritten(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs, R=0.5, B=8):
     """The numbered steps without this package: own loops, training sets as dicts, plain SGD.
 
     Only the draws of the training rows are shared, so that both see the same ones.
@@ -112,7 +112,7 @@ def rewritten(X_l, y, X_u, *, theta, fraction, max_iter, growth, epochs, R=0.5, 
         cap = max(1, int(fraction * n_train))
         if growth == "quota":
             cap = min(cap, t * max(1, int(fraction * len(y))))
-        sure = sorted((-P[x].max(), x) for x in pool if P[x].max() >= theta)
+        sure = sorted((-P[x].max(), x) for x in pool if P[x].max() >= threshold)
         return {x: int(P[x].argmax()) for _, x in sure[:cap]}
 
     T = [{}, {}]  # unlabelled documents and their labels, by view
@@ -149,7 +149,7 @@ def rewritten(X_l, y, X_u, *, theta, fraction, max_iter, growth, epochs, R=0.5, 
 @pytest.mark.parametrize("growth", ["pool", "quota"])
 def test_equals_an_independent_rewrite(moons, growth):
     X, y = moons
-    settings = {"theta": 0.52, "max_fraction": 0.5, "growth": growth}
+    settings = {"threshold": 0.52, "max_fraction": 0.5, "growth": growth}
     net = mlp_net(PaddedMLP, lr=0.5)
     clf = model(net, views=COLUMNS, n_iterations=3, **settings).fit(X, y)
     settings["fraction"] = settings.pop("max_fraction")
@@ -247,7 +247,7 @@ def test_no_unlabelled_rows_are_two_supervised_nets(moons):
 def run(request, moons):
     """States of a run on two columns, and what joined the training sets in each iteration."""
     X, y = moons
-    clf = model(one_column_net(), views=COLUMNS, theta=0.6, growth=request.param)
+    clf = model(one_column_net(), views=COLUMNS, threshold=0.6, growth=request.param)
     data = clf._validate(clf.estimator, X, y, None, None)
     trainer = SupervisedTrainer(clf, clf.estimator, data.classes, 1, "")
     joined, states = [None], []
@@ -398,7 +398,7 @@ def test_a_shared_set_takes_the_label_of_the_more_confident():
 
 def test_shared_sets_are_the_same(moons):
     X, y = moons
-    clf = model(one_column_net(), views=COLUMNS, shared=True, theta=0.6).fit(X, y)
+    clf = model(one_column_net(), views=COLUMNS, shared=True, threshold=0.6).fit(X, y)
     assert clf.n_iter_ == 3
     for before, record in zip(clf.history_[:-1], clf.history_[1:], strict=True):
         assert record["n_train"]["sentence"] == record["n_train"]["keyword"]
@@ -440,7 +440,7 @@ def test_the_scores_are_those_of_the_combined_prediction(moons, combine, monkeyp
     net = mlp_net(PaddedMLP, lr=0.3)
     clf = model(net, views=COLUMNS, n_iterations=None, max_iter=4, combine=combine, refit=False)
     y = np.where(np.arange(120) < 60, make_moons(120, noise=0.1, random_state=0)[1], -1)
-    clf.set_params(validation_fraction=0.5, finetune_epochs=2, theta=0.5).fit(X, y)
+    clf.set_params(validation_fraction=0.5, finetune_epochs=2, threshold=0.5).fit(X, y)
     rng = np.random.default_rng(derive_seed(derive_seed(0, 0, 3), 0, 1))
     _, held, _ = validation_split(y[:60], 0.5, rng)
     by_hand, alone = [], []
@@ -461,14 +461,14 @@ def test_the_scores_are_those_of_the_combined_prediction(moons, combine, monkeyp
 
 def test_no_confident_document_warns(moons):
     X, y = moons
-    with pytest.warns(UserWarning, match=r"theta=1\.0 or more"):
-        clf = model(n_iterations=None, theta=1.0).fit(X, y)
+    with pytest.warns(UserWarning, match=r"threshold=1\.0 or more"):
+        clf = model(n_iterations=None, threshold=1.0).fit(X, y)
     assert (clf.n_iter_, clf.termination_condition_) == (0, "no_change")
 
 
 def test_all_documents_may_be_added(moons):
     X, y = moons
-    clf = model(theta=0.0, n_iterations=99, finetune_epochs=2, max_fraction=0.5).fit(X, y)
+    clf = model(threshold=0.0, n_iterations=99, finetune_epochs=2, max_fraction=0.5).fit(X, y)
     assert clf.termination_condition_ in ("all_labeled", "no_change")
     assert (clf.labeled_iter_ > 0).sum() > 60
 
@@ -493,7 +493,7 @@ def marked(truth, n=24):
 
 
 def of_texts(checkpoint, **params):
-    settings = {"theta": 0.5, "n_iterations": 1, "random_state": 0, **params}
+    settings = {"threshold": 0.5, "n_iterations": 1, "random_state": 0, **params}
     return CoDecompositionClassifier(net_of(checkpoint), **settings)
 
 
@@ -605,7 +605,12 @@ def test_views_may_turn_texts_into_numbers(words):
     letters = make_pipeline(CountVectorizer(analyzer="char", max_features=16), dense)
     net = FollowingNet(PaddedMLP, lr=0.05, optimizer=torch.optim.Adam, batch_size=8)
     clf = CoDecompositionClassifier(
-        net, views=(counts, letters), theta=0.5, n_iterations=2, finetune_epochs=10, random_state=0
+        net,
+        views=(counts, letters),
+        threshold=0.5,
+        n_iterations=2,
+        finetune_epochs=10,
+        random_state=0,
     )
     clf.fit(texts, marked(truth))
     assert clf.score(texts, truth) > 0.9
@@ -729,7 +734,7 @@ def test_a_text_net_for_the_keyword_view(tiny_checkpoint, words):
             ValueError,
             "leave keyword_estimator at None",
         ),
-        ({"theta": -1}, ValueError, "theta"),
+        ({"threshold": -1}, ValueError, "threshold"),
         ({"views": (lambda X: X[:5], None)}, ValueError, "sentence view of X has 5 rows for 120"),
         ({"views": (None, lambda X: {"a": X})}, TypeError, "keyword view of X must be texts or an"),
         ({"views": (None, lambda X: X * np.nan)}, ValueError, "keyword view of X contains NaN"),
@@ -778,7 +783,7 @@ def test_the_state_view_learns_what_stands_at_the_keyword(tiny_checkpoint):
     clf = CoDecompositionClassifier(
         net,
         keyword_representation="state",
-        theta=0.5,
+        threshold=0.5,
         n_iterations=1,
         finetune_epochs=6,
         combine="product",
@@ -803,7 +808,7 @@ def test_three_classes_with_any_labels_and_marker(names, marker):
     y = [names[c] if i < 30 else marker for i, c in enumerate(truth)]
     clf = model(
         mlp_net(module__n_classes=3, lr=0.05, batch_size=16),
-        theta=0.5,
+        threshold=0.5,
         unlabeled_marker=marker,
         n_iterations=2,
     ).fit(X, y)
@@ -870,7 +875,7 @@ def test_a_refit_forgets_the_views_before(tiny_checkpoint, words, moons):
     [
         {},
         {"n_iterations": None, "max_iter": 2},
-        {"n_iterations": 99, "theta": 0.0, "finetune_epochs": 1, "max_fraction": 0.4},
+        {"n_iterations": 99, "threshold": 0.0, "finetune_epochs": 1, "max_fraction": 0.4},
         {"shared": True, "growth": "quota"},
     ],
 )

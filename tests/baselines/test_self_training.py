@@ -32,13 +32,13 @@ def moons():
 
 
 def model(net=None, **params):
-    settings = {"theta": 0.7, "n_iterations": 4, "finetune_epochs": 5, "random_state": 0}
+    settings = {"threshold": 0.7, "n_iterations": 4, "finetune_epochs": 5, "random_state": 0}
     net = mlp_net(lr=1.0, batch_size=16) if net is None else net
     return ThrottledSelfTrainingClassifier(net, **settings | params)
 
 
 # -- the algorithm, written a second time ------------------------------------------------------
-def rewritten(X_l, y, X_u, *, seed, theta, n, E=5, R=1.0, B=16):
+def rewritten(X_l, y, X_u, *, seed, threshold, n, E=5, R=1.0, B=16):
     """Self-training without this package: own loops, own selection, own rates, plain SGD.
 
     Only the seeds are shared, so that both draw the same rows and weights.
@@ -75,7 +75,7 @@ def rewritten(X_l, y, X_u, *, seed, theta, n, E=5, R=1.0, B=16):
             pool = np.sort(order[:size])
             p = probabilities(f, X_u[pool])
             conf = p.max(axis=1)
-            ranked = sorted(np.flatnonzero(conf >= theta), key=lambda i: (-conf[i], pool[i]))
+            ranked = sorted(np.flatnonzero(conf >= threshold), key=lambda i: (-conf[i], pool[i]))
             chosen = ranked[: max(1, int(0.1 * len(y)))]
             if chosen:
                 break
@@ -90,11 +90,11 @@ def rewritten(X_l, y, X_u, *, seed, theta, n, E=5, R=1.0, B=16):
     return f, added
 
 
-@pytest.mark.parametrize("theta", [0.6, 0.85])
-def test_equals_an_independent_rewrite(moons, theta):
+@pytest.mark.parametrize("threshold", [0.6, 0.85])
+def test_equals_an_independent_rewrite(moons, threshold):
     X, y, _ = moons
-    clf = model(theta=theta).fit(X, y)
-    f, added = rewritten(X[:30], y[:30], X[30:], seed=0, theta=theta, n=4)
+    clf = model(threshold=threshold).fit(X, y)
+    f, added = rewritten(X[:30], y[:30], X[30:], seed=0, threshold=threshold, n=4)
     for name, weight in f.state_dict().items():
         ours = clf.estimators_[0].module_.state_dict()[name]
         torch.testing.assert_close(ours, weight, rtol=1e-4, atol=1e-5)
@@ -109,7 +109,7 @@ def test_equals_an_independent_rewrite(moons, theta):
 def run(request, moons):
     """All states of a run, with the classifier, its trainer and the documents."""
     X, y, _ = moons
-    clf = model(theta=0.6, growth=request.param)
+    clf = model(threshold=0.6, growth=request.param)
     data = clf._validate(clf.estimator, X, y, None, None)
     trainer = SupervisedTrainer(clf, clf.estimator, data.classes, 1, "")
     states = []
@@ -187,7 +187,7 @@ def test_a_pool_without_a_confident_document_grows(moons):
     order = np.random.default_rng(derive_seed(1, 1, 1)).permutation(90)
     place = int(np.flatnonzero(order == surest)[0])
     assert place >= 9  # not in the first tenth
-    clf = model(theta=confidence.max(), n_iterations=1, random_state=1).fit(X, y)
+    clf = model(threshold=confidence.max(), n_iterations=1, random_state=1).fit(X, y)
     assert clf.history_[1]["pool_size"] == 9 * (place // 9 + 1)
     assert clf.history_[1]["n_added"] == 1
     assert clf.labeled_iter_[30 + surest] == 1
@@ -195,7 +195,7 @@ def test_a_pool_without_a_confident_document_grows(moons):
 
 def test_all_documents_may_be_added(moons):
     X, y, _ = moons
-    clf = model(theta=0.0, n_iterations=99, finetune_epochs=1, max_fraction=0.5).fit(X, y)
+    clf = model(threshold=0.0, n_iterations=99, finetune_epochs=1, max_fraction=0.5).fit(X, y)
     assert clf.termination_condition_ == "all_labeled"
     assert (clf.labeled_iter_[30:] >= 1).all()
     assert clf.history_[-1]["n_train"] == 120
@@ -219,7 +219,7 @@ def test_no_unlabelled_rows_is_supervised(moons):
     assert torch.equal(clf.estimators_[0].forward(X), logits)
 
 
-@pytest.mark.parametrize("params", [{"n_iterations": 0}, {"theta": 1.1}, {"max_iter": 0}])
+@pytest.mark.parametrize("params", [{"n_iterations": 0}, {"threshold": 1.1}, {"max_iter": 0}])
 def test_switched_off_it_is_supervised(moons, params):
     X, y, _ = moons
     clf = model(**{"n_iterations": None, **params}).fit(X, y)
@@ -229,8 +229,8 @@ def test_switched_off_it_is_supervised(moons, params):
 
 def test_no_confident_document_is_supervised_with_a_warning(moons):
     X, y, _ = moons
-    with pytest.warns(UserWarning, match=r"theta=1\.0 or more"):
-        clf = model(n_iterations=None, theta=1.0).fit(X, y)
+    with pytest.warns(UserWarning, match=r"threshold=1\.0 or more"):
+        clf = model(n_iterations=None, threshold=1.0).fit(X, y)
     assert (clf.n_iter_, clf.termination_condition_) == (0, "no_change")
     assert torch.equal(clf.estimators_[0].forward(X), supervised(X[:30], y[:30]).forward(X))
 
@@ -240,7 +240,7 @@ def test_zero_iterations_are_the_baseline(tiny_checkpoint, tiny_texts):
     y = np.tile([1, 0], 24)
     y[20:] = -1
     net = BertClassifier(tiny_checkpoint, max_length=16, lr=1e-3)
-    clf = ThrottledSelfTrainingClassifier(net, theta=2.0, random_state=5).fit(texts, y)
+    clf = ThrottledSelfTrainingClassifier(net, threshold=2.0, random_state=5).fit(texts, y)
     baseline = clone(net).set_params(random_state=5).fit(texts[:20], y[:20])
     np.testing.assert_array_equal(clf.predict_proba(texts), baseline.predict_proba(texts))
 
@@ -251,7 +251,12 @@ def test_texts_are_learned_from(tiny_checkpoint, tiny_texts):
     y[24:] = None
     net = BertClassifier(tiny_checkpoint, max_length=16, lr=1e-2, batch_size=8)
     clf = ThrottledSelfTrainingClassifier(
-        net, theta=0.5, n_iterations=2, finetune_epochs=12, unlabeled_marker=None, random_state=0
+        net,
+        threshold=0.5,
+        n_iterations=2,
+        finetune_epochs=12,
+        unlabeled_marker=None,
+        random_state=0,
     )
     clf.fit(texts, y)
     assert clf.n_iter_ == 2
@@ -280,7 +285,7 @@ def test_it_beats_supervised_where_clusters_tell_the_classes():
     few = np.concatenate([np.flatnonzero(truth == c)[:4] for c in range(3)])
     y[few] = truth[few]
     net = mlp_net(module__n_classes=3, lr=0.5, batch_size=16)
-    clf = model(net, theta=0.5, n_iterations=8).fit(X, y)
+    clf = model(net, threshold=0.5, n_iterations=8).fit(X, y)
     alone = model(net, n_iterations=0).fit(X, y)
     assert clf.score(X, truth) > max(0.85, alone.score(X, truth) - 0.02)
 
@@ -295,7 +300,7 @@ def test_three_classes_with_any_labels_and_marker(names, marker):
     y = [names[c] if i < 30 else marker for i, c in enumerate(truth)]
     clf = model(
         mlp_net(module__n_classes=3, lr=0.05, batch_size=16),
-        theta=0.5,
+        threshold=0.5,
         unlabeled_marker=marker,
         n_iterations=2,
     ).fit(X, y)
@@ -376,7 +381,7 @@ def test_pickle_and_clone(moons):
     fresh = clone(clf)
     with pytest.raises(NotFittedError):
         fresh.predict(X)
-    assert fresh.get_params()["theta"] == 0.7
+    assert fresh.get_params()["threshold"] == 0.7
 
 
 @pytest.mark.parametrize(
@@ -435,8 +440,8 @@ def bars(monkeypatch):
         {},
         {"n_iterations": None, "max_iter": 3},
         {"n_iterations": None, "max_iter": 3, "refit": False},
-        {"n_iterations": 99, "theta": 0.0, "finetune_epochs": 1, "max_fraction": 0.4},
-        {"theta": 0.97, "finetune_epochs": 20},
+        {"n_iterations": 99, "threshold": 0.0, "finetune_epochs": 1, "max_fraction": 0.4},
+        {"threshold": 0.97, "finetune_epochs": 20},
         {"growth": "quota", "n_iterations": 2},
         {"n_iterations": 0},
     ],

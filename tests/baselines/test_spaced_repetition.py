@@ -48,7 +48,7 @@ QUICK = mlp_net(batch_size=16, lr=0.2)
 
 
 def model(net=None, **params):
-    settings = {"theta": 0.6, "max_iter": 1, "episode_epochs": 4, "random_state": 0, **params}
+    settings = {"threshold": 0.6, "max_iter": 1, "episode_epochs": 4, "random_state": 0, **params}
     return SpacedRepetitionClassifier(QUICK if net is None else net, **settings)
 
 
@@ -65,7 +65,7 @@ def scores(monkeypatch):
 
 
 # -- the algorithm, written a second time ------------------------------------------------------
-def rewritten(X_l, y, X_u, *, theta, fraction, n, E_max, M_max, patience, R=0.1, B=8, E=3):
+def rewritten(X_l, y, X_u, *, threshold, fraction, n, E_max, M_max, patience, R=0.1, B=8, E=3):
     """The numbered steps without this package: own loops, queues as lists, plain SGD.
 
     Only the random draws are shared, so that both see the same rows.
@@ -99,7 +99,7 @@ def rewritten(X_l, y, X_u, *, theta, fraction, n, E_max, M_max, patience, R=0.1,
         return f1_score(y[va], says(net, X_l[va]).argmax(axis=1), zero_division=0.0)
 
     def throttled(members, P, n_train):
-        sure = [x for x in members if P[x].max() >= theta]
+        sure = [x for x in members if P[x].max() >= threshold]
         sure.sort(key=lambda x: (-P[x].max(), x))
         return sure[: max(1, int(fraction * n_train))]
 
@@ -158,7 +158,7 @@ def rewritten(X_l, y, X_u, *, theta, fraction, n, E_max, M_max, patience, R=0.1,
 def test_equals_an_independent_rewrite(moons):
     X, y, _ = moons
     labeled = y >= 0
-    settings = {"theta": 0.6, "patience": 5}
+    settings = {"threshold": 0.6, "patience": 5}
     clf = model(mlp_net(), max_iter=3, episode_epochs=8, **settings).fit(X, y)
     kept, d, sizes, n_train = rewritten(
         X[labeled], y[labeled], X[~labeled], fraction=0.1, n=6, E_max=8, M_max=3, **settings
@@ -181,7 +181,7 @@ def test_equals_an_independent_rewrite(moons):
         {},
         {"correct": "agreement+confidence", "demote": "previous", "select": "random"},
         {"select": "diverse", "reselect": True, "refit": True, "n_queues": 3},
-        {"designated_queue": 0, "balanced_batches": False, "theta": 0.5},
+        {"designated_queue": 0, "balanced_batches": False, "threshold": 0.5},
     ],
     ids=str,
 )
@@ -243,8 +243,8 @@ def test_only_due_documents_are_labelled(moons, monkeypatch):
         return real(self, net, X)
 
     monkeypatch.setattr(SupervisedTrainer, "probabilities", watched)
-    # no document is ever in agreement "+confidence" with theta above 1, or always in agreement
-    settings = {"theta": 1.1, "episode_epochs": 8, "patience": 8}
+    # no document is ever in agreement "+confidence" with threshold above 1, or always in agreement
+    settings = {"threshold": 1.1, "episode_epochs": 8, "patience": 8}
     clf = model(correct="agreement+confidence", **settings).fit(X, y)
     assert clf.queue_sizes_.tolist() == [[160, 0, 0, 0, 0, 0]]
     assert labelled == [8, 160] + [160, 8] * 8 + [160]
@@ -269,7 +269,7 @@ def test_the_best_epoch_is_kept(moons, scores):
     X, y, _ = moons
     # start, then epochs 1 to 6; no queue has anything to give
     scores[:] = [0.1, 0.2, 0.9, 0.5, 0.9, 0.8]
-    clf = model(episode_epochs=8, theta=1.1, patience=3).fit(X, y)
+    clf = model(episode_epochs=8, threshold=1.1, patience=3).fit(X, y)
     assert clf.history_[1]["best_epoch"] == 2  # the earlier of two
     assert len(clf.history_[1]["loss"]) == 5
     assert clf.best_iter_ == 1
@@ -291,7 +291,7 @@ def test_the_best_epoch_of_an_encoder_is_kept(tiny_checkpoint, tiny_texts, score
     y = [0, 1] * 6 + [-1] * 12
     net = BertClassifier(tiny_checkpoint, max_length=16, lr=0.01)
     scores[:] = [0.1, 0.2, 0.9, 0.5]
-    clf = model(net, theta=1.1, finetune_epochs=3).fit(tiny_texts, y)
+    clf = model(net, threshold=1.1, finetune_epochs=3).fit(tiny_texts, y)
     assert clf.history_[1]["best_epoch"] == 2
     train, _, _ = validation_split(
         np.array(y[:12]), 0.2, np.random.default_rng(derive_seed(0, 0, 1))
@@ -313,7 +313,7 @@ def test_the_best_epoch_of_an_encoder_is_kept(tiny_checkpoint, tiny_texts, score
 def test_without_a_better_score_the_start_is_kept_and_the_fit_ends(moons, scores):
     X, y, _ = moons
     scores[:] = [0.5]
-    clf = model(max_iter=9, episode_patience=3, designated_queue=0, theta=0.0).fit(X, y)
+    clf = model(max_iter=9, episode_patience=3, designated_queue=0, threshold=0.0).fit(X, y)
     assert clf.termination_condition_ == "no_improvement"
     assert clf.n_iter_ == 3
     assert clf.best_iter_ == 0
@@ -327,7 +327,7 @@ def test_without_a_better_score_the_start_is_kept_and_the_fit_ends(moons, scores
 def test_equal_scores_designate_the_highest_queue(moons, scores):
     X, y, _ = moons
     scores[:] = [0.5]
-    clf = model(theta=0.0).fit(X, y)
+    clf = model(threshold=0.0).fit(X, y)
     occupied = np.flatnonzero(clf.queue_sizes_[0])
     assert len(occupied) > 1
     assert clf.history_[1]["queue_scores"] == {str(j): 0.5 for j in occupied}
@@ -336,7 +336,7 @@ def test_equal_scores_designate_the_highest_queue(moons, scores):
 
 def test_an_empty_designated_queue_has_a_substitute(moons):
     X, y, _ = moons
-    clf = model(designated_queue=5, theta=0.0).fit(X, y)
+    clf = model(designated_queue=5, threshold=0.0).fit(X, y)
     assert clf.designated_queue_ == 5
     assert clf.queue_sizes_[0, 5] == 0
     assert clf.history_[1]["source_queue"] == np.flatnonzero(clf.queue_sizes_[0])[-1]
@@ -345,7 +345,7 @@ def test_an_empty_designated_queue_has_a_substitute(moons):
 
 def test_without_confident_documents_it_ends(moons):
     X, y, _ = moons
-    clf = model(theta=1.01).fit(X, y)
+    clf = model(threshold=1.01).fit(X, y)
     assert clf.termination_condition_ == "no_change"
     assert clf.n_iter_ == 1
     assert (clf.transduction_[40:] == -1).all()
@@ -354,8 +354,10 @@ def test_without_confident_documents_it_ends(moons):
 
 def test_documents_that_are_never_sure_enough_warn(moons):
     X, y, _ = moons
-    with pytest.warns(UserWarning, match=r"theta=1\.0 or more: .* Lower theta\.$") as caught:
-        clf = model(theta=1.0).fit(X, y)
+    with pytest.warns(
+        UserWarning, match=r"threshold=1\.0 or more: .* Lower threshold\.$"
+    ) as caught:
+        clf = model(threshold=1.0).fit(X, y)
     assert [warning.filename for warning in caught] == [__file__]
     assert clf.termination_condition_ == "no_change"
     assert (clf.transduction_[40:] == -1).all()
@@ -377,7 +379,7 @@ def test_an_episode_is_one_run_for_callbacks_of_the_users_own(moons):
     X, y, _ = moons
     Runs.epochs.clear()
     net = mlp_net(batch_size=16, lr=0.2, callbacks=[("runs", Runs())])
-    clf = model(net, theta=1.01, patience=9).fit(X, y)
+    clf = model(net, threshold=1.01, patience=9).fit(X, y)
     assert Runs.epochs == [3, 4]  # the start, and the episode
     assert len(clf.history_[1]["loss"]) == 4
 
@@ -386,7 +388,7 @@ def test_early_stopping_of_the_users_own_ends_an_episode(moons):
     X, y, _ = moons
     stop = EarlyStopping(monitor="train_loss", patience=3, threshold=10.0, sink=lambda text: None)
     net = mlp_net(batch_size=16, lr=0.2, callbacks=[stop])
-    clf = model(net, theta=1.01, patience=30, episode_epochs=30).fit(X, y)
+    clf = model(net, threshold=1.01, patience=30, episode_epochs=30).fit(X, y)
     lasted = len(clf.history_[1]["loss"])
     assert 3 <= lasted < 10
     assert 1 <= clf.history_[1]["best_epoch"] <= lasted
@@ -396,7 +398,7 @@ def test_early_stopping_of_the_users_own_ends_an_episode(moons):
 
 def test_it_ends_where_all_are_labelled(moons):
     X, y, _ = moons
-    clf = model(theta=0.0, max_fraction=9.0, n_queues=1, episode_patience=9).fit(X, y)
+    clf = model(threshold=0.0, max_fraction=9.0, n_queues=1, episode_patience=9).fit(X, y)
     assert clf.termination_condition_ == "all_labeled"
     assert clf.n_iter_ == 1
     assert (clf.labeled_iter_[40:] == 1).all()
@@ -405,7 +407,7 @@ def test_it_ends_where_all_are_labelled(moons):
 
 def test_refit_trains_on_all_labelled_rows(moons, scores):
     X, y, _ = moons
-    settings = {"theta": 0.0, "designated_queue": 0, "refit": True, "max_iter": 2}
+    settings = {"threshold": 0.0, "designated_queue": 0, "refit": True, "max_iter": 2}
     settings |= {"episode_epochs": 3, "patience": 3}
     # the supervised start is the best: nothing was selected by it
     scores[:] = [0.9, 0.5]
@@ -437,7 +439,7 @@ def test_pos_label_is_whose_f1_counts(moons):
         model(pos_label="spam").fit(X, y)
 
 
-MANY = {"episode_patience": 9, "theta": 0.55, "max_iter": 2, "episode_epochs": 8, "patience": 8}
+MANY = {"episode_patience": 9, "threshold": 0.55, "max_iter": 2, "episode_epochs": 8, "patience": 8}
 
 
 @pytest.fixture(scope="module")
@@ -495,7 +497,7 @@ def test_no_unlabelled_rows_is_supervised(tiny_checkpoint, tiny_texts):
 def test_texts(tiny_checkpoint, tiny_texts):
     y = ["yes", "no"] * 5 + [None] * 14
     net = BertClassifier(tiny_checkpoint, max_length=16, lr=0.01)
-    clf = model(net, theta=0.5, max_iter=1, episode_epochs=3, unlabeled_marker=None)
+    clf = model(net, threshold=0.5, max_iter=1, episode_epochs=3, unlabeled_marker=None)
     clf.fit(tiny_texts, y)
     assert set(clf.predict(tiny_texts)) <= {"yes", "no"}
     assert clf.transduction_.tolist()[:10] == y[:10]
@@ -509,7 +511,7 @@ def test_three_classes_and_any_marker(blobs, names, marker):
     X, y, truth = blobs
     net = FollowingNet(PaddedMLP, lr=0.05, batch_size=8)
     labels = [marker if code < 0 else names[code] for code in y]
-    clf = model(net, theta=0.4, unlabeled_marker=marker).fit(X, labels)
+    clf = model(net, threshold=0.4, unlabeled_marker=marker).fit(X, labels)
     assert clf.classes_.tolist() == names
     P = clf.predict_proba(X)
     assert P.shape == (150, 3)
@@ -535,7 +537,7 @@ def test_without_a_row_to_hold_out_one_episode_is_run(moons):
     X, y, _ = moons
     two = np.where(np.isin(np.arange(200), [np.argmax(y == 0), np.argmax(y == 1)]), y, -1)
     with pytest.warns(UserWarning, match="no labelled row can be held out") as record:
-        clf = model(max_iter=9, theta=0.0).fit(X, two)
+        clf = model(max_iter=9, threshold=0.0).fit(X, two)
     assert [w.filename for w in record] == [__file__]
     assert clf.n_iter_ == 1
     episode = clf.history_[1]
@@ -621,9 +623,9 @@ class Counter:
     "params",
     [
         {},
-        {"correct": "agreement+confidence", "theta": 0.99, "patience": 99},
-        {"theta": 0.0, "max_fraction": 2.0, "refit": True, "reselect": True, "max_iter": 3},
-        {"designated_queue": 0, "theta": 0.0},
+        {"correct": "agreement+confidence", "threshold": 0.99, "patience": 99},
+        {"threshold": 0.0, "max_fraction": 2.0, "refit": True, "reselect": True, "max_iter": 3},
+        {"designated_queue": 0, "threshold": 0.0},
         {"max_iter": 0},
     ],
     ids=str,
@@ -663,7 +665,7 @@ def test_silent_without_verbose(moons, capfd):
         ({"correct": "yes"}, ValueError, "correct must be one of 'agreement'"),
         ({"demote": "last"}, ValueError, "demote must be one of 'first', 'previous'"),
         ({"select": "best"}, ValueError, "select must be one of 'confidence'"),
-        ({"theta": -1}, ValueError, r"theta must lie in \[0, inf\)"),
+        ({"threshold": -1}, ValueError, r"threshold must lie in \[0, inf\)"),
         ({"max_fraction": 0}, ValueError, r"max_fraction must lie in \(0, inf\)"),
         ({"validation_fraction": 1.0}, ValueError, r"validation_fraction must lie in \(0, 1\)"),
         ({"refit": "no"}, TypeError, "refit must be True or False"),

@@ -198,13 +198,13 @@ def test_no_unlabelled_rows(documents):
 
 
 def test_theta_above_one_switches_the_method_off(documents):
-    clf = scripted([5, 6], theta=1.5).fit(*documents)
+    clf = scripted([5, 6], threshold=1.5).fit(*documents)
     assert (clf.n_iter_, clf.termination_condition_) == (0, "no_change")
     assert len(clf.runs) == 1
 
 
 def test_no_confident_document_warns(documents):
-    with pytest.warns(UserWarning, match=r"theta=0\.9 or more.*Lower theta"):
+    with pytest.warns(UserWarning, match=r"threshold=0\.9 or more.*Lower threshold"):
         clf = scripted([5], ended="no_change").fit(*documents)
     assert (clf.n_iter_, clf.termination_condition_) == (0, "no_change")
 
@@ -305,10 +305,10 @@ def test_weights_count_in_the_score(documents):
 
 # -- parameters --------------------------------------------------------------------------------
 BAD = [
-    ("theta", -0.1, ValueError),
-    ("theta", "high", TypeError),
-    ("theta", float("nan"), ValueError),
-    ("theta", float("inf"), ValueError),
+    ("threshold", -0.1, ValueError),
+    ("threshold", "high", TypeError),
+    ("threshold", float("nan"), ValueError),
+    ("threshold", float("inf"), ValueError),
     ("max_fraction", 0, ValueError),
     ("growth", "linear", ValueError),
     ("max_iter", -1, ValueError),
@@ -349,7 +349,7 @@ def test_an_error_in_the_middle_keeps_the_former_fit(documents):
 
 
 def test_clone_keeps_parameters():
-    clf = ThrottledSelfTrainingClassifier(theta=0.7, n_iterations=3, pos_label="a")
+    clf = ThrottledSelfTrainingClassifier(threshold=0.7, n_iterations=3, pos_label="a")
     assert clone(clf).get_params() == clf.get_params()
 
 

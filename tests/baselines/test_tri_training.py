@@ -41,7 +41,7 @@ def blobs():
 
 
 def model(net=None, **params):
-    settings = {"theta": 0.55, "max_iter": 2, "finetune_epochs": 3, "random_state": 0, **params}
+    settings = {"threshold": 0.55, "max_iter": 2, "finetune_epochs": 3, "random_state": 0, **params}
     return TriTrainingClassifier(mlp_net() if net is None else net, **settings)
 
 
@@ -51,7 +51,7 @@ def proba(nets, X):
 
 
 # -- the algorithm, written a second time ------------------------------------------------------
-def rewritten(X_l, y, X_u, *, theta, fraction, max_iter, growth, epochs, R=0.1, B=8):
+def rewritten(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs, R=0.1, B=8):
     """The numbered steps without this package: own loops, sets as dicts, plain SGD.
 
     Only the random draws are shared, so that both see the same rows.
@@ -96,7 +96,7 @@ def rewritten(X_l, y, X_u, *, theta, fraction, max_iter, growth, epochs, R=0.1, 
             found = []
             for x in range(n_U):
                 one, two, three = P[i][x].argmax(), P[j][x].argmax(), P[k][x].argmax()
-                if two == three != one and max(P[j][x].max(), P[k][x].max()) >= theta:
+                if two == three != one and max(P[j][x].max(), P[k][x].max()) >= threshold:
                     found.append((-(P[j][x].max() + P[k][x].max()) / 2, x, int(two)))
             candidates += len(found)
             found = [each for each in found if each[1] in pool]
@@ -121,13 +121,13 @@ def rewritten(X_l, y, X_u, *, theta, fraction, max_iter, growth, epochs, R=0.1, 
 def test_equals_an_independent_rewrite(moons, growth):
     X, y, _ = moons
     labeled = y >= 0
-    settings = {"max_iter": 4, "theta": 0.6}
+    settings = {"max_iter": 4, "threshold": 0.6}
     clf = model(growth=growth, max_fraction=0.2, tol=0.0, **settings).fit(X, y)
     nets, A, trained = rewritten(
         X[labeled],
         y[labeled],
         X[~labeled],
-        theta=0.6,
+        threshold=0.6,
         fraction=0.2,
         max_iter=4,
         growth=growth,
@@ -195,7 +195,7 @@ def test_fitted_attributes(moons):
 @pytest.mark.parametrize("growth", ["pool", "quota"])
 def test_without_candidates_it_ends_at_once_with_the_bootstrap_nets(moons, growth):
     X, y, _ = moons
-    clf = model(theta=1.01, growth=growth).fit(X, y)
+    clf = model(threshold=1.01, growth=growth).fit(X, y)
     assert clf.termination_condition_ == "no_candidates"
     assert clf.n_iter_ == 1
     assert (clf.labeled_iter_[20:] == -1).all()
@@ -210,9 +210,9 @@ def test_without_candidates_it_ends_at_once_with_the_bootstrap_nets(moons, growt
 def test_nets_that_agree_on_everything_end_it(moons, monkeypatch):
     X, y, _ = moons
     monkeypatch.setattr(module, "bootstrap_rows", lambda codes, rng: np.arange(len(codes)))
-    clf = model(mlp_net(lr=0.5), finetune_epochs=60, theta=0.0, max_iter=20)
+    clf = model(mlp_net(lr=0.5), finetune_epochs=60, threshold=0.0, max_iter=20)
     far = np.where(X[:, :1] > 0.5, X + 5, X - 5).astype(np.float32)
-    match = r"no unlabelled document on which two nets agree .* theta=0\.0 or more.*alone\.$"
+    match = r"no unlabelled document on which two nets agree .* threshold=0\.0 or more.*alone\.$"
     with pytest.warns(UserWarning, match=match) as caught:
         clf.fit(far, np.where(y < 0, y, (X[:, 0] > 0.5).astype(int)))
     assert [warning.filename for warning in caught] == [__file__]
@@ -222,8 +222,10 @@ def test_nets_that_agree_on_everything_end_it(moons, monkeypatch):
 
 def test_nets_that_are_never_sure_warn(moons):
     X, y, _ = moons
-    with pytest.warns(UserWarning, match=r"theta=1\.0 or more: .* Lower theta\.$") as caught:
-        clf = model(theta=1.0).fit(X, y)
+    with pytest.warns(
+        UserWarning, match=r"threshold=1\.0 or more: .* Lower threshold\.$"
+    ) as caught:
+        clf = model(threshold=1.0).fit(X, y)
     assert len(caught) == 1
     assert clf.termination_condition_ == "no_candidates"
     assert (clf.transduction_[20:] == -1).all()
@@ -233,7 +235,7 @@ def test_nets_that_are_never_sure_warn(moons):
 def test_it_ends_where_no_set_changes_once_the_pool_is_all(moons, monkeypatch, growth, n_iter):
     X, y, _ = moons
 
-    def the_same(P, theta, quotas):
+    def the_same(P, threshold, quotas):
         labels = np.full(P.shape[:2], -1)
         labels[1, 0] = 1
         return labels
@@ -241,7 +243,7 @@ def test_it_ends_where_no_set_changes_once_the_pool_is_all(moons, monkeypatch, g
     # of a sorted pool of all documents the first is always document 0
     monkeypatch.setattr(module, "draw_sample", lambda n, size, rng: np.arange(size))
     monkeypatch.setattr(module, "disagreement_sets", the_same)
-    monkeypatch.setattr(module, "disagreements", lambda P, theta: np.ones((3, 1), dtype=bool))
+    monkeypatch.setattr(module, "disagreements", lambda P, threshold: np.ones((3, 1), dtype=bool))
     clf = model(growth=growth, max_iter=20, tol=0.0).fit(X, y)
     assert clf.termination_condition_ == "no_change"
     assert clf.n_iter_ == n_iter
@@ -256,14 +258,14 @@ def test_it_ends_where_few_labels_change_once_the_pool_is_all(moons, monkeypatch
     X, y, _ = moons
     calls = []
 
-    def another(P, theta, quotas):
+    def another(P, threshold, quotas):
         calls.append(len(calls) % 5)
         labels = np.full(P.shape[:2], -1)
         labels[0, calls[-1]] = 1
         return labels
 
     monkeypatch.setattr(module, "disagreement_sets", another)
-    monkeypatch.setattr(module, "disagreements", lambda P, theta: np.ones((3, 1), dtype=bool))
+    monkeypatch.setattr(module, "disagreements", lambda P, threshold: np.ones((3, 1), dtype=bool))
     clf = model(growth=growth, max_iter=20, tol=1.0).fit(X, y)
     assert clf.termination_condition_ == "tol"
     assert clf.n_iter_ == n_iter
@@ -276,9 +278,9 @@ def test_all_nets_label_before_any_is_trained_again(moons, monkeypatch):
     seen = []
     real = module.disagreement_sets
 
-    def watched(P, theta, quotas):
+    def watched(P, threshold, quotas):
         seen.append(P.copy())
-        return real(P, theta, quotas)
+        return real(P, threshold, quotas)
 
     monkeypatch.setattr(module, "disagreement_sets", watched)
     clf = model(max_iter=1, growth="quota").fit(X, y)
@@ -310,7 +312,7 @@ def test_no_unlabelled_rows_is_supervised(tiny_checkpoint, tiny_texts):
 def test_texts(tiny_checkpoint, tiny_texts):
     y = ["yes", "no"] * 4 + [None] * 16
     net = BertClassifier(tiny_checkpoint, max_length=16, lr=0.01)
-    clf = model(net, theta=0.5, max_iter=1, growth="quota", unlabeled_marker=None)
+    clf = model(net, threshold=0.5, max_iter=1, growth="quota", unlabeled_marker=None)
     clf.fit(tiny_texts, y)
     assert set(clf.predict(tiny_texts)) <= {"yes", "no"}
     assert clf.transduction_.tolist()[:8] == y[:8]
@@ -331,7 +333,7 @@ def test_three_classes_and_any_marker(blobs, names, marker):
     X, y, truth = blobs
     net = FollowingNet(PaddedMLP, lr=0.05, batch_size=8)
     labels = [marker if code < 0 else names[code] for code in y]
-    clf = model(net, theta=0.4, finetune_epochs=10, unlabeled_marker=marker).fit(X, labels)
+    clf = model(net, threshold=0.4, finetune_epochs=10, unlabeled_marker=marker).fit(X, labels)
     assert clf.classes_.tolist() == names
     P = clf.predict_proba(X)
     assert P.shape == (150, 3)
@@ -345,7 +347,7 @@ def test_three_classes_and_any_marker(blobs, names, marker):
 def test_predict_votes_and_predict_proba_is_the_mean(blobs):
     X, y, _ = blobs
     net = FollowingNet(PaddedMLP, lr=0.02, batch_size=8)
-    clf = model(net, theta=0.4, max_iter=1).fit(X, y)
+    clf = model(net, threshold=0.4, max_iter=1).fit(X, y)
     P = np.array(proba(clf.estimators_, X))
     mean = P.mean(axis=0)
     np.testing.assert_allclose(clf.predict_proba(X), mean, atol=1e-6)
@@ -470,7 +472,9 @@ def test_progress_never_exceeds_its_total(moons, monkeypatch, growth, n):
             pass
 
     monkeypatch.setattr("sklearn_spt._supervised.Progress", Counter)
-    clf = model(growth=growth, theta=0.0, max_iter=3, tol=0.0, max_fraction=2.0).fit(X[:n], y[:n])
+    clf = model(growth=growth, threshold=0.0, max_iter=3, tol=0.0, max_fraction=2.0).fit(
+        X[:n], y[:n]
+    )
     (bar,) = bars
     assert bar.description == "tri-training"
     assert bar.done > bar.total / 3
@@ -489,8 +493,8 @@ def test_silent_without_verbose(moons, capfd):
 @pytest.mark.parametrize(
     ("params", "error", "match"),
     [
-        ({"theta": -0.1}, ValueError, r"theta must lie in \[0, inf\)"),
-        ({"theta": "high"}, TypeError, "theta must be a number"),
+        ({"threshold": -0.1}, ValueError, r"threshold must lie in \[0, inf\)"),
+        ({"threshold": "high"}, TypeError, "threshold must be a number"),
         ({"max_fraction": 0}, ValueError, r"max_fraction must lie in \(0, inf\)"),
         ({"growth": "fast"}, ValueError, "growth must be one of 'pool', 'quota'"),
         ({"max_iter": -1}, ValueError, "max_iter must be at least 0"),

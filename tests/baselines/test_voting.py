@@ -78,7 +78,7 @@ def test_redraws_are_counted():
 
 
 # -- disagreement ------------------------------------------------------------------------------
-def slow_sets(P, theta, quotas):
+def slow_sets(P, threshold, quotas):
     """The rule read aloud, one document and one net at a time."""
     sets = []
     for i in range(3):
@@ -87,7 +87,7 @@ def slow_sets(P, theta, quotas):
         for x in range(P.shape[1]):
             guess = [int(np.argmax(P[m, x])) for m in range(3)]
             confidence = [float(np.max(P[m, x])) for m in range(3)]
-            if guess[j] == guess[k] != guess[i] and max(confidence[j], confidence[k]) >= theta:
+            if guess[j] == guess[k] != guess[i] and max(confidence[j], confidence[k]) >= threshold:
                 candidates.append((-(confidence[j] + confidence[k]) / 2, x, guess[j]))
         sets.append({x: label for _, x, label in sorted(candidates)[: quotas[i]]})
     return sets
@@ -98,18 +98,18 @@ def as_dicts(labels):
 
 
 @given(seeds, sizes, class_numbers, st.floats(0, 1), st.tuples(*[st.integers(1, 9)] * 3))
-def test_sets_are_those_of_the_rule_read_aloud(seed, n, K, theta, quotas):
+def test_sets_are_those_of_the_rule_read_aloud(seed, n, K, threshold, quotas):
     P = np.round(probabilities(seed, n, K), 1)  # with ties
-    assert as_dicts(disagreement_sets(P, theta, quotas)) == slow_sets(P, theta, quotas)
+    assert as_dicts(disagreement_sets(P, threshold, quotas)) == slow_sets(P, threshold, quotas)
 
 
 @given(seeds, sizes, class_numbers, st.floats(0, 1))
-def test_no_net_is_taught_what_it_predicts_already(seed, n, K, theta):
+def test_no_net_is_taught_what_it_predicts_already(seed, n, K, threshold):
     P = probabilities(seed, n, K)
-    labels = disagreement_sets(P, theta, [5, 5, 5])
+    labels = disagreement_sets(P, threshold, [5, 5, 5])
     taught = labels >= 0
     assert (P.argmax(axis=2)[taught] != labels[taught]).all()
-    assert (taught <= disagreements(P, theta)).all()
+    assert (taught <= disagreements(P, threshold)).all()
 
 
 @given(seeds, sizes, class_numbers)
@@ -125,12 +125,12 @@ def test_without_threshold_and_cap_they_are_what_exactly_two_agree_on(seed, n, K
 
 
 @given(seeds, sizes, class_numbers, st.floats(0, 0.9))
-def test_permuted_nets_have_permuted_sets(seed, n, K, theta):
+def test_permuted_nets_have_permuted_sets(seed, n, K, threshold):
     P = probabilities(seed, n, K)
     quotas = np.array([3, 5, 7])
-    labels = disagreement_sets(P, theta, quotas.tolist())
+    labels = disagreement_sets(P, threshold, quotas.tolist())
     for order in permutations(range(3)):
-        moved = disagreement_sets(P[list(order)], theta, quotas[list(order)].tolist())
+        moved = disagreement_sets(P[list(order)], threshold, quotas[list(order)].tolist())
         np.testing.assert_array_equal(moved, labels[list(order)])
 
 

@@ -72,7 +72,7 @@ def test_a_path_as_data_set_gives_a_plain_file_name():
     assert " " not in name
 
 
-METHOD_PARAMS = {"self_pretraining": ("lam", "alpha"), "self_training": ("theta", "max_iter")}
+METHOD_PARAMS = {"self_pretraining": ("lam", "alpha"), "self_training": ("threshold", "max_iter")}
 
 
 def grid(**changes):

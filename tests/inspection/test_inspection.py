@@ -214,7 +214,7 @@ class TestGrouping:
             IterationCurveDisplay.from_records(records, by="method")
 
     def test_methods_may_have_parameters_of_their_own(self):
-        records = [record(), record("self_training", params={"theta": 0.8})]
+        records = [record(), record("self_training", params={"threshold": 0.8})]
         display = IterationCurveDisplay.from_records(records)
         assert names_of(display.ax_) == ["self_pretraining", "self_training"]
 

@@ -302,7 +302,9 @@ def test_pipelines_and_other_methods(moons):
     )
     np.testing.assert_array_equal(piped.supervised_predictions, bare.supervised_predictions)
     assert piped.gain == bare.gain
-    other = ThrottledSelfTrainingClassifier(mlp_net(), n_iterations=1, theta=0.5, random_state=0)
+    other = ThrottledSelfTrainingClassifier(
+        mlp_net(), n_iterations=1, threshold=0.5, random_state=0
+    )
     found = compare(other, X, partial)
     np.testing.assert_array_equal(found.supervised_predictions, bare.supervised_predictions)
 

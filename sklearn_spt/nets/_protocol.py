@@ -1,0 +1,69 @@
+"""What a net may offer beyond skorch's interface, and the plain default of any skorch net."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol, runtime_checkable
+
+from sklearn_spt._typing import FloatArray, IntArray
+
+
+@runtime_checkable
+class TextNet(Protocol):
+    """A skorch net that encodes documents and prepares its own training.
+
+    `BertClassifier` is one. Any other skorch net is used through `PlainNet`.
+    """
+
+    #: CPU threads of a fit; None leaves torch's setting.
+    n_threads: int | None
+
+    def encode(self, X: Any) -> Any:
+        """Return documents in the form that the module takes. A fit calls it once."""
+
+    def start_head(
+        self,
+        X: Any,
+        codes: IntArray,
+        weights: FloatArray | None = None,
+        *,
+        balanced: bool = True,
+        known: Any = None,
+    ) -> Any:
+        """Set the initial weights of the last layer from labelled rows.
+
+        Return a value that a later call with the same rows takes as `known`, to save the work.
+        """
+
+    def training_run(self) -> AbstractContextManager[None]:
+        """Return a context manager that surrounds each training run."""
+
+
+class PlainNet:
+    """The default of a skorch net that is no `TextNet`: nothing is encoded or prepared."""
+
+    n_threads: int | None = None
+
+    def encode(self, X: Any) -> Any:
+        """Return X as it is."""
+        return X
+
+    def start_head(self, *args: Any, **kwargs: Any) -> None:
+        """Keep the initial weights."""
+
+    def training_run(self) -> AbstractContextManager[None]:
+        """Do nothing around a training run."""
+        return nullcontext()
+
+
+_PLAIN = PlainNet()
+
+
+def takes_text(net: Any) -> bool:
+    """Whether the net encodes texts."""
+    return isinstance(net, TextNet)
+
+
+def as_text_net(net: Any) -> TextNet:
+    """Return the net itself, or the plain default."""
+    return net if isinstance(net, TextNet) else _PLAIN

@@ -1,0 +1,243 @@
+"""Observers of a fit. Each sees the state after every iteration; none changes the training.
+
+They are called in a fixed order, and each may add to the entry of ``history_``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from skorch import NeuralNet
+from skorch.utils import multi_indexing
+
+from sklearn_spt._base import SemiSupervisedData, class_counts, plain_label
+from sklearn_spt._functional import mean_probabilities
+from sklearn_spt._holdout import HoldOut
+from sklearn_spt._sampling import draw_sample
+from sklearn_spt._supervised import timed
+from sklearn_spt._typing import AnyArray, FloatArray, IntArray
+from sklearn_spt.self_pretraining._checkpointing import Checkpoint
+from sklearn_spt.self_pretraining._inertia import GroupStatistics, InertialResult
+from sklearn_spt.self_pretraining._logit_adjustment import (
+    LEAST_DOCUMENTS,
+    MOST_DOCUMENTS,
+    class_shares,
+    logit_adjusted,
+    matching_tau,
+)
+from sklearn_spt.self_pretraining._state import Iteration, State
+from sklearn_spt.self_pretraining._trainer import SelfPretrainingTrainer
+
+if TYPE_CHECKING:
+    from sklearn_spt.self_pretraining._classifier import SelfPretrainingClassifier
+
+Entry = dict[str, Any]
+
+
+class LogitAdjustment:
+    """Chooses τ for the nets that predict together, or takes it as given.
+
+    It is needed after the last iteration, and after each one that somebody scores (`always`).
+    """
+
+    def __init__(
+        self,
+        given: float | str,
+        trainer: SelfPretrainingTrainer,
+        n_iter: int,
+        *,
+        always: bool,
+    ) -> None:
+        data = trainer.data
+        self.trainer = trainer
+        self.n_iter = n_iter
+        self.always = always
+        # rows are drawn whatever they weigh; the target counts weights
+        self.shares = class_shares(data.y, data.n_classes)
+        self.target = class_shares(data.y, data.n_classes, data.weights)
+        auto = given == "auto"
+        # shuffled rows leave nothing to undo
+        chosen = auto and trainer.balanced_batches and np.ptp(self.shares) > 0
+        enough = data.n_unlabeled >= LEAST_DOCUMENTS
+        self.n_documents = min(data.n_unlabeled, MOST_DOCUMENTS) if chosen and enough else 0
+        self.tau = 0.0 if auto else float(given)
+        self._known: WeakKeyDictionary[NeuralNet, FloatArray] = WeakKeyDictionary()
+
+    def on_iteration_end(self, state: State, entry: Entry) -> None:
+        """Choose τ by unlabelled documents."""
+        if self.n_documents and (self.always or state.t == self.n_iter):
+            P = [self._probabilities(net) for net in state.ensemble]
+            self.tau = matching_tau(mean_probabilities(*P), self.shares, self.target)
+
+    def _probabilities(self, net: NeuralNet) -> FloatArray:
+        if net not in self._known:
+            data, trainer = self.trainer.data, self.trainer
+            rows = np.sort(draw_sample(data.n_unlabeled, self.n_documents, trainer.rng(0, 4)))
+            with timed(trainer.seconds, "adjustment"):
+                self._known[net] = trainer.probabilities(
+                    net, multi_indexing(data.X_unlabeled, rows)
+                )
+        return self._known[net]
+
+
+@dataclass(frozen=True)
+class Best:
+    """The state with the best score on held-out rows."""
+
+    state: State
+    score: float
+    tau: float
+
+
+class Validation:
+    """Scores the nets that predict together on held-out rows, and keeps the best."""
+
+    def __init__(
+        self,
+        held_out: HoldOut,
+        trainer: SelfPretrainingTrainer,
+        adjustment: LogitAdjustment,
+        patience: int | None,
+    ) -> None:
+        self.held_out = held_out
+        self.trainer = trainer
+        self.adjustment = adjustment
+        self.patience = patience
+        self.best: Best | None = None
+
+    def on_iteration_end(self, state: State, entry: Entry) -> None:
+        """Score what the fit would return if it ended here."""
+        trainer, nets = self.trainer, state.ensemble
+        with timed(trainer.seconds, "validation"):
+            P = mean_probabilities(*(trainer.probabilities(M, self.held_out.X) for M in nets))
+            P = logit_adjusted(P, self.adjustment.shares, self.adjustment.tau)
+        score = entry["validation_score"] = self.held_out.score(P)
+        if self.best is None or score > self.best.score:
+            self.best = Best(state, score, self.adjustment.tau)
+
+    def out_of_patience(self, state: State) -> bool:
+        """Whether the score has not risen for `patience` iterations."""
+        if self.patience is None or self.best is None:
+            return False
+        return state.t - self.best.state.t >= self.patience
+
+
+class Observers:
+    """All observers of one fit."""
+
+    def __init__(
+        self,
+        model: SelfPretrainingClassifier,
+        trainer: SelfPretrainingTrainer,
+        n_iter: int,
+        held_out: HoldOut | None,
+        checkpoint: Checkpoint | None,
+    ) -> None:
+        self.model = model
+        self.trainer = trainer
+        self.n_iter = n_iter
+        self.checkpoint = checkpoint
+        self.history: list[Entry] = []
+        self.adjustment = LogitAdjustment(
+            model.logit_adjustment,
+            trainer,
+            n_iter,
+            always=held_out is not None or model.on_iteration is not None,
+        )
+        self.validation = (
+            None
+            if held_out is None
+            else Validation(held_out, trainer, self.adjustment, model.patience)
+        )
+
+    @property
+    def best(self) -> Best | None:
+        """The best state on held-out rows, None without such rows."""
+        return None if self.validation is None else self.validation.best
+
+    def resumed(self) -> State | None:
+        """Return the state at which an equal fit was killed, if there is one."""
+        kept = None if self.checkpoint is None else self.checkpoint.load()
+        if kept is None:
+            return None
+        self.history, self.adjustment.tau, best = kept["watched"]
+        if self.validation is not None:
+            self.validation.best = best
+        state: State = kept["state"]
+        return state
+
+    def on_iteration_begin(self, size: int) -> None:
+        """Tell the progress bar how many texts the iteration takes."""
+        self.trainer.progress.expect(self.trainer.n_texts(size))
+
+    def on_iteration_end(self, state: State, entry: Entry) -> None:
+        """Choose τ, score, file the entry of ``history_``, save the state, call the user."""
+        self.adjustment.on_iteration_end(state, entry)
+        if self.validation is not None:
+            self.validation.on_iteration_end(state, entry)
+        entry["seconds"], self.trainer.seconds = self.trainer.seconds, {}
+        self.history.append(entry)
+        if self.checkpoint is not None:
+            watched = (self.history, self.adjustment.tau, self.best)
+            self.checkpoint.save({"state": state, "watched": watched})
+        self.trainer.progress.say(f"iteration {state.t} of {self.n_iter}")
+        if self.model.on_iteration is not None:
+            self._call(self.model.on_iteration, state, entry)
+
+    def _call(self, callback: Callable[[Iteration], None], state: State, entry: Entry) -> None:
+        callback(
+            Iteration(
+                state.t,
+                state.student,
+                state.student if state.teacher is None else state.teacher,
+                entry,
+                self.adjustment.tau,
+                state.ensemble,
+                self.model,
+                self.adjustment.shares,
+            )
+        )
+
+    def out_of_patience(self, state: State) -> bool:
+        """Whether `patience` ends the fit."""
+        return self.validation is not None and self.validation.out_of_patience(state)
+
+    def on_fit_end(self) -> None:
+        """Remove the checkpoint."""
+        if self.checkpoint is not None:
+            self.checkpoint.remove()
+
+
+def start_entry(losses: list[float]) -> Entry:
+    """Return the entry of ``history_`` for the supervised start."""
+    return {"iteration": 0, "sample_size": 0, "loss": {"supervised": losses}}
+
+
+def iteration_entry(
+    before: State,
+    rows: IntArray,
+    codes: IntArray,
+    inertia: InertialResult | None,
+    losses: dict[str, list[float]],
+    data: SemiSupervisedData,
+) -> Entry:
+    """Return the entry of ``history_`` for an iteration that gave `codes` to the `rows` of U."""
+    entry: Entry = {"iteration": before.t + 1, "sample_size": len(rows)}
+    if inertia is not None:
+        entry["groups_before"] = _groups(inertia.before, data.classes)
+        entry["groups_after"] = _groups(inertia.after, data.classes)
+    earlier = before.pseudo[rows]
+    drawn_before = earlier >= 0
+    changed = (earlier != codes)[drawn_before]
+    entry["changed"] = float(changed.mean()) if len(changed) else None
+    entry["pseudo_label_counts"] = class_counts(codes, data.classes)
+    entry["loss"] = losses
+    return entry
+
+
+def _groups(groups: dict[int, GroupStatistics], classes: AnyArray) -> Entry:
+    return {plain_label(classes[c]): vars(group).copy() for c, group in groups.items()}
