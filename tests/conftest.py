@@ -162,18 +162,26 @@ def global_random_state_unchanged() -> Iterator[None]:
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Every bar with its total and what it was advanced by."""
+    """Every progress bar with its total and what it was advanced by."""
     bars = []
-    init, advance = Progress.__init__, Progress.advance
+    start, expect, advance = Progress.__init__, Progress.expect, Progress.advance
 
-    def spy_init(self, total, verbose, description):
+    def entry(bar):
+        return next(entry for entry in bars if entry["bar"] is bar)
+
+    def spy_start(self, verbose, description, total=0):
         bars.append({"total": total, "done": 0, "bar": self})
-        init(self, total, verbose, description)
+        start(self, verbose, description, total)
+
+    def spy_expect(self, n):
+        entry(self)["total"] += n
+        expect(self, n)
 
     def spy_advance(self, n):
-        next(entry for entry in bars if entry["bar"] is self)["done"] += n
+        entry(self)["done"] += n
         advance(self, n)
 
-    monkeypatch.setattr(Progress, "__init__", spy_init)
+    monkeypatch.setattr(Progress, "__init__", spy_start)
+    monkeypatch.setattr(Progress, "expect", spy_expect)
     monkeypatch.setattr(Progress, "advance", spy_advance)
     return bars

@@ -61,7 +61,7 @@ def test_graphs_of_many_widths_share_their_memory(net, tiny_texts, monkeypatch):
     """A few steps of plain descent, so that weights differ by what gradients differ."""
     texts, y = of_many_lengths(tiny_texts, Y)
     net.set_params(dropout=0.0, module=WithoutDropout, optimizer=torch.optim.SGD, lr=0.01)
-    net.set_params(max_epochs=8, max_length=60, gradient_clip=None)
+    net.set_params(max_epochs=8, max_length=60, callbacks__gradient_clip=None)
     kept = []
     make = _device_loop.GraphedModule
     monkeypatch.setattr(

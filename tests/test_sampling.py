@@ -280,8 +280,8 @@ class TestResolveStepSize:
 
     @pytest.mark.parametrize("bad", [0, -3, 0.0, -0.1, 1.5, 2000.0, float("nan"), float("inf")])
     def test_rejects_the_value(self, bad):
-        with pytest.raises(ValueError, match=rf"^initial_step_size as an? .*got {bad!r}"):
-            resolve_step_size(bad, 100, name="initial_step_size")
+        with pytest.raises(ValueError, match=rf"^step_size as an? .*got {bad!r}"):
+            resolve_step_size(bad, 100)
 
     @pytest.mark.parametrize("bad", [True, np.True_, "0.2", None, [0.2], 1j])
     def test_rejects_the_type(self, bad):

@@ -25,10 +25,10 @@ def data():
     return X, (X[:, 0] > 0.5).astype(np.int64)
 
 
-def trainer(net=None, n_texts=0, **params):
+def trainer(net=None, **params):
     settings = {"finetune_epochs": 3, "balanced_batches": True, "random_state": 0, "verbose": 0}
     model = SimpleNamespace(**settings | params)
-    return SupervisedTrainer(model, mlp_net() if net is None else net, CLASSES, n_texts, "test")
+    return SupervisedTrainer(model, mlp_net() if net is None else net, CLASSES, "test")
 
 
 def weights(net):
@@ -136,7 +136,7 @@ def test_an_epoch_is_watched_without_a_trace(data):
 
 
 def test_probabilities_are_the_softmax_of_the_logits(data, monkeypatch):
-    run = trainer(n_texts=30)
+    run = trainer()
     net, _ = run.train(*data, 1)
     done = []
     monkeypatch.setattr(run.progress, "advance", done.append)

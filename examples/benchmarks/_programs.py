@@ -357,7 +357,6 @@ class Ours:
             step_size=step,
             max_iter=len(unlabeled) // step,
             alpha=0.0 if one_iteration else 0.1,  # it would have no effect, and would say so
-            teacher="last_student",  # as the other programs have it
             balanced_batches=False,
             random_state=0,
         )

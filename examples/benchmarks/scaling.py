@@ -73,8 +73,7 @@ def by_unlabeled(options: argparse.Namespace) -> None:
     for n in tqdm(options.sizes or [1000, 2000, 5000, 10_000, 20_000, 50_000], desc="sizes"):
         texts, y = texts_of(n)
         net = BertClassifier(options.pretrained, device=options.device)
-        # what is labelled does not depend on how samples overlap
-        paper = {"teacher": "last_student", "logit_adjustment": 0}
+        paper = {"logit_adjustment": 0}
         clf = SelfPretrainingClassifier(net, step_size=options.step_size, random_state=0, **paper)
         if options.step_size == 1:
             clf.set_params(alpha=0)  # one iteration: inertia would have nothing to go on

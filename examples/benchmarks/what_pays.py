@@ -31,7 +31,6 @@ from sklearn_spt.text._locations import DEFAULT_ENCODER
 FAST_ON_CPU = {
     "dropout": "without masks from random bytes",
     "attention": "without the attention written out",
-    "word_table": "without the table of words in use",
     "packing": "with padding",
 }
 FAST_ON_CUDA = {

@@ -101,6 +101,15 @@ def make_parser(
     run.add_argument("--dry-run", action="store_true", help="list the cells and their state")
     run.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
+    pack = add.add_parser(
+        "pack",
+        help="join the records of a folder into one file of JSON lines",
+        description="The file is read like the folder: --records FILE.",
+    )
+    pack.set_defaults(command=commands["pack"])
+    pack.add_argument("folder", type=Path, help="folder of the records")
+    pack.add_argument("--out", type=Path, help="the file; default FOLDER.jsonl")
+
     table = add.add_parser(
         "table",
         help="print a table of the paper with ours beside it, or one of rivals or parameters",
@@ -163,7 +172,7 @@ def _add_records(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="FOLDER",
-        help=f"folders of the records; default {DEFAULT_FOLDER}, if it is there",
+        help=f"folders or packed files of the records; default {DEFAULT_FOLDER}, if it is there",
     )
     parser.add_argument(
         "--select",

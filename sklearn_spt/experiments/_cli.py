@@ -1,4 +1,4 @@
-"""The command line: ``python -m sklearn_spt.experiments run|table|plot|search|list``."""
+"""The command line: ``python -m sklearn_spt.experiments run|pack|table|plot|search|list``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GROUPS = {"paper": "PAPER_METHODS", "ablations": "ABLATIONS", "rivals": "RIVALS
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status: 0, 1 if cells failed, 2 on bad input."""
     parser = make_parser(
-        {"run": _run, "table": _table, "plot": _plot, "search": _search, "list": _list}
+        {"run": _run, "pack": _pack, "table": _table, "plot": _plot, "search": _search, "list": _list}
     )
     options = parser.parse_args(arguments)
     try:
@@ -70,6 +70,14 @@ def _run(options: argparse.Namespace) -> int:
     if len(broken) > counts["failed"]:
         print("cells that failed before were not run again: --retry-failed", file=sys.stderr)
     return 1 if broken else 0
+
+
+def _pack(options: argparse.Namespace) -> int:
+    from sklearn_spt.experiments._records import pack_records
+
+    out = options.out or options.folder.with_name(options.folder.name + ".jsonl")
+    print(f"{pack_records(options.folder, out)} records in {out}")
+    return 0
 
 
 def _table(options: argparse.Namespace) -> int:

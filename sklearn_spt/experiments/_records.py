@@ -1,4 +1,4 @@
-"""Records: one JSON file a cell, written whole or not at all."""
+"""Records: one JSON file a cell while a run goes on, then one file of JSON lines a table."""
 
 from __future__ import annotations
 
@@ -37,50 +37,77 @@ def write_record(path: Path, record: dict[str, Any]) -> None:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """Read one record.
-
-    Raises
-    ------
-    ValueError
-        If the file is no record of this schema; the message names it.
-    """
+    """Read the record of one cell; ValueError names a file that holds no whole record."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(
             f"{path} is damaged ({error}); delete it and run its cell again."
         ) from None
-    whole = (
+    if not _is_whole(record):
+        raise ValueError(f"{path} is no record of schema {SCHEMA}; move it out of this folder.")
+    return dict(record)
+
+
+def _is_whole(record: Any) -> bool:
+    return (
         isinstance(record, dict)
         and record.get("schema") == SCHEMA
         and "cell" in record
         and ("scores" if record.get("status") == "done" else "error") in record
     )
-    if not whole:
-        raise ValueError(f"{path} is no record of schema {SCHEMA}; move it out of this folder.")
-    return record
 
 
-def read_records(folders: Iterable[Path]) -> list[dict[str, Any]]:
-    """Read all records of some folders, and of the folders in them, in the order of their names.
+def pack_records(folder: Path, file: Path) -> int:
+    """Join the records of a folder into one file of JSON lines; return their number.
 
-    Raises
-    ------
-    FileNotFoundError
-        If a folder does not exist, or there is no record at all.
+    Lines are in the order of the cells' file names, and their keys are sorted.
     """
+    records = read_records([folder])
+    lines = [json.dumps(record, sort_keys=True, allow_nan=False) + "\n" for record in records]
+    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
+    partial.write_text("".join(lines), encoding="utf-8")
+    partial.replace(file)
+    return len(lines)
+
+
+def read_packed(file: Path) -> list[dict[str, Any]]:
+    """Read a file that `pack_records` wrote; ValueError names the line that is no record."""
     records = []
-    folders = list(folders)
-    for folder in folders:
-        if not folder.is_dir():
-            raise FileNotFoundError(f"there is no folder {folder}; run the experiments first.")
+    with file.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise ValueError(f"{file}, line {number}, is damaged: {error}.") from None
+            if not _is_whole(record):
+                raise ValueError(f"{file}, line {number}, is no record of schema {SCHEMA}.")
+            records.append(record)
+    return records
+
+
+def read_records(places: Iterable[Path]) -> list[dict[str, Any]]:
+    """Read the records of folders of cells, and of packed files, in the order of their names.
+
+    FileNotFoundError says that a place does not exist, or that there is no record at all.
+    """
+    records: list[dict[str, Any]] = []
+    places = list(places)
+    for place in places:
+        if place.is_file():
+            records += read_packed(place)
+            continue
+        if not place.is_dir():
+            raise FileNotFoundError(
+                f"there is no folder or file {place}; run the experiments first."
+            )
         records += [
             read_record(path)
-            for path in sorted(folder.rglob("*.json"))
+            for path in sorted(place.rglob("*.json"))
             if not path.name.startswith((".", "_"))
         ]
     if not records:
-        names = ", ".join(str(folder) for folder in folders)
+        names = ", ".join(map(str, places))
         raise FileNotFoundError(f"no record in {names}; run the experiments first.")
     return records
 

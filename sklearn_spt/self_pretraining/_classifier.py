@@ -234,13 +234,13 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         check_integer(self.max_iter, "max_iter", low=0, allow_none=True)
         check_integer(self.pretrain_epochs, "pretrain_epochs", low=0)
         check_option(self.ensemble, "ensemble", ("with_start", "last_two"))
-        if self.logit_adjustment != "auto":
-            if isinstance(self.logit_adjustment, str):
-                raise ValueError(
-                    'logit_adjustment must be "auto" or a number in [0, 1], got '
-                    f"{self.logit_adjustment!r}."
-                )
+        if not isinstance(self.logit_adjustment, str):
             check_real(self.logit_adjustment, "logit_adjustment", low=0, high=1)
+        elif self.logit_adjustment != "auto":
+            raise ValueError(
+                'logit_adjustment must be "auto" or a number in [0, 1], got '
+                f"{self.logit_adjustment!r}."
+            )
         check_integer(self.patience, "patience", low=1, allow_none=True)
         if self.validation_fraction is not None:
             check_real(
@@ -289,7 +289,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             pretrain_epochs=self.pretrain_epochs,
             memory=check_memory(self.memory),
         )
-        observers = Observers(self, trainer, len(sizes), held_out, self._checkpoint(net, trainer))
+        checkpoint = self._checkpoint(net, trainer, held_out)
+        observers = Observers(self, trainer, len(sizes), held_out, checkpoint)
         with trainer.progress:
             state = observers.resumed()
             if state is None:
@@ -320,7 +321,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         predicts = start if self.ensemble == "with_start" else None
         return State(0, start, start, {}, never, never, predicts)
 
-    def _checkpoint(self, net: NeuralNet, trainer: SelfPretrainingTrainer) -> Checkpoint | None:
+    def _checkpoint(
+        self, net: NeuralNet, trainer: SelfPretrainingTrainer, held_out: HoldOut | None
+    ) -> Checkpoint | None:
         if self.checkpoint_dir is None:
             return None
         L = trainer.data
@@ -333,6 +336,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             kind=f"{type(self).__module__}.{type(self).__qualname__}",
             L=(L.X_labeled, L.y, L.weights, L.classes),
             U=L.X_unlabeled,
+            held_out=held_out,
             root=trainer.root,
         )
         return Checkpoint(self.checkpoint_dir, key)

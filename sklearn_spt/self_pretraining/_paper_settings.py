@@ -10,7 +10,7 @@ from sklearn_spt.nets._bert_classifier import BertClassifier
 #: Of the net: plain fine-tuning, the paper's *Baseline*.
 PAPER_NET: dict[str, Any] = {
     "head_init": "random",
-    "max_length": 160,
+    "max_length": "auto",
     "dropout": 0.1,
     "batch_size": 32,
     "max_epochs": 3,

@@ -30,25 +30,25 @@ def growing_sample_sizes(
     return sizes[:max_iter]
 
 
-def resolve_step_size(step_size: object, n_unlabeled: int, name: str = "step_size") -> int:
+def resolve_step_size(step_size: object, n_unlabeled: int) -> int:
     """Turn a step size into a number of documents, at least 1.
 
     A float in (0, 1] is a share of the unlabelled documents, rounded up. An int >= 1 is returned as
-    it is, even above `n_unlabeled`. `name` is for the messages.
+    it is, even above `n_unlabeled`.
     """
     if isinstance(step_size, bool) or not isinstance(step_size, Real):
         raise TypeError(
-            f"{name} must be a float in (0, 1] or an int >= 1, got {step_size!r} "
+            f"step_size must be a float in (0, 1] or an int >= 1, got {step_size!r} "
             f"of type {type(step_size).__name__}."
         )
     if isinstance(step_size, Integral):
         if step_size < 1:
-            raise ValueError(f"{name} as an int must be at least 1, got {step_size!r}.")
+            raise ValueError(f"step_size as an int must be at least 1, got {step_size!r}.")
         return int(step_size)
     share = float(step_size)
     if not 0 < share <= 1:
         raise ValueError(
-            f"{name} as a float must be a share in (0, 1], got {step_size!r}; "
+            f"step_size as a float must be a share in (0, 1], got {step_size!r}; "
             "write an int for a number of documents."
         )
     return max(1, share_up(share, n_unlabeled))

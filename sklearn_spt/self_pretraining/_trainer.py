@@ -225,5 +225,7 @@ class SelfPretrainingTrainer(SupervisedTrainer):
         )
         if known:
             set_random_states(states)
+            if step == "start":  # the other steps belong to an iteration, which was announced
+                self.progress.expect(n_texts)
             self.progress.advance(n_texts)
         return result

@@ -15,6 +15,7 @@ import pytest
 import torch
 from helpers.figures import overlaps, texts_of
 from helpers.nets import mlp_net
+from helpers.variants import variant
 from numpy.testing import assert_allclose, assert_array_equal
 from records import history, record
 from scipy.stats import ttest_1samp
@@ -256,18 +257,17 @@ class TestLearningRate:
         assert_allclose(RecordingSGD.rates[-len(drawn) :], drawn)
 
     @pytest.mark.parametrize(
-        "params", [{"lr_schedule": "slanted"}, {"two_stage": False}, {"max_iter": 0}]
+        ("params", "n"), [({"switch": "one stage"}, 3 * 25), ({"max_iter": 0}, 15)]
     )
-    def test_from_estimator_with_a_slanted_rate(self, numbers, params):
+    def test_from_estimator_with_a_slanted_rate(self, numbers, params, n):
         X, y = numbers
         X, partial = X.astype(np.float32), np.where(np.arange(200) < 40, y, -1)
         net = mlp_net(module__n_in=8, verbose=0)
-        clf = SelfPretrainingClassifier(net, step_size=0.5, random_state=0, **params)
+        clf = variant(net, step_size=0.5, random_state=0, **params)
         display = LearningRateDisplay.from_estimator(clf.fit(X, partial))
-        n = {"lr_schedule": 20 + 15, "two_stage": 3 * 25, "max_iter": 15}[next(iter(params))]
         expected = [0.1 * slanted(step, n) for step in range(n)]
         assert_allclose(display.lines_[0].get_ydata(), expected)
-        assert (display.boundary_ is None) == ("lr_schedule" not in params)
+        assert display.boundary_ is None
 
     def test_from_estimator_survives_a_pickle(self, fitted):
         again = pickle.loads(pickle.dumps(fitted))

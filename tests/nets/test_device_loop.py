@@ -221,7 +221,7 @@ def test_wider_batches_give_the_same_gradients(net, tiny_texts):
     texts, y = of_many_lengths(tiny_texts, Y)
     net.set_params(dropout=0.0, module=WithoutDropout, optimizer=torch.optim.SGD, lr=0.1)
     # in fp32: bf16 rounds sums of another number of tokens to other last digits
-    net.set_params(max_length=60, gradient_clip=None, max_epochs=2, precision="fp32")
+    net.set_params(max_length=60, callbacks__gradient_clip=None, max_epochs=2, precision="fp32")
     before = weights(copy.deepcopy(net).set_params(max_epochs=0).fit(texts, y))
     trimmed = copy.deepcopy(net).fit(texts, y)
     rounded = net.set_params(iterator_train__width_multiple=WIDTH_MULTIPLE).fit(texts, y)

@@ -148,7 +148,7 @@ def test_set_loss_can_carry_the_moments_over(data):
     net = fresh_net(mlp_net(optimizer=torch.optim.Adam), CLASSES, 1)
     run(net, data)
     moments = [s["exp_avg"].clone() for s in net.optimizer_.state.values()]
-    set_loss(net, lam=1.0, temperature=3.0, max_epochs=1, reset_optimizer=False)
+    set_loss(net, lam=1.0, temperature=3.0, max_epochs=1, keep_optimizer=True)
     kept = [s["exp_avg"] for s in net.optimizer_.state.values()]
     assert moments
     assert all(torch.equal(a, b) for a, b in zip(moments, kept, strict=True))

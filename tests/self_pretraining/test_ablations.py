@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import torch
 from helpers.nets import MLP, mlp_net
+from helpers.variants import variant
 from scipy.special import log_softmax, softmax
 from skorch.callbacks import Callback
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
-from sklearn_spt._progress import Progress
 from sklearn_spt._random import derive_seed
 from sklearn_spt._sampling import draw_sample
 
@@ -28,9 +28,9 @@ STEPS_L = E2 * 2  # 12 rows in batches of 8
 STEPS_C = [E1 * 3, E1 * 5]
 
 ABLATIONS = {
-    "one stage": {"two_stage": False},
-    "slanted": {"lr_schedule": "slanted"},
-    "no distillation": {"distillation": False},
+    "one stage": {"switch": "one stage"},
+    "slanted": {"switch": "slanted"},
+    "no distillation": {"switch": "no distillation"},
     "no inertia": {"alpha": 0},
 }
 
@@ -128,8 +128,7 @@ def record(data, optimizer=Idle, **switch):
     Recorder.steps.clear()
     net = mlp_net(Scattered, callbacks=[Recorder()], lr=R, batch_size=BATCH, optimizer=optimizer)
     settings = {"lam": LAM, "alpha": ALPHA, "temperature": T, "balanced_batches": False}
-    settings["teacher"] = "last_student"  # as in the paper
-    clf = SelfPretrainingClassifier(
+    clf = variant(
         net,
         step_size=SIZES[0],
         pretrain_epochs=E1,
@@ -366,7 +365,7 @@ def test_every_variant_draws_its_classes_equally_often(data, switch):
     ablated = record((X, skewed), balanced_batches=True, **switch)
     stages = [ablated.steps[0]]
     for t in (1, 2):
-        one_stage = not switch.get("two_stage", True)
+        one_stage = switch == ABLATIONS["one stage"]
         stages += [ablated.steps[t]] if one_stage else ablated.stages(t)
     for steps in stages:
         target = np.concatenate([step.target for step in steps])
@@ -397,20 +396,13 @@ def test_up_to_the_switch_training_is_the_same(data, name):
 
 
 @pytest.mark.parametrize("switch", ABLATIONS.values(), ids=ABLATIONS)
-def test_texts_with_every_switch(tiny_checkpoint, tiny_texts, switch, monkeypatch):
-    counted = []
-    monkeypatch.setattr(Progress, "advance", lambda self, n: counted.append(n))
-    totals = []
-    start = Progress.__init__
-    monkeypatch.setattr(
-        Progress, "__init__", lambda self, n, *args: (totals.append(n), start(self, n, *args))[1]
-    )
+def test_texts_with_every_switch(tiny_checkpoint, tiny_texts, switch, counted):
     y = np.arange(24) % 2
     y[10:] = -1
     net = BertClassifier(tiny_checkpoint, max_length=16, batch_size=4)
     settings = {"step_size": 7, "finetune_epochs": 2, "random_state": 0, **switch}
-    clf = SelfPretrainingClassifier(net, **settings)
+    clf = variant(net, **settings)
     p = clf.fit(tiny_texts, y).predict_proba(tiny_texts)
     assert clf.sample_sizes_ == [7, 14]
     np.testing.assert_allclose(p.sum(axis=1), 1)
-    assert [sum(counted)] == totals
+    assert [bar["done"] for bar in counted] == [bar["total"] for bar in counted]

@@ -15,6 +15,7 @@ import pytest
 import torch
 from helpers.kills import KillAfter, Killed
 from helpers.nets import mlp_net
+from helpers.variants import variant
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
 from skorch.callbacks import Callback
@@ -48,7 +49,7 @@ def data():
 
 def model(**params):
     net = mlp_net(module__n_in=20, callbacks=[("counts", Counts())])
-    return SelfPretrainingClassifier(net, **{"step_size": 30, "random_state": 0, **params})
+    return variant(net, **{"step_size": 30, "random_state": 0, **params})
 
 
 def fitted(data, **params):
@@ -78,10 +79,10 @@ def assert_same(one, other, X):
     [
         {},
         {"lam": 0.9, "alpha": 0.5},
-        {"two_stage": False},
-        {"distillation": False},
-        {"reset_optimizer": False},
-        {"lr_schedule": "slanted"},
+        {"switch": "one stage"},
+        {"switch": "no distillation"},
+        {"switch": "kept optimizer"},
+        {"switch": "slanted"},
         {"pretrain_epochs": 2, "finetune_epochs": 1},
         {"max_iter": 0},
         {"step_size": 1.0, "alpha": 0.0},
@@ -102,14 +103,13 @@ def test_a_fit_from_memory_is_the_fit_without(data, tmp_path, params):
     [
         ({"lam": 0.7}, "start and stage 1"),
         ({"alpha": 0.9}, "start and stage 1"),
-        ({"inertia_state": "raw"}, "start and stage 1"),
         ({"max_iter": 2}, "start and stage 1"),
         ({"logit_adjustment": 0.3}, "start and stage 1"),
         ({"verbose": 1}, "start and stage 1"),
         ({"temperature": 3.0}, "start"),
         ({"step_size": 45}, "start"),
         ({"pretrain_epochs": 2}, "start"),
-        ({"reset_optimizer": False}, "start"),
+        ({"switch": "kept optimizer"}, "start"),
         ({"finetune_epochs": 2}, "nothing"),
         ({"random_state": 1}, "nothing"),
         ({"balanced_batches": False}, "nothing"),
@@ -253,7 +253,7 @@ def test_an_error_is_not_remembered(tmp_path):
 
 # -- checkpoints ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("t", [0, 1, 2])
-@pytest.mark.parametrize("params", [{}, {"distillation": False}, {"alpha": 0.9}])
+@pytest.mark.parametrize("params", [{}, {"switch": "no distillation"}, {"alpha": 0.9}])
 def test_a_killed_fit_goes_on_where_it_was(data, tmp_path, t, params):
     plain, batches = fitted(data, **params)
     clf = model(checkpoint_dir=tmp_path, on_iteration=KillAfter(t), **params)
@@ -274,7 +274,7 @@ def test_a_killed_process_is_resumed(data, tmp_path):
     """SIGKILL in the third iteration; another process goes on."""
     code = f"""
 import os, signal, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path[:0] = [{str(Path(__file__).parent)!r}, {str(Path(__file__).parents[1])!r}]
 from test_checkpointing import data, model
 def kill(iteration):
     if iteration.number == 2:
@@ -299,7 +299,7 @@ def test_a_file_with_something_else_is_named(tmp_path):
 def test_held_out_documents_are_part_of_the_fit(data, tmp_path):
     """Killed, then other documents where rows are held out: the old scores must not count."""
     X, y = data
-    options = {"validation_fraction": 0.3, "restore_best": False}
+    options = {"validation_fraction": 0.3}
     rows = []
     clf = model(checkpoint_dir=tmp_path, on_iteration=KillAfter(2), **options)
     with pytest.MonkeyPatch.context() as patch:
@@ -341,10 +341,10 @@ def test_a_damaged_state_is_named_and_left(data, tmp_path):
 
 def test_a_state_that_cannot_be_written_leaves_the_one_before(tmp_path):
     checkpoint = Checkpoint(tmp_path, "key")
-    state = {"state": {"t": 1}, "history": [], "logits": []}
+    state = {"state": {"t": 1}, "watched": []}
     checkpoint.save(state)
     with pytest.raises(Exception, match=r"pickle|local"):
-        checkpoint.save({**state, "history": lambda: None})
+        checkpoint.save({**state, "watched": lambda: None})
     assert checkpoint.load() == state
     assert list(tmp_path.iterdir()) == [checkpoint.path]
     checkpoint.remove()

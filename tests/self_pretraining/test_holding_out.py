@@ -78,11 +78,12 @@ def test_scores_are_those_of_the_held_out_rows(moons, held):
 @pytest.mark.filterwarnings("ignore:the unlabelled documents did not help")
 def test_the_fit_is_that_on_the_other_labelled_rows(moons, held):
     X, y = moons
-    clf = model(restore_best=False).fit(X, y)
+    clf = model().fit(X, y)
     (split,) = held
     rest = np.r_[split.train, 60:160]
     plain = model(validation_fraction=None).fit(X[rest], y[rest])
-    np.testing.assert_array_equal(clf.predict_proba(X), plain.predict_proba(X))
+    np.testing.assert_array_equal(clf.transduction_[60:], plain.transduction_[45:])
+    assert clf.history_[-1]["loss"] == plain.history_[-1]["loss"]
     assert "validation_score" not in plain.history_[0]
     # the given labels of the held-out rows stand in the transduction all the same
     np.testing.assert_array_equal(clf.transduction_[:60], y[:60])
@@ -92,20 +93,20 @@ def test_the_fit_is_that_on_the_other_labelled_rows(moons, held):
 @pytest.mark.filterwarnings("ignore:the unlabelled documents did not help")
 def test_the_positive_class_and_more_classes(moons, held):
     X, y = moons
-    clf = model(pos_label=0, restore_best=False).fit(X, y)
+    clf = model(pos_label=0).fit(X, y)
     rows = held[0].valid
     expected = f1_score(y[rows], clf.predict(X[rows]), pos_label=0)
-    assert clf.history_[-1]["validation_score"] == pytest.approx(expected)
+    assert clf.history_[clf.best_iter_]["validation_score"] == pytest.approx(expected)
     X, y = make_classification(
         160, n_features=6, n_informative=4, n_classes=3, n_clusters_per_class=1, random_state=0
     )
     y[90:] = -1
     net = mlp_net(module__n_in=6, module__n_classes=3)
-    clf = model(restore_best=False).set_params(estimator=net)
+    clf = model().set_params(estimator=net)
     clf.fit(X.astype(np.float32), y)
     rows = held[1].valid
     expected = f1_score(y[rows], clf.predict(X[rows].astype(np.float32)), average="macro")
-    assert clf.history_[-1]["validation_score"] == pytest.approx(expected)
+    assert clf.history_[clf.best_iter_]["validation_score"] == pytest.approx(expected)
 
 
 # -- the best iteration --------------------------------------------------------------------------
@@ -130,15 +131,6 @@ def test_the_best_iteration_is_kept(moons, monkeypatch, scores, best):
     assert clf.termination_condition_ == "all_labeled"
 
 
-def test_the_last_iteration_is_kept_where_that_is_wanted(moons, monkeypatch):
-    X, y = moons
-    scripted(monkeypatch, 0.5, 0.6, 0.9, 0.7, 0.8)
-    kept = Kept()
-    clf = model(on_iteration=kept, restore_best=False).fit(X, y)
-    assert clf.best_iter_ == clf.n_iter_ == 4
-    assert clf.student_ is kept.iterations[-1].student
-
-
 def test_early_stopping(moons, monkeypatch):
     X, y = moons
     scripted(monkeypatch, 0.5, 0.6, 0.55, 0.6, 0.9)
@@ -157,11 +149,8 @@ def test_a_fit_that_does_not_help_says_so(moons, monkeypatch):
         clf = model(max_iter=2).fit(X, y)
     assert clf.best_iter_ == 0
     assert clf.student_ is clf.teacher_
-    scripted(monkeypatch, 0.8, 0.9, 0.6)
-    with pytest.warns(UserWarning, match=r"last iteration scores 0.600, the supervised start 0.8"):
-        model(max_iter=2, restore_best=False).fit(X, y)
     scripted(monkeypatch, 0.8, 0.7, 0.9)
-    model(max_iter=2, restore_best=False).fit(X, y)  # says nothing
+    assert model(max_iter=2).fit(X, y).best_iter_ == 2  # and says nothing
 
 
 def test_a_fit_without_iterations_says_nothing(moons):
@@ -208,7 +197,6 @@ def test_rows_that_cannot_be_held_out(moons):
         ({"validation_fraction": "a"}, TypeError, "validation_fraction must be a number"),
         ({"patience": 0}, ValueError, "patience must be at least 1"),
         ({"validation_fraction": None, "patience": 2}, ValueError, "patience needs held-out"),
-        ({"restore_best": 1}, TypeError, "restore_best"),
         ({"pos_label": 5}, ValueError, "pos_label=5 is none of the classes"),
     ],
 )
@@ -228,7 +216,7 @@ def test_changed_pseudo_labels_are_counted(moons):
         def __call__(self, iteration):
             labels[iteration.number] = iteration.predict_proba(X[60:], "teacher").argmax(axis=1)
 
-    settings = {"validation_fraction": None, "teacher": "last_student", "alpha": 0.0}
+    settings = {"validation_fraction": None, "alpha": 0.0}
     clf = model(on_iteration=Labels(), **settings).fit(X, y)
     changed = [entry.get("changed") for entry in clf.history_]
     assert changed[:2] == [None, None]

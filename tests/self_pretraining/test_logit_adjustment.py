@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 from helpers.kills import KillAfter, Killed
@@ -15,17 +13,14 @@ from scipy.stats import norm
 from sklearn.datasets import make_classification
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier, compare_with_supervised
-from sklearn_spt._supervised import SupervisedTrainer
-from sklearn_spt.self_pretraining import _logit_adjustment as _adjustment
-from sklearn_spt.self_pretraining import _trainer as _student
+from sklearn_spt.self_pretraining import _observers
 from sklearn_spt.self_pretraining._logit_adjustment import (
-    Adjustment,
     class_shares,
     logit_adjusted,
     matching_tau,
     worthwhile_tau,
 )
-from sklearn_spt.self_pretraining._state import n_predicting
+from sklearn_spt.self_pretraining._trainer import SelfPretrainingTrainer
 
 
 def probabilities(n, K, seed=0):
@@ -143,53 +138,6 @@ def test_nothing_to_look_at():
     assert matching_tau(np.empty((0, 2)), [0.9, 0.1]) == 0.0
 
 
-# -- when ----------------------------------------------------------------------------------------
-def adjustment(given="auto", shares=(0.8, 0.2), *, n_starts=1, with_starts=True, **params):
-    members = partial(n_predicting, n_starts=n_starts, with_starts=with_starts)
-    settings = {"n_unlabeled": 60, "n_iter": 3, "in_each": False, **params}
-    return Adjustment(given, np.array(shares), np.array(shares), n_members=members, **settings)
-
-
-def test_it_is_due_when_somebody_looks():
-    assert [adjustment().due(t) for t in range(4)] == [False, False, False, True]
-    assert [adjustment(in_each=True).due(t) for t in range(4)] == [True] * 4
-    assert adjustment(n_iter=0).due(0)
-
-
-@pytest.mark.parametrize("in_each", [True, False])
-@pytest.mark.parametrize("with_starts", [True, False])
-@pytest.mark.parametrize("n_starts", [1, 3])
-@pytest.mark.parametrize("n_iter", [0, 1, 2, 4])
-def test_each_net_is_asked_once(in_each, with_starts, n_starts, n_iter):
-    asked = []
-
-    def label(net):
-        asked.append(net)
-        return probabilities(60, 2, net)
-
-    found = adjustment(in_each=in_each, n_starts=n_starts, with_starts=with_starts, n_iter=n_iter)
-    trained = [{100 + k for k in range(n_starts)}, *({t} for t in range(1, n_iter + 1))]
-    for t in range(n_iter + 1):
-        starts = trained[0] if with_starts else set()
-        ensemble = sorted(starts | trained[max(t - 1, 0)] | trained[t])
-        assert len(ensemble) == n_predicting(t, n_starts, with_starts)
-        if found.due(t):
-            expected = matching_tau(
-                np.mean([probabilities(60, 2, net) for net in ensemble], axis=0), [0.8, 0.2]
-            )
-            assert found.tau(ensemble, label) == expected
-        assert found.texts(t) == 60 * len(asked) or not found.due(t)
-    assert len(set(asked)) == len(asked)
-
-
-@pytest.mark.parametrize(("n_unlabeled", "n"), [(49, 0), (50, 50), (5000, 1000)])
-def test_it_looks_at_enough_documents_or_at_none(n_unlabeled, n):
-    found = adjustment(n_unlabeled=n_unlabeled)
-    assert found.n_documents == n
-    if n == 0:
-        assert found.tau([], None) == 0.0
-
-
 # -- in the classifier ---------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def skewed():
@@ -232,22 +180,31 @@ def test_it_is_for_the_prediction_alone(skewed):
 
 def test_all_nets_are_asked_about_the_same_random_documents(skewed, monkeypatch):
     X, y = skewed
-    monkeypatch.setattr(_adjustment, "MOST_DOCUMENTS", 50)
+    monkeypatch.setattr(_observers, "MOST_DOCUMENTS", 50)
     asked = []
 
-    class Spied(SupervisedTrainer):
-        def probabilities(self, net, documents):
-            asked.append(documents)
-            return super().probabilities(net, documents)
+    probabilities = SelfPretrainingTrainer.probabilities
 
-    monkeypatch.setattr(_student, "SupervisedTrainer", Spied)
+    def spied(self, net, documents):
+        asked.append(documents)
+        return probabilities(self, net, documents)
+
+    monkeypatch.setattr(SelfPretrainingTrainer, "probabilities", spied)
     model(on_iteration=Seen(X)).fit(X, y)
-    assert len(asked) == 3  # start and two students
+    assert len(asked) == 3  # the start and two students, each once
     for documents in asked:
         np.testing.assert_array_equal(documents, asked[0])
     (rows,) = np.nonzero((X[60:, None] == asked[0]).all(axis=2).any(axis=1))
     assert len(rows) == 50
     assert rows[-1] > 75  # not the first ones
+
+
+@pytest.mark.parametrize("n_unlabeled", [49, 50])
+def test_auto_needs_enough_documents(skewed, n_unlabeled):
+    X, y = skewed
+    n = 60 + n_unlabeled
+    tau = model(step_size=30).fit(X[:n], y[:n]).logit_adjustment_
+    assert (tau > 0) == (n_unlabeled == 50)
 
 
 def test_a_given_tau(skewed):
@@ -352,10 +309,9 @@ def test_a_callback_sees_what_would_be_returned(skewed):
 
 
 @pytest.mark.filterwarnings("ignore:the unlabelled documents did not help")
-@pytest.mark.parametrize("restore_best", [True, False])
-def test_held_out_documents_are_scored_as_predicted(skewed, restore_best):
+def test_held_out_documents_are_scored_as_predicted(skewed):
     X, y = skewed
-    params = {"validation_fraction": 0.3, "restore_best": restore_best}
+    params = {"validation_fraction": 0.3}
     seen = Seen(X)
     clf = model(**params, on_iteration=seen, logit_adjustment=1.0).fit(X, y)
     np.testing.assert_array_equal(clf.predict_proba(X), seen.found[clf.best_iter_])
@@ -395,11 +351,6 @@ def test_three_classes(tiny_checkpoint, tiny_texts):
         {"step_size": 1.0, "alpha": 0.0},
         {"validation_fraction": 0.3},
         {"validation_fraction": 0.3, "ensemble": "last_two"},
-        {"n_starts": 3},
-        {"n_starts": 3, "ensemble": "last_two"},
-        {"n_starts": 3, "step_size": 1.0, "alpha": 0.0},
-        {"n_starts": 2, "validation_fraction": 0.3},
-        {"n_starts": 2, "validation_fraction": 0.3, "ensemble": "last_two"},
     ],
 )
 @pytest.mark.parametrize("killed_after", [None, 0, 1])

@@ -1,0 +1,57 @@
+"""Records that are joined into one file."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sklearn_spt.experiments._cli import main
+from sklearn_spt.experiments._records import SCHEMA, pack_records, read_records, write_record
+
+
+def record(seed, **parts):
+    return {
+        "schema": SCHEMA,
+        "status": "done",
+        "cell": {"seed": seed, "dataset": "x"},
+        "scores": {"f1": 0.5},
+        **parts,
+    }
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for seed in (2, 0, 1):
+        write_record(tmp_path / "cells" / f"x-seed{seed}.json", record(seed))
+    return tmp_path / "cells"
+
+
+def test_a_packed_file_reads_like_its_folder(folder, tmp_path):
+    assert pack_records(folder, tmp_path / "cells.jsonl") == 3
+    packed = read_records([tmp_path / "cells.jsonl"])
+    assert packed == read_records([folder])
+    assert [entry["cell"]["seed"] for entry in packed] == [0, 1, 2]
+    again = tmp_path / "again.jsonl"
+    pack_records(folder, again)
+    assert again.read_bytes() == (tmp_path / "cells.jsonl").read_bytes()
+    assert read_records([again, folder]) == packed * 2
+
+
+def test_the_command_writes_beside_the_folder(folder, tmp_path, capsys):
+    assert main(["pack", str(folder)]) == 0
+    assert "3 records in" in capsys.readouterr().out
+    assert len((tmp_path / "cells.jsonl").read_text().splitlines()) == 3
+    assert main(["pack", str(folder), "--out", str(tmp_path / "other.jsonl")]) == 0
+    assert (tmp_path / "other.jsonl").is_file()
+    assert main(["pack", str(tmp_path / "nowhere")]) == 2
+    assert "nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", ["{", json.dumps({"schema": SCHEMA + 1}), "[1]"])
+def test_a_line_that_is_no_record_is_named(folder, tmp_path, line):
+    file = tmp_path / "cells.jsonl"
+    pack_records(folder, file)
+    file.write_text(file.read_text() + line + "\n")
+    with pytest.raises(ValueError, match=r"cells\.jsonl, line 4, is"):
+        read_records([file])
