@@ -34,7 +34,7 @@ from sklearn_spt._validation import (
 from sklearn_spt.nets._bert_classifier import BertClassifier
 from sklearn_spt.nets._callbacks import reject_lr_scheduler
 from sklearn_spt.nets._losses import DistillationLoss
-from sklearn_spt.nets._protocol import as_text_net, takes_text
+from sklearn_spt.nets._protocol import TextNet, prepared
 from sklearn_spt.nets._token_net import TokenNet
 from sklearn_spt.nets._training import predict_logits
 from sklearn_spt.text._encoding import check_texts, is_text
@@ -132,7 +132,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             data = self._validate(net, X, y, X_unlabeled, sample_weight)
             if data.n_unlabeled == 0:
                 warn_no_unlabeled(self.unlabeled_marker)
-            with isolated(n_threads=as_text_net(net).n_threads):
+            with isolated(n_threads=prepared(net).n_threads):
                 self.n_threads_ = torch.get_num_threads()
                 self._fit(net, data)
             self.classes_ = data.classes
@@ -164,16 +164,16 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         return self._combine(self._probabilities_by_net(X))
 
     def _probabilities_by_net(self, X: Any) -> list[FloatArray]:
-        """Class probabilities of each fitted net; one that stands twice is asked once."""
+        """Class probabilities of each fitted net, each net once."""
         check_is_fitted(self)
         nets = list({id(net): net for net in self.estimators_}.values())
-        with isolated(n_threads=as_text_net(nets[0]).n_threads):
+        with isolated(n_threads=prepared(nets[0]).n_threads):
             encoded = self._encode(nets[0], X, reset=False)
             K = len(self.classes_)
             return [tempered_softmax(predict_logits(net, encoded, K)) for net in nets]
 
     def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
-        """Make one of the probabilities of several nets: their mean."""
+        """Combine the probabilities of several nets: here by their mean."""
         return mean_probabilities(*P)
 
     def predict(self, X: Any) -> AnyArray:
@@ -216,20 +216,14 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
     def __sklearn_tags__(self) -> Tags:
         """Say whether texts are welcome."""
         tags = super().__sklearn_tags__()
-        text = not isinstance(self.estimator, NeuralNet) or takes_text(self.estimator)
+        text = not isinstance(self.estimator, NeuralNet) or isinstance(self.estimator, TextNet)
         tags.input_tags.string = text
         tags.input_tags.three_d_array = not text
         return tags
 
     # -- the net --------------------------------------------------------------------------------
     def _template_net(self, name: str = "estimator") -> NeuralNet:
-        """Return the unfitted net that is cloned for every net of the fit.
-
-        Parameters
-        ----------
-        name : str
-            Parameter that holds it.
-        """
+        """Return the unfitted net of a parameter, which is cloned for every net of the fit."""
         net = getattr(self, name)
         if net is None or isinstance(net, str):
             net = BertClassifier() if net is None else BertClassifier(net)
@@ -248,7 +242,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
     def _validate(
         self, net: NeuralNet, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any
     ) -> SemiSupervisedData:
-        """Judge the input and split it into labelled and unlabelled documents."""
+        """Check the input and split it into labelled and unlabelled documents."""
         encoded, more = self._encode_both(net, X, X_unlabeled)
         n = get_len(encoded)
         labeled, classes, codes = check_labels(y, n, self.unlabeled_marker)
@@ -278,17 +272,17 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             if reset:
                 forget_features(self)
             return X
-        if takes_text(net) and is_text(X):
+        if isinstance(net, TextNet) and is_text(X):
             if reset:
                 forget_features(self)
-            return as_text_net(net).encode(check_texts(X, name))
+            return net.encode(check_texts(X, name))
         if isinstance(X, torch.Tensor):
             X = X.detach().cpu().numpy()
         array = validate_data(  # a copy where X cannot be written to: torch warns of such arrays
             self, X, reset=reset, dtype="numeric", allow_nd=True, force_writeable=True
         )
-        if takes_text(net):
-            return as_text_net(net).encode(array)
+        if isinstance(net, TextNet):
+            return net.encode(array)
         if array.dtype == np.float64:  # torch's weights are float32, and do not mix with float64
             array = array.astype(np.float32 if torch.get_default_dtype() == torch.float32 else "d")
         return array
@@ -297,7 +291,12 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         """Encode X and X_unlabeled, which must be of the same kind; None if it has no rows."""
         if X_unlabeled is None or not n_rows(X_unlabeled, "X_unlabeled"):
             return self._encode(net, X, reset=True), None
-        if self._one_text_a_row and takes_text(net) and is_text(X) and is_text(X_unlabeled):
+        if (
+            self._one_text_a_row
+            and isinstance(net, TextNet)
+            and is_text(X)
+            and is_text(X_unlabeled)
+        ):
             # at once, so that both have the width of the longest text
             texts, others = check_texts(X), check_texts(X_unlabeled, "X_unlabeled")
             both = self._encode(net, [*texts, *others], reset=True)
@@ -339,13 +338,8 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
     ) -> None:
         """Set ``transduction_`` and ``labeled_iter_`` for all rows.
 
-        Parameters
-        ----------
-        data : SemiSupervisedData
-            The documents.
-        pseudo, labeled_iter : ndarray of int of shape (n_unlabeled,)
-            Pseudo-label code of each unlabelled document, and the iteration that gave it; -1 where
-            there is none.
+        `pseudo` and `labeled_iter` hold the pseudo-label code of each unlabelled document and the
+        iteration that gave it, -1 where there is none.
         """
         self.labeled_iter_ = np.zeros(len(data.labeled), dtype=np.int64)
         self.labeled_iter_[~data.labeled] = labeled_iter

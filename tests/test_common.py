@@ -184,10 +184,6 @@ WEIGHTS = {
     "check_sample_weight_equivalence_on_dense_data": "a row of weight two is in one mini-batch, "
     "two rows are in two: no learner by mini-batches passes"
 }
-VOTES = {
-    "check_classifiers_train": "it wants predict to be the argmax of predict_proba, but three nets "
-    "vote for a class, and the mean of their probabilities may favour another"
-}
 SKORCH = {
     "check_no_attributes_set_in_init": "every skorch net has history_, initialized_ and "
     "virtual_params_ from __init__ on"
@@ -222,10 +218,6 @@ TABLE = [
     (
         mini_batches(TriTrainingWithMore, max_iter=2, growth="quota", unlabeled_marker="?"),
         WEIGHTS,
-    ),
-    (
-        mini_batches(TriTrainingWithMore, max_iter=2, growth="quota", unlabeled_marker="?"),
-        WEIGHTS | VOTES,
     ),
     (whole_batches(SpacedRepetitionClassifier, unlabeled_marker=-1), MARKER | N_ITER),
     (

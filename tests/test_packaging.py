@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import re
 import shutil
@@ -188,3 +189,19 @@ def test_no_file_is_large():
         if path.stat().st_size > 2_000_000
     ]
     assert not large
+
+
+def test_constructors_stay_short():
+    """A parameter that nobody sets, and that no measurement needs, has no place there."""
+    from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+
+    for kind, most in ((SelfPretrainingClassifier, 20), (BertClassifier, 16)):
+        named = [p for p in inspect.signature(kind).parameters.values() if p.kind != p.VAR_KEYWORD]
+        assert len(named) <= most, kind
+
+
+def test_the_package_root_stays_small():
+    root = ROOT / "sklearn_spt"
+    assert len(list(root.glob("*.py"))) <= 12
+    long = [p.name for p in root.rglob("*.py") if len(p.read_text("utf-8").splitlines()) > 450]
+    assert long == []

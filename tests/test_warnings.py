@@ -52,7 +52,7 @@ def model(**params):
     [
         ({"step_size": 1.0, "alpha": 0.1}, 20, "alpha=0.1 has no effect"),
         ({"validation_fraction": 0.5}, 20, "the unlabelled documents did not help"),
-        ({"validation_fraction": 0.5}, 2, "All of them are learned from"),
+        ({"validation_fraction": 0.5}, 2, "All of them are trained on"),
         ({}, 60, "y holds no unlabelled row"),
     ],
 )

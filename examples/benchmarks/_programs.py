@@ -364,7 +364,7 @@ class Ours:
 
 
 def self_pretraining(
-    program: Textbook | HuggingFace,
+    program: Any,
     labeled: Sequence[str],
     y: np.ndarray,
     unlabeled: Sequence[str],

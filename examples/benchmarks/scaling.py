@@ -171,7 +171,7 @@ def million(options: argparse.Namespace) -> None:
     for t, size in enumerate(growing_sample_sizes(n, n // 5), start=1):
         with stage("sampling (all iterations)"):
             rows = draw_sample(n, size, np.random.default_rng(t))
-            C = net.select_rows(data.X_unlabeled, rows)
+            C = data.X_unlabeled[rows]
         p = rng.beta(0.5, 0.5, size)
         P = np.column_stack([p, 1 - p])
         with stage("inertia and pseudo-labels (all iterations)"):
@@ -180,7 +180,7 @@ def million(options: argparse.Namespace) -> None:
             pseudo[rows] = predicted_classes(P)
         del C, P, p, result
     with stage("attributes"):
-        clf._file_pseudo_labels(data, pseudo, pseudo)
+        clf._set_transduction(data, pseudo, pseudo)
     print(f"| {n:,} unlabelled texts | seconds | peak memory, bytes a text |")
     print("| --- | ---: | ---: |")
     for name, value in took.items():

@@ -20,7 +20,7 @@ from sklearn_spt._typing import FloatArray
 from sklearn_spt._validation import check_option, forget_features, n_rows
 from sklearn_spt.baselines._keyword_net import KeywordMarks, keyword_state_net
 from sklearn_spt.baselines._throttled import ThrottledClassifier
-from sklearn_spt.nets._protocol import takes_text
+from sklearn_spt.nets._protocol import TextNet
 from sklearn_spt.nets._token_net import TokenNet
 from sklearn_spt.nets._training import predict_logits
 from sklearn_spt.text._encoding import check_texts, is_text
@@ -112,7 +112,7 @@ class TwoViewClassifier(ThrottledClassifier):
         try:
             return trainer.train(X, *args, net=net, **more)
         except RuntimeError as error:
-            if takes_text(net) or isinstance(error, torch.OutOfMemoryError):
+            if isinstance(net, TextNet) or isinstance(error, torch.OutOfMemoryError):
                 raise
             alone = view == "sentence" or self.keyword_estimator is None
             name = "estimator" if alone else "keyword_estimator"
@@ -237,7 +237,7 @@ def _encoded(net: Any, X: Any, n: int, name: str) -> Any:
         raise TypeError(f"{name} must be texts or an array, got a {type(X).__name__}.")
     if n_rows(X, name) != n:
         raise ValueError(f"{name} has {n_rows(X, name)} rows for {n} documents.")
-    if takes_text(net):
+    if isinstance(net, TextNet):
         X = check_texts(X, name) if is_text(X) else X
         # X and X_unlabeled come one after the other, and must be of the same width
         return net.encode(X, full_width=True) if isinstance(net, TokenNet) else net.encode(X)

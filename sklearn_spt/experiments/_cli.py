@@ -22,7 +22,14 @@ _GROUPS = {"paper": "PAPER_METHODS", "ablations": "ABLATIONS", "rivals": "RIVALS
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status: 0, 1 if cells failed, 2 on bad input."""
     parser = make_parser(
-        {"run": _run, "pack": _pack, "table": _table, "plot": _plot, "search": _search, "list": _list}
+        {
+            "run": _run,
+            "pack": _pack,
+            "table": _table,
+            "plot": _plot,
+            "search": _search,
+            "list": _list,
+        }
     )
     options = parser.parse_args(arguments)
     try:

@@ -10,16 +10,18 @@ from sklearn_spt._typing import FloatArray, IntArray
 
 @runtime_checkable
 class TextNet(Protocol):
-    """A skorch net that encodes documents and prepares its own training.
-
-    `BertClassifier` is one. Any other skorch net is used through `PlainNet`.
-    """
-
-    #: CPU threads of a fit; None leaves torch's setting.
-    n_threads: int | None
+    """A skorch net that takes texts, or anything else that it encodes itself."""
 
     def encode(self, X: Any) -> Any:
         """Return documents in the form that the module takes. A fit calls it once."""
+
+
+@runtime_checkable
+class PreparedNet(Protocol):
+    """A skorch net that prepares its own training, as `BertClassifier` does."""
+
+    #: CPU threads of a fit; None leaves torch's setting.
+    n_threads: int | None
 
     def start_head(
         self,
@@ -40,13 +42,9 @@ class TextNet(Protocol):
 
 
 class PlainNet:
-    """The default of a skorch net that is no `TextNet`: nothing is encoded or prepared."""
+    """The default for a net that is no `PreparedNet`: it prepares nothing."""
 
     n_threads: int | None = None
-
-    def encode(self, X: Any) -> Any:
-        """Return X as it is."""
-        return X
 
     def start_head(self, *args: Any, **kwargs: Any) -> None:
         """Keep the initial weights."""
@@ -59,11 +57,6 @@ class PlainNet:
 _PLAIN = PlainNet()
 
 
-def takes_text(net: Any) -> bool:
-    """Whether the net encodes texts."""
-    return isinstance(net, TextNet)
-
-
-def as_text_net(net: Any) -> TextNet:
+def prepared(net: Any) -> PreparedNet:
     """Return the net itself, or the plain default."""
-    return net if isinstance(net, TextNet) else _PLAIN
+    return net if isinstance(net, PreparedNet) else _PLAIN

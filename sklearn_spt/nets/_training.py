@@ -26,7 +26,7 @@ from sklearn_spt._sampling import epoch_rows
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 from sklearn_spt.nets._callbacks import BatchProgress, ScheduledLR, steps_per_epoch
 from sklearn_spt.nets._losses import DistillationLoss
-from sklearn_spt.nets._protocol import as_text_net
+from sklearn_spt.nets._protocol import prepared
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def start_head(
 ) -> Any:
     """Call `TextNet.start_head` without a change to the random stream of the training."""
     with isolated():
-        return as_text_net(net).start_head(X, codes, weights, balanced=balanced, known=known)
+        return prepared(net).start_head(X, codes, weights, balanced=balanced, known=known)
 
 
 def set_loss(
@@ -155,7 +155,7 @@ def train(
     try:
         with quiet(net):
             net.notify("on_train_begin", X=X, y=targets)
-            with as_text_net(net).training_run():
+            with prepared(net).training_run():
                 for _ in range(epochs):
                     rows = epoch_rows(codes, balanced, rng)
                     part = multi_indexing(X, rows), targets[rows]

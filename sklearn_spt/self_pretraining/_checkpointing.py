@@ -6,6 +6,7 @@ the same hash means the same result, to the last digit.
 
 from __future__ import annotations
 
+import numbers
 import os
 import pickle
 import tempfile
@@ -53,6 +54,23 @@ def fit_key(net: NeuralNet, **parts: Any) -> str:
             "memory and checkpoint_dir need data and an estimator that can be pickled: "
             f"{error}. Define the module and functions in a file of their own, at its top level."
         ) from error
+
+
+def check_folder(place: Any, name: str, random_state: Any) -> None:
+    """Raise an error if fits cannot be kept in a folder; None and a joblib.Memory pass."""
+    if place is None:
+        return
+    if name == "checkpoint_dir" and not isinstance(place, str | os.PathLike):
+        raise TypeError(
+            f"{name} must be a path or None, got {place!r} of type {type(place).__name__}."
+        )
+    if isinstance(place, str | os.PathLike) and os.path.isfile(place):
+        raise ValueError(f"{name} must be a folder, but {os.fspath(place)!r} is a file.")
+    if not isinstance(random_state, numbers.Integral):
+        raise ValueError(
+            f"{name} needs an integer random_state, got {random_state!r}: with any other value no "
+            "two fits are alike."
+        )
 
 
 def _hardware(params: dict[str, Any]) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ from sklearn_spt._holdout import HoldOut, hold_out, positive_code, weights_of
 from sklearn_spt._random import derive_seed, root_seed
 from sklearn_spt._typing import FloatArray
 from sklearn_spt._validation import check_integer, check_option, check_real
-from sklearn_spt.self_pretraining._checkpointing import Checkpoint, fit_key
+from sklearn_spt.self_pretraining._checkpointing import Checkpoint, check_folder, fit_key
 from sklearn_spt.self_pretraining._logit_adjustment import logit_adjusted
 from sklearn_spt.self_pretraining._observers import Observers, iteration_entry, start_entry
 from sklearn_spt.self_pretraining._sample_sizes import growing_sample_sizes, resolve_step_size
@@ -250,24 +249,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             raise ValueError("patience needs held-out documents: set validation_fraction too.")
         if self.on_iteration is not None and not callable(self.on_iteration):
             raise TypeError(f"on_iteration must be callable or None, got {self.on_iteration!r}.")
-        self._check_folders()
-
-    def _check_folders(self) -> None:
-        if not isinstance(self.checkpoint_dir, str | os.PathLike | None):
-            raise TypeError(
-                f"checkpoint_dir must be a path or None, got {self.checkpoint_dir!r} of type "
-                f"{type(self.checkpoint_dir).__name__}."
-            )
-        for name, place in (("memory", self.memory), ("checkpoint_dir", self.checkpoint_dir)):
-            if place is None:
-                continue
-            if isinstance(place, str | os.PathLike) and os.path.isfile(place):
-                raise ValueError(f"{name} must be a folder, but {os.fspath(place)!r} is a file.")
-            if not isinstance(self.random_state, numbers.Integral):
-                raise ValueError(
-                    f"{name} needs an integer random_state, got {self.random_state!r}: with any "
-                    "other value no two fits are alike."
-                )
+        check_folder(self.checkpoint_dir, "checkpoint_dir", self.random_state)
+        check_folder(self.memory, "memory", self.random_state)
         check_memory(self.memory)
 
     # -- the algorithm --------------------------------------------------------------------------

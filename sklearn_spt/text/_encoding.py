@@ -40,19 +40,10 @@ _GIVE_BACK = 32
 
 
 def is_text(X: Any) -> bool:
-    """Decide, from types and the first entries alone, whether `X` holds texts or numbers.
+    """Whether `X` holds texts and not numbers, from types and the first entries alone.
 
-    Parameters
-    ----------
-    X : object
-        What a user gave as X.
-
-    Returns
-    -------
-    bool
-        True for a string, and for a list, array, Series or frame whose first entry that is not
-        missing is a string. Such an X belongs to :func:`check_texts`, which finds what is wrong
-        with it; anything else belongs to :func:`check_token_ids`.
+    A string does, and so does a list, array, Series or frame whose first entry that is not missing
+    is a string.
     """
     if isinstance(X, str | bytes):
         return True
@@ -69,27 +60,10 @@ def is_text(X: Any) -> bool:
 
 
 def check_texts(X: Any, name: str = "X") -> list[str]:
-    """Turn the accepted containers of texts into a list of strings.
+    """Return the texts of a list, tuple, array, Series or one-column frame as a list of str.
 
-    Parameters
-    ----------
-    X : sequence of str, n entries
-        A list or tuple, an array of shape (n,) or (n, 1), a pandas or polars Series, or a frame
-        with one column.
-    name : str, default="X"
-        What the error messages call it.
-
-    Returns
-    -------
-    list of str
-        The texts, in order.
-
-    Raises
-    ------
-    TypeError
-        If `X` is a single string or no sequence at all, or if an entry is not a string.
-    ValueError
-        If `X` is empty or has more than one column, or if an entry is missing.
+    Raise TypeError for a single string, for no sequence, and for an entry that is no string;
+    ValueError for no rows, more than one column, and a missing entry. `name` is for the messages.
     """
     if isinstance(X, str | bytes):
         raise TypeError(
@@ -178,20 +152,9 @@ def check_token_ids(
 
 
 def sequence_lengths(ids: NDArray[np.integer], pad_id: int) -> NDArray[np.intp]:
-    """Count the tokens of each row, which is padded at the right.
+    """Count the tokens of each row: the index of the last id that is no padding, plus one.
 
-    Parameters
-    ----------
-    ids : ndarray of shape (n, width)
-        Token ids.
-    pad_id : int
-        Id of the padding token.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Index of the last token that is no padding, plus one: a padding id between two others
-        counts as a token. 0 for a row of padding only.
+    A padding id between two others counts as a token. A row of padding has 0.
     """
     present = ids != pad_id
     lengths = ids.shape[1] - np.argmax(present[:, ::-1], axis=1)
@@ -231,33 +194,12 @@ def encode_texts(
     *,
     full_width: bool = True,
 ) -> NDArray[np.int32]:
-    """Encode texts as token ids; each distinct text is tokenised once.
+    """Encode texts as token ids, padded at the right; each distinct text is tokenised once.
 
-    Parameters
-    ----------
-    texts : sequence of str, n entries
-        Texts that went through :func:`check_texts`.
-    pretrained : str or path-like
-        Checkpoint whose tokenizer is used.
-    max_length : int or "auto"
-        Width of the result, see `resolve_max_length`. Longer texts lose tokens at the end, but
-        never the final special token.
-    full_width : bool, default=True
-        False makes the result only as wide as its longest text, at most `max_length`: short
-        texts take a fraction of the memory.
-
-    Returns
-    -------
-    ndarray of shape (n, max_length) or (n, longest), int32
-        Token ids, padded at the right. Characters outside the vocabulary become the unknown
-        token, and an empty text consists of the special tokens alone.
-
-    Raises
-    ------
-    TypeError
-        If `max_length` is not an integer.
-    ValueError
-        If `max_length` is out of range, or the tokenizer does not fit the encoder.
+    The result is `max_length` wide, see `resolve_max_length`, or with ``full_width=False`` as wide
+    as its longest text. Longer texts lose tokens at the end, but never the final special token.
+    Characters outside the vocabulary become the unknown token, and an empty text consists of the
+    special tokens alone.
     """
     max_length = resolve_max_length(max_length, pretrained)
     # Rows of repeated texts are copied from the row of the first of them.

@@ -23,7 +23,6 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from sklearn_spt import BertClassifier
 from sklearn_spt._holdout import validation_split
-from sklearn_spt._progress import Progress
 from sklearn_spt._random import derive_seed
 from sklearn_spt._sampling import class_balanced_draws
 from sklearn_spt._supervised import SupervisedTrainer
@@ -235,7 +234,7 @@ def test_no_unlabelled_rows_are_two_supervised_nets(moons):
     with pytest.warns(UserWarning, match="holds no unlabelled row"):
         clf = model(n_iterations=None).fit(X[:30], y[:30])
     assert (clf.n_iter_, clf.termination_condition_) == (0, "no_unlabeled")
-    trainer = SupervisedTrainer(clf, clf.estimator, np.array([0, 1]), 1, "")
+    trainer = SupervisedTrainer(clf, clf.estimator, np.array([0, 1]), "")
     for net, path in zip(clf.estimators_, ((0,), (0, 2)), strict=True):
         alone, _ = trainer.train(X[:30], y[:30], *path)
         assert torch.equal(net.forward(X), alone.forward(X))
@@ -249,7 +248,7 @@ def run(request, moons):
     X, y = moons
     clf = model(one_column_net(), views=COLUMNS, threshold=0.6, growth=request.param)
     data = clf._validate(clf.estimator, X, y, None, None)
-    trainer = SupervisedTrainer(clf, clf.estimator, data.classes, 1, "")
+    trainer = SupervisedTrainer(clf, clf.estimator, data.classes, "")
     joined, states = [None], []
     exchanged = clf._exchanged
 
@@ -879,21 +878,11 @@ def test_a_refit_forgets_the_views_before(tiny_checkpoint, words, moons):
         {"shared": True, "growth": "quota"},
     ],
 )
-def test_progress_stays_within_its_total(moons, monkeypatch, capfd, params):
+def test_progress_reaches_its_total(moons, counted, capfd, params):
     X, y = moons
-    totals, done = [], []
-    init = Progress.__init__
-
-    def spy(self, total, verbose, description):
-        totals.append(total)
-        assert description == "co-training"
-        init(self, total, verbose, description)
-
-    monkeypatch.setattr(Progress, "__init__", spy)
-    monkeypatch.setattr(Progress, "advance", lambda self, n: done.append(n))
     model(**params).fit(X, y)
-    assert len(totals) == 1
-    assert 0 < sum(done) <= totals[0]
+    (bar,) = counted
+    assert 0 < bar["done"] == bar["total"]
     assert capfd.readouterr() == ("", "")
 
 

@@ -13,7 +13,6 @@ from sklearn_spt.baselines._leitner import (
     due_documents,
     due_queues,
     k_centers,
-    most_texts,
     moved,
     nearest_occupied,
     selected,
@@ -163,55 +162,3 @@ def test_each_centre_is_the_farthest_point(seed, n, data):
 
 def test_equal_points_are_picked_once_each():
     np.testing.assert_array_equal(k_centers(np.ones((4, 2)), 4, 2), [2, 0, 1, 3])
-
-
-# -- texts -------------------------------------------------------------------------------------
-def test_texts_are_counted():
-    settings = {"epochs": 3, "episode_epochs": 4, "max_fraction": 0.1, "reselect": False}
-    assert most_texts(30, 0, 0, episodes=0, trials=6, **settings) == 90
-    start, episode = 90 + 6 + 100, 4 * (30 + 100 + 6) + 100
-    trials, last = 2 * (3 * 33 + 6), 3 * 33
-    one = most_texts(30, 6, 100, episodes=1, trials=2, **settings)
-    assert one - (start + episode + trials + last) in (0, 1)  # rounded up
-    settings["reselect"] = True
-    two = most_texts(30, 6, 100, episodes=2, trials=2, **settings)
-    assert two - one >= 4 * (33 + 106) + 100 + 2 * (3 * 36 + 6)
-
-
-def texts_by_a_plain_loop(
-    n_train, n_valid, n_unlabeled, epochs, episodes, episode_epochs, trials, max_fraction, reselect
-):
-    size, total = float(n_train), epochs * n_train + n_valid + n_unlabeled
-    for m in range(1, 1 + episodes):
-        total += episode_epochs * (size + n_unlabeled + n_valid) + n_unlabeled
-        size = min(size + max(1, max_fraction * size), n_train + n_unlabeled)
-        total += trials * (epochs * size + n_valid) * (reselect or m == 1)
-    return total + epochs * size * (episodes > 0)
-
-
-SETTINGS = {
-    "epochs": st.integers(0, 4),
-    "episodes": st.integers(0, 40),
-    "episode_epochs": st.integers(1, 8),
-    "trials": st.integers(0, 6),
-    "max_fraction": st.floats(0.001, 2),
-    "reselect": st.booleans(),
-}
-
-
-@given(st.integers(2, 50), st.integers(0, 10), st.integers(40, 80), st.fixed_dictionaries(SETTINGS))
-def test_texts_are_those_of_a_plain_loop(n_train, n_valid, n_unlabeled, settings):
-    n = n_train, n_valid, n_unlabeled
-    expected = texts_by_a_plain_loop(*n, **settings)
-    assert 0 <= most_texts(*n, **settings) - expected <= 1 + 1e-9 * expected
-
-
-def test_very_many_episodes_are_as_many_as_there_are_documents():
-    settings = {"epochs": 3, "episode_epochs": 4, "trials": 6, "max_fraction": 0.1}
-    for reselect in (True, False):
-        count = [
-            most_texts(30, 6, 100, episodes=episodes, reselect=reselect, **settings)
-            for episodes in (100, 101, 102, 10**9)
-        ]
-        assert count[0] < count[1] == count[2] == count[3]
-    assert most_texts(30, 0, 0, episodes=0, reselect=False, **settings) == 90

@@ -12,7 +12,7 @@ from helpers.nets import mlp_net
 from sklearn.base import clone
 
 from sklearn_spt.baselines import ThrottledSelfTrainingClassifier
-from sklearn_spt.baselines._throttled import PseudoLabels, State
+from sklearn_spt.baselines._throttled import PseudoLabels, ThrottledIteration
 
 
 class Net:
@@ -364,7 +364,7 @@ def test_pseudo_labels_are_filed_by_iteration(documents):
     first = pseudo.state(1, [], 7, 52, [0.5], {})
     pseudo.add(np.array([4]), np.array([1]), 2)
     second = pseudo.state(2, [], 8, 53, [0.4], {})
-    assert isinstance(first, State)
+    assert isinstance(first, ThrottledIteration)
     assert first.record["pseudo_label_counts"] == {0: 1, 1: 1}
     assert (second.record["n_added"], second.record["pool_size"]) == (1, 8)
     assert first.labeled_iter[[3, 4, 5]].tolist() == [1, -1, 1]  # not touched by the second

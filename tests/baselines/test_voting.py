@@ -14,9 +14,8 @@ from sklearn_spt.baselines._voting import (
     bootstrap_rows,
     disagreement_sets,
     disagreements,
+    majority_mean,
     majority_vote,
-    most_texts,
-    set_quotas,
 )
 
 ALL = [10**6] * 3
@@ -152,56 +151,6 @@ def test_one_confident_net_of_the_two_is_enough_and_both_count_in_the_ranking():
     assert (labels[1:] == -1).all()
 
 
-# -- quotas ------------------------------------------------------------------------------------
-def test_a_set_grows_by_a_tenth_of_what_its_net_was_trained_on():
-    assert set_quotas(300, np.array([0, 30, 63]), 0.1) == [30, 63, 99]
-    assert set_quotas(5, np.array([0, 1]), 0.1) == [1, 2]
-    assert set_quotas(100, np.array([0]), 0.29) == [29]  # the product is 28.999999999999996
-    assert set_quotas(300, np.array([0, 30]), 0.1, most_added=10) == [10, 40]
-    assert set_quotas(300, np.array([7]), 0.1, most_added=0) == [8]
-
-
-@given(st.integers(1, 500), st.integers(0, 500), st.floats(0.001, 2))
-def test_quotas_leave_room_to_grow(N, size, fraction):
-    (quota,) = set_quotas(N, np.array([size]), fraction)
-    assert quota > size
-    assert quota - size <= max(1, fraction * (N + size) * (1 + 1e-9))
-
-
-def test_texts_are_counted():
-    assert most_texts(30, 0, 3, 20, 0.1) == 90
-    # bootstrap and labelling; one iteration with at most 3 documents in each of three sets
-    assert most_texts(30, 100, 2, 1, 0.1) == (6 * 30 + 300) + (2 * (90 + 9) + 300)
-    assert most_texts(30, 4, 2, 1, 0.1) == (6 * 30 + 12) + (2 * (90 + 4) + 12)
-
-
-def texts_by_a_plain_loop(N, U, epochs, max_iter, share):
-    total, sizes = 0, np.zeros(3, dtype=np.int64)
-    for t in range(1 + max_iter):
-        total += epochs * (3 * N + min(int(sizes.sum()), U)) + 3 * U
-        sizes = np.minimum(set_quotas(N, sizes, share), U)
-        assert t == 0 or sizes.min() >= min(t, U)
-    return total
-
-
-@given(
-    st.integers(2, 60),
-    st.integers(1, 60),
-    st.integers(0, 4),
-    st.integers(0, 50),
-    st.floats(0.001, 2),
-)
-def test_texts_are_those_of_a_plain_loop(N, U, epochs, max_iter, share):
-    expected = texts_by_a_plain_loop(N, U, epochs, max_iter, share)
-    assert most_texts(N, U, epochs, max_iter, share) == expected
-
-
-def test_texts_of_very_many_iterations_are_counted_at_once():
-    U = 1000  # the sets hold it all after so many iterations, at the latest
-    few, many = most_texts(30, U, 3, U, 0.1), most_texts(30, U, 3, 10**9, 0.1)
-    assert many == few + (10**9 - U) * (3 * (90 + U) + 3 * U)
-
-
 # -- the vote ----------------------------------------------------------------------------------
 @given(seeds, sizes, class_numbers)
 def test_a_majority_wins_and_else_the_mean_decides(seed, n, K):
@@ -227,3 +176,11 @@ def test_the_mean_may_be_for_a_class_that_nobody_votes_for():
 def test_one_net_votes_for_its_prediction(n):
     P = probabilities(0, n, n_nets=1)
     np.testing.assert_array_equal(majority_vote(P), P[0].argmax(axis=1))
+
+
+@given(seeds, sizes, class_numbers)
+def test_the_most_probable_class_of_the_mean_is_the_vote(seed, n, K):
+    P = probabilities(seed, n, K)
+    mean = majority_mean(P)
+    np.testing.assert_allclose(mean.sum(axis=1), 1)
+    np.testing.assert_array_equal(mean.argmax(axis=1), majority_vote(P))

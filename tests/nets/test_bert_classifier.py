@@ -452,7 +452,7 @@ def test_threads_are_put_back(make, texts, y):
     ("params", "error", "match"),
     [
         ({"pooling": "max"}, ValueError, "pooling must be one of"),
-        ({"max_length": 1}, ValueError, "max_length must be at least 2"),
+        ({"max_length": 1}, ValueError, "max_length must be at least 3"),
         ({"max_length": 10**6}, ValueError, "max_length"),
         ({"dropout": 1.0}, ValueError, r"dropout must lie in \[0, 1\)"),
         ({"lr": 0}, ValueError, "lr must lie"),

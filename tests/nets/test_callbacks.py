@@ -248,7 +248,7 @@ def test_steps_per_epoch_are_those_that_are_taken(params, expected):
 
 def test_batch_progress_counts_training_texts(capfd):
     done = []
-    progress = Progress(40, 0, "")
+    progress = Progress(0, "", 40)
     progress.advance = done.append
     net = mlp_net(
         MLP,

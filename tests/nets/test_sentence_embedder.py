@@ -201,7 +201,7 @@ def test_bf16_is_close(embedder, tiny_texts):
     ("params", "error", "message"),
     [
         ({"pooling": "max"}, ValueError, "pooling must be one of 'auto', 'mean', 'cls'; got 'max'"),
-        ({"max_length": 1}, ValueError, "max_length must be at least 2, got 1"),
+        ({"max_length": 1}, ValueError, "max_length must be at least 3, got 1"),
         ({"max_length": 65}, ValueError, "max_length must be at most 64"),
         ({"max_length": 8.0}, TypeError, "max_length must be an integer"),
         ({"batch_size": 0}, ValueError, "batch_size must be at least 1, got 0"),

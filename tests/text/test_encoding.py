@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from transformers import AutoTokenizer
 
 from sklearn_spt.text import _encoding, _tokenizer_threads
-from sklearn_spt.text._checkpoints import load_tokenizer
+from sklearn_spt.text._checkpoints import load_tokenizer, resolve_max_length
 from sklearn_spt.text._encoding import (
     TokenIdVectorizer,
     check_texts,
@@ -448,8 +448,20 @@ def test_nothing_is_learned(vectorizer):
 
 def test_defaults_are_the_papers_length_and_the_default_encoder(minilm):
     vectorizer = TokenIdVectorizer()
-    assert vectorizer.get_params() == {"pretrained": minilm, "max_length": 160}
+    assert vectorizer.get_params() == {"pretrained": minilm, "max_length": "auto"}
     assert vectorizer.fit_transform(["no"]).shape == (1, 160)
+
+
+def test_auto_is_what_a_short_encoder_has(tiny_checkpoint, tiny_long_checkpoint):
+    for checkpoint, width in ((tiny_checkpoint, 64), (tiny_long_checkpoint, 160)):
+        vectorizer = TokenIdVectorizer(checkpoint)
+        assert vectorizer.fit_transform(["no"]).shape == (1, width)
+        assert len(vectorizer.get_feature_names_out()) == width
+        assert resolve_max_length("auto", checkpoint) == width
+    with pytest.raises(ValueError, match="max_length must be at most 64"):
+        resolve_max_length(65, tiny_checkpoint)
+    with pytest.raises(ValueError, match=r'max_length must be "auto" or an integer, got \'long\''):
+        resolve_max_length("long", tiny_checkpoint)
 
 
 def test_copies_and_pickles_do_the_same(vectorizer):
