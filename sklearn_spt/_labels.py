@@ -311,3 +311,24 @@ def check_weights(sample_weight: Any, n_samples: int, labeled: BoolArray) -> Flo
         )
     used = used / used.max()  # the sum of huge weights would overflow
     return np.asarray(used / used.mean())
+
+
+def check_known_labels(
+    y: Any, n_samples: int, marker: Any, classes: AnyArray
+) -> tuple[BoolArray, AnyArray, IntArray]:
+    """`check_labels` for a y that need not hold every class."""
+    marked, labels = unlabeled_mask(y, marker)
+    if len(labels) != n_samples:
+        raise ValueError(f"X has {n_samples} rows, but y has {len(labels)}.")
+    index = {label: i for i, label in enumerate(classes.tolist())}
+    codes = np.full(n_samples, -1, dtype=np.int64)
+    for row in np.flatnonzero(~marked):
+        label = labels[row].item() if isinstance(labels[row], np.generic) else labels[row]
+        if label not in index:
+            raise ValueError(
+                f"y holds {label!r} in row {row}, which is none of {classes.tolist()}."
+            )
+        codes[row] = index[label]
+    if marked.all():
+        raise ValueError("y has no labelled row.")
+    return ~marked, classes, codes

@@ -14,10 +14,10 @@ from sklearn.utils.validation import validate_data
 from skorch.utils import multi_indexing
 
 from sklearn_spt._functional import tempered_softmax
-from sklearn_spt._labels import check_labels, check_weights, unlabeled_mask
+from sklearn_spt._labels import check_known_labels, check_labels, check_weights
 from sklearn_spt._progress import Progress
 from sklearn_spt._random import derive_seed, isolated, root_seed
-from sklearn_spt._typing import AnyArray, BoolArray, FloatArray, IntArray
+from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 from sklearn_spt._validation import all_or_nothing, forget_features, n_rows
 from sklearn_spt.nets._batching import TokenBatches
 from sklearn_spt.nets._bert_module import BertModule
@@ -321,7 +321,7 @@ class BertClassifier(TokenNet):
         if known is None:
             labeled, classes, codes = check_labels(y, len(X), self.unlabeled_marker)
         else:
-            labeled, classes, codes = _known_labels(y, len(X), self.unlabeled_marker, known)
+            labeled, classes, codes = check_known_labels(y, len(X), self.unlabeled_marker, known)
         weights = check_weights(sample_weight, len(X), labeled)
         dropped = int((~labeled).sum()) + (
             0 if X_unlabeled is None else n_rows(X_unlabeled, "X_unlabeled")
@@ -383,24 +383,3 @@ class BertClassifier(TokenNet):
                 rng=np.random.default_rng(seed),
                 progress=progress,
             )
-
-
-def _known_labels(
-    y: Any, n_samples: int, marker: Any, classes: AnyArray
-) -> tuple[BoolArray, AnyArray, IntArray]:
-    """`check_labels` for a y that need not hold every class."""
-    marked, labels = unlabeled_mask(y, marker)
-    if len(labels) != n_samples:
-        raise ValueError(f"X has {n_samples} rows, but y has {len(labels)}.")
-    index = {label: i for i, label in enumerate(classes.tolist())}
-    codes = np.full(n_samples, -1, dtype=np.int64)
-    for row in np.flatnonzero(~marked):
-        label = labels[row].item() if isinstance(labels[row], np.generic) else labels[row]
-        if label not in index:
-            raise ValueError(
-                f"y holds {label!r} in row {row}, which is none of {classes.tolist()}."
-            )
-        codes[row] = index[label]
-    if marked.all():
-        raise ValueError("y has no labelled row.")
-    return ~marked, classes, codes

@@ -22,7 +22,12 @@ from sklearn_spt._typing import FloatArray
 from sklearn_spt._validation import check_integer, check_option, check_real
 from sklearn_spt.self_pretraining._checkpointing import Checkpoint, check_folder, fit_key
 from sklearn_spt.self_pretraining._logit_adjustment import logit_adjusted
-from sklearn_spt.self_pretraining._observers import Observers, iteration_entry, start_entry
+from sklearn_spt.self_pretraining._observers import (
+    Observers,
+    iteration_entry,
+    start_entry,
+    warn_unless_better,
+)
 from sklearn_spt.self_pretraining._sample_sizes import growing_sample_sizes, resolve_step_size
 from sklearn_spt.self_pretraining._state import Iteration, State
 from sklearn_spt.self_pretraining._trainer import SelfPretrainingTrainer
@@ -331,7 +336,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.logit_adjustment_ = observers.adjustment.tau
         kept, best = state, observers.best
         if best is not None:
-            _warn_unless_better([entry["validation_score"] for entry in observers.history])
+            warn_unless_better([entry["validation_score"] for entry in observers.history])
             kept, self.best_iter_, self.logit_adjustment_ = best.state, best.state.t, best.tau
         self.teacher_, self.student_, self.estimators_ = kept.teacher, kept.student, kept.ensemble
         self.class_shares_ = observers.adjustment.shares
@@ -393,16 +398,3 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     def _first_size(self, step: int) -> int:
         """Size of the first sample; the paper's code starts with half of the step."""
         return step
-
-
-def _warn_unless_better(scores: list[float]) -> None:
-    """Warn if no iteration scores above the supervised start, which is ``scores[0]``."""
-    if len(scores) > 1 and max(scores) == scores[0]:
-        warnings.warn(
-            "the unlabelled documents did not help: on the held-out rows no iteration scores above "
-            f"the supervised start ({scores[0]:.3f}), the last one {scores[-1]:.3f}; the "
-            "supervised start is kept. A few rows decide little: compare_with_supervised says "
-            "whether to use unlabelled ones at all.",
-            UserWarning,
-            stacklevel=5,
-        )

@@ -5,6 +5,7 @@ They are called in a fixed order, and each may add to the entry of ``history_``.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,11 @@ import numpy as np
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
-from sklearn_spt._base import SemiSupervisedData, class_counts, plain_label
+from sklearn_spt._base import (
+    SemiSupervisedData,
+    class_counts,
+    plain_label,
+)
 from sklearn_spt._functional import mean_probabilities
 from sklearn_spt._holdout import HoldOut
 from sklearn_spt._sampling import draw_sample
@@ -241,3 +246,16 @@ def iteration_entry(
 
 def _groups(groups: dict[int, GroupStatistics], classes: AnyArray) -> Entry:
     return {plain_label(classes[c]): vars(group).copy() for c, group in groups.items()}
+
+
+def warn_unless_better(scores: list[float]) -> None:
+    """Warn if no iteration scores above the supervised start, which is ``scores[0]``."""
+    if len(scores) > 1 and max(scores) == scores[0]:
+        warnings.warn(
+            "the unlabelled documents did not help: on the held-out rows no iteration scores above "
+            f"the supervised start ({scores[0]:.3f}), the last one {scores[-1]:.3f}; the "
+            "supervised start is kept. A few rows decide little: compare_with_supervised says "
+            "whether to use unlabelled ones at all.",
+            UserWarning,
+            stacklevel=5,
+        )
