@@ -82,7 +82,8 @@ def _run(options: argparse.Namespace) -> int:
 def _pack(options: argparse.Namespace) -> int:
     from sklearn_spt.experiments._records import pack_records
 
-    out = options.out or options.folder.with_name(options.folder.name + ".jsonl")
+    folder = options.folder.resolve()
+    out = options.out or folder.with_name(folder.name + ".jsonl")
     print(f"{pack_records(options.folder, out)} records in {out}")
     return 0
 

@@ -21,9 +21,12 @@ def record_path(folder: Path, cell: Cell) -> Path:
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
     """Write a record so that a reader, or a killed run, never sees half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     # NaN is no JSON: it must not get into a file that other programs read
-    content = json.dumps(record, indent=1, allow_nan=False) + "\n"
+    _write(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
+
+
+def _write(path: Path, content: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.parent / f".{path.name}.{os.getpid()}.partial"
     try:
         with partial.open("w", encoding="utf-8") as file:
@@ -65,20 +68,18 @@ def pack_records(folder: Path, file: Path) -> int:
     """
     records = read_records([folder])
     lines = [json.dumps(record, sort_keys=True, allow_nan=False) + "\n" for record in records]
-    partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
-    partial.write_text("".join(lines), encoding="utf-8")
-    partial.replace(file)
+    _write(file, "".join(lines))
     return len(lines)
 
 
 def read_packed(file: Path) -> list[dict[str, Any]]:
     """Read a file that `pack_records` wrote; ValueError names the line that is no record."""
     records = []
-    with file.open(encoding="utf-8") as lines:
+    with file.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             try:
-                record = json.loads(line)
-            except json.JSONDecodeError as error:
+                record = json.loads(line.decode("utf-8"))
+            except (json.JSONDecodeError, UnicodeDecodeError) as error:
                 raise ValueError(f"{file}, line {number}, is damaged: {error}.") from None
             if not _is_whole(record):
                 raise ValueError(f"{file}, line {number}, is no record of schema {SCHEMA}.")

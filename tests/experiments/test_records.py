@@ -42,16 +42,18 @@ def test_the_command_writes_beside_the_folder(folder, tmp_path, capsys):
     assert main(["pack", str(folder)]) == 0
     assert "3 records in" in capsys.readouterr().out
     assert len((tmp_path / "cells.jsonl").read_text().splitlines()) == 3
-    assert main(["pack", str(folder), "--out", str(tmp_path / "other.jsonl")]) == 0
-    assert (tmp_path / "other.jsonl").is_file()
+    assert main(["pack", str(folder), "--out", str(tmp_path / "new" / "other.jsonl")]) == 0
+    assert (tmp_path / "new" / "other.jsonl").is_file()
     assert main(["pack", str(tmp_path / "nowhere")]) == 2
     assert "nowhere" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("line", ["{", json.dumps({"schema": SCHEMA + 1}), "[1]"])
+@pytest.mark.parametrize(
+    "line", [b"{", json.dumps({"schema": SCHEMA + 1}).encode(), b"[1]", b'{"a": "\xff"}']
+)
 def test_a_line_that_is_no_record_is_named(folder, tmp_path, line):
     file = tmp_path / "cells.jsonl"
     pack_records(folder, file)
-    file.write_text(file.read_text() + line + "\n")
+    file.write_bytes(file.read_bytes() + line + b"\n")
     with pytest.raises(ValueError, match=r"cells\.jsonl, line 4, is"):
         read_records([file])
