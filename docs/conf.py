@@ -1,6 +1,11 @@
 """Sphinx configuration. `tox -e docs` builds the pages; nothing is fetched while it does."""
 
+import sys
+from pathlib import Path
+
 import sklearn_spt
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "sklearn_spt"
 author = "The sklearn_spt developers"
@@ -11,6 +16,7 @@ version = release
 extensions = [
     "myst_parser",
     "numpydoc",
+    "record_tables",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
 ]
@@ -33,6 +39,6 @@ html_theme_options = {
     "show_toc_level": 2,
 }
 # Pages without pages below them: an empty column would only narrow their tables and code.
-html_sidebars = {name: [] for name in ("user_guide", "results", "departures")}
+html_sidebars = {name: [] for name in ("user_guide", "nets", "results", "departures")}
 html_show_sourcelink = False
 toc_object_entries_show_parents = "hide"

@@ -1,14 +1,14 @@
-"""Self-Pretraining beside supervised fine-tuning, on real tweets where there are some.
+"""Compare Self-Pretraining with supervised fine-tuning on real tweets.
 
-Run ``python examples/01_quickstart.py``. Two classifiers see the same 300 labelled texts; the
-second one also sees 1,200 texts without a label. Both are scored on 500 further texts, and a table
-of F1, precision, recall and seconds is printed. It takes less than five minutes on two cores, much
-less on a CPU with bf16 arithmetic, and seconds on a GPU.
+Run ``python examples/01_quickstart.py``. Two classifiers learn from the same 300 labelled texts.
+The second one also learns from 1,200 unlabelled texts. Both are scored on 500 other texts, and the
+program prints a table of F1, precision, recall and seconds. It takes less than five minutes on two
+cores, much less on a CPU with bf16 arithmetic, and seconds on a GPU.
 
-The texts are the illness tweets, which this program finds in the data home (``~/sklearn_spt_data``
-or the folder that ``SKLEARN_SPT_DATA`` names) or downloads (4 MB). Where neither works it says so
-and makes up short posts instead. Near-repetitions are dropped first, so that no test text was seen
-in training.
+The texts are the illness tweets. The program looks for them in the data home
+(``~/sklearn_spt_data`` or the folder in ``SKLEARN_SPT_DATA``), else downloads them (4 MB). If
+neither works, it says so and makes up short posts. Texts with the same words are dropped first, so
+that no test text was seen in training.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from sklearn.model_selection import train_test_split
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
 from sklearn_spt.datasets import fetch_illness, make_short_texts
 
-PATIENCE = 5  # seconds until the network counts as out of reach
+PATIENCE = 5  # seconds to wait for the network
 
 
 def illness_tweets() -> Any:
-    """The illness tweets from this machine, else from the network; OSError if from neither."""
+    """Load the illness tweets from this machine or the network; raise OSError if neither works."""
     try:
         return fetch_illness(download_if_missing=False)
     except OSError:
         try:
             urllib.request.urlopen("https://raw.githubusercontent.com", timeout=PATIENCE).close()
         except urllib.error.HTTPError as answer:
-            answer.close()  # any answer at all will do
+            answer.close()  # any answer shows that the network works
         return fetch_illness(n_retries=0)
 
 
@@ -50,8 +50,8 @@ def texts_and_labels(n_made_up: int, seed: int) -> tuple[list[str], np.ndarray]:
     except OSError:
         bunch = make_short_texts(n_made_up, weights=[0.8], random_state=seed)
         print(
-            "Data: made-up short posts, because the illness tweets are neither on this machine "
-            "nor within reach."
+            "Data: made-up short posts, because the illness tweets are not on this machine and "
+            "cannot be downloaded."
         )
     words = [
         " ".join(re.findall(r"[^\W\d_]+", re.sub(r"https?://\S+|@\w+", " ", text.lower())))
@@ -62,7 +62,7 @@ def texts_and_labels(n_made_up: int, seed: int) -> tuple[list[str], np.ndarray]:
 
 
 def draw(rows: np.ndarray, y: np.ndarray, size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Split `size` rows off, with the share of each class kept: (the rest, the drawn ones)."""
+    """Draw `size` rows, stratified by class; return the rest and the drawn rows."""
     rest, drawn = train_test_split(rows, test_size=size, stratify=y[rows], random_state=seed)
     return rest, drawn
 

@@ -1,13 +1,13 @@
-"""Search λ and α by cross-validation, in a pipeline whose encoding is cached.
+"""Search λ and α by cross-validation, in a pipeline that caches the encoding.
 
-Run ``python examples/02_grid_search.py``; three to six minutes on two cores. Three things matter in
-a search over partly labelled data, and each is one argument:
+Run ``python examples/02_grid_search.py``; three to six minutes on two cores. Three arguments matter
+in a search over partly labelled data:
 
-- ``cv=SemiSupervisedStratifiedKFold(...)``: scores come from labelled rows alone, and every
-  unlabelled row stays in training. An ordinary splitter would score -1 as if it were a class.
-- ``scoring="f1"``: the F1 of the positive class (the paper tuned on it); with a rare class,
-  accuracy would reward a model that never finds it. For more than two classes: ``"f1_macro"``.
-- ``memory=``: the steps in front of the classifier run once per fold, not once per candidate.
+- ``cv=SemiSupervisedStratifiedKFold(...)`` scores labelled rows only and keeps every unlabelled row
+  in training. An ordinary splitter would score -1 as a class.
+- ``scoring="f1"`` is the F1 of the positive class, which the paper tuned on. With a rare class,
+  accuracy rewards a model that never finds it. Use ``"f1_macro"`` for more than two classes.
+- ``memory=`` runs the steps before the classifier once per fold, not once per candidate.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> None:
     n_train = options.n_labeled + options.n_unlabeled
     train = make_short_texts(n_train, weights=[0.7], n_labeled=options.n_labeled, random_state=0)
     test = make_short_texts(options.n_test, weights=[0.7], random_state=1)
-    # the parameters of the net can be searched too ("classify__estimator__lr"), since it is there
+    # with an explicit net its parameters can be searched too, as "classify__estimator__lr"
     model = SelfPretrainingClassifier(BertClassifier(), step_size=0.5, random_state=0)
     with tempfile.TemporaryDirectory() as cache:
         pipeline = Pipeline(

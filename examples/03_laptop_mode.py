@@ -1,9 +1,9 @@
 """Laptop mode: embed each text once, then search λ and α with a small head.
 
 Run ``python examples/03_laptop_mode.py``; about a minute on two cores. The pretrained encoder stays
-frozen and runs once over all texts. What is trained, 76 times here, is a net with one hidden layer
-on the embeddings, so that a whole grid costs less than one fit that fine-tunes the encoder. Expect
-less from it than from fine-tuning; it is the way to get a feeling for data and parameters first.
+frozen and runs once over all texts. A net with one hidden layer is trained on the embeddings, 76
+times. The whole grid costs less than one fit that fine-tunes the encoder. The scores are lower than
+with fine-tuning, but you get to know data and parameters quickly.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> None:
     options = parser.parse_args()
 
     n_train = options.n_labeled + options.n_unlabeled
-    # frozen embeddings see little of word order, so only a few posts depend on it here
+    # frozen embeddings hold little of word order, so only a few posts depend on it here
     kind = {"weights": [0.7], "ambiguity": 0.2}
     train = make_short_texts(n_train, **kind, n_labeled=options.n_labeled, random_state=0)
     test = make_short_texts(options.n_test, **kind, random_state=1)
@@ -69,7 +69,7 @@ def main() -> None:
         batch_size=32,
         verbose=0,
     )
-    # a head starts from random weights and not from a pretrained encoder: it needs more epochs
+    # the head starts from random weights, so it needs more epochs than a pretrained encoder
     model = SelfPretrainingClassifier(
         net, step_size=0.5, pretrain_epochs=3, finetune_epochs=30, random_state=0
     )

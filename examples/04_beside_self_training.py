@@ -1,11 +1,11 @@
-"""Self-Pretraining side by side with scikit-learn's SelfTrainingClassifier.
+"""Compare Self-Pretraining with scikit-learn's SelfTrainingClassifier.
 
 Run ``python examples/04_beside_self_training.py``; three to six minutes on two cores. Both get the
-same texts and the same labels, of which -1 marks the missing ones, and both begin with the same
-fine-tuned net. scikit-learn's classifier takes no texts, only arrays: `TokenIdVectorizer` makes a
-matrix of token ids of them, once, and `BertClassifier` takes it as it is.
+same texts and the same labels, with -1 for the missing ones, and both start with the same
+fine-tuned net. scikit-learn's classifier takes arrays and no texts, so `TokenIdVectorizer` turns
+the texts into a matrix of token ids, which `BertClassifier` accepts.
 
-The posts are made up. How the three compare on real ones, docs/results.md says.
+The posts are made up. docs/results.md compares the three on real texts.
 """
 
 from __future__ import annotations

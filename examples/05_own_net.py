@@ -1,13 +1,13 @@
-"""Any skorch net will do: an MLP on a matrix of numbers and a CNN on images.
+"""Use any skorch net: an MLP on a matrix of numbers and a CNN on images.
 
-Run ``python examples/05_own_net.py``; about a minute on two cores. The method asks one thing
-of a net: that its module returns logits, one for each class. It then trains clones of the net with
-its own loss and learning rate; everything else (layers, optimiser, batch size, rate) is yours.
+Run ``python examples/05_own_net.py``; about a minute on two cores. The module of the net has to
+return logits, one for each class. The method trains clones of the net with its own loss and
+learning-rate schedule. Layers, optimizer, batch size and initial rate are those of the net.
 
 Both tasks come with scikit-learn: tumours described by 30 numbers, 20 of them labelled, and
-handwritten digits of 8 x 8 pixels, 50 of them labelled. The rivals are the same net on the labelled
-rows alone, and scikit-learn's ways to learn from unlabelled rows. Where distances between rows say
-as much as between these digits, LabelSpreading is hard to beat; between texts they say less.
+handwritten digits of 8 x 8 pixels, 50 of them labelled. The rivals are the same net on labelled
+rows only, and scikit-learn's methods for unlabelled rows. LabelSpreading is hard to beat on these
+digits, because rows of one class are close to each other. Texts of one class are less so.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class CNN(nn.Module):
 
 
 def make_net(module: type[nn.Module], epochs: int, **params: Any) -> NeuralNetClassifier:
-    """A plain skorch net; nothing in it knows of unlabelled rows."""
+    """Make a plain skorch net, which knows nothing of unlabelled rows."""
     return NeuralNetClassifier(
         module,
         criterion=nn.CrossEntropyLoss,

@@ -1,11 +1,11 @@
-"""Watch a fit: score each intermediate student, and read the history.
+"""Score each iteration of a fit, and read its history.
 
-Run ``python examples/06_score_each_iteration.py``; two to four minutes on two cores. A callable
-given as ``on_iteration`` is called after the supervised start and after each iteration, and can
-score what there is by then on rows of your own. ``history_`` holds the rest: sizes, losses, what
-inertia did to the class distributions, seconds of each phase.
+Run ``python examples/06_score_each_iteration.py``; two to four minutes on two cores. The callable
+``on_iteration`` is called after the supervised start and after each iteration. It can score the
+nets of that moment on rows of your own. ``history_`` holds sample sizes, losses, the class
+distributions before and after inertia, and the seconds of each phase.
 
-Such scores are for looking, or for choosing ``max_iter`` on rows that are neither in training nor
+Use such scores to watch a fit, or to choose ``max_iter`` on rows that are neither in training nor
 in the final test.
 """
 
@@ -44,7 +44,7 @@ def main() -> None:
     model = SelfPretrainingClassifier(on_iteration=score, random_state=0, verbose=1)
     model.fit(train.data, train.target_partial)
 
-    # confidence: mean probability, at temperature T, that a document gives to its pseudo-label
+    # confidence: mean probability, at temperature T, of the pseudo-label of a document
     print("\n                            pseudo-label confidence      held-out F1")
     print("iteration  sample  positive  teacher's  after inertia  student  ensemble  seconds")
     for record, (student, ensemble) in zip(model.history_, scores, strict=True):

@@ -1,15 +1,15 @@
-"""A known failure: mutual learning on posts of which nine in a hundred are positive.
+"""Show a known failure: mutual learning on posts of which 9% are positive.
 
 Run ``python examples/07_mutual_learning_on_rare_positives.py``; one to three minutes on two cores.
-In the paper's comparison, mutual learning on 300 tweets with 9% positive ones ended at an F1 of
-0.024: its nets agreed on the majority class. This program looks for that failure and for its cause.
-Mutual learning and supervised training see the same posts, each with class-balanced batches (the
-default of every method here) and with shuffled ones (the loss as it is printed), for a growing
-number of epochs. Where the predictions hold hardly any positive, the line says "collapsed".
+In the paper's comparison, mutual learning on 300 tweets with 9% positive ones had an F1 of 0.024:
+its nets agreed on the majority class. This program looks for that failure and its cause. Mutual
+learning and supervised training see the same posts, with class-balanced batches (the default of
+every method here) and with shuffled ones, for a growing number of epochs. A line ends with
+"collapsed" if hardly any post is predicted to be positive.
 
-What to expect: shuffled batches make both collapse, and mutual learning no more than supervised
-training, for in a few hundred steps a net learns little more from them than how rare the class is;
-balanced batches cure both. So look at the draws first, before the method is blamed.
+With shuffled batches both collapse, mutual learning no more than supervised training: in a few
+hundred steps a net learns little more from them than how rare the class is. Balanced batches cure
+both. So look at the batches before you blame the method.
 
 By default a small head is trained on frozen embeddings, which leaves time for three seeds. With
 ``--fine-tune --epochs 3 --seeds 1`` the encoder is fine-tuned (supervised training is then
@@ -80,7 +80,7 @@ def main() -> None:
     options = parser.parse_args()
 
     n_train = options.n_labeled + options.n_unlabeled
-    # frozen embeddings see little of word order, so only a few posts depend on it here
+    # frozen embeddings hold little of word order, so only a few posts depend on it here
     kind = {"weights": [1 - options.positive], "ambiguity": 0.2, "flip_y": 0.0}
     train = make_short_texts(n_train, **kind, n_labeled=options.n_labeled, random_state=0)
     test = make_short_texts(options.n_test, **kind, random_state=1)
@@ -99,7 +99,7 @@ def main() -> None:
         for balanced in (True, False):
             settings = {"finetune_epochs": epochs, "balanced_batches": balanced}
             models = {
-                # without iterations this is supervised training, and BertClassifier of a BERT
+                # without iterations this is supervised training
                 "supervised": SelfPretrainingClassifier(net, max_iter=0, **settings),
                 "mutual learning": MutualLearningClassifier(net, **settings),
             }

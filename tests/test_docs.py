@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import runpy
+import shlex
 import shutil
 import sys
 import urllib.request
@@ -27,7 +28,7 @@ from sklearn_spt.text import _locations
 ROOT = Path(__file__).parents[1]
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGES.md", "examples/README.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
@@ -174,10 +175,17 @@ def test_files_that_are_named_exist(page):
     assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []
 
 
-def test_every_page_is_in_the_table_of_contents():
-    (toctree,) = blocks(ROOT / "docs" / "index.md", "{toctree}")
-    listed = {line for line in toctree.code.splitlines() if line and not line.startswith(":")}
-    assert listed == {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"}
+def test_every_page_is_in_a_table_of_contents():
+    docs = ROOT / "docs"
+    pages = {page.relative_to(docs).with_suffix("").as_posix() for page in docs.rglob("*.md")}
+    listed = [
+        line
+        for page in docs.glob("*.md")
+        for toctree in blocks(page, "{toctree}")
+        for line in toctree.code.splitlines()
+        if line and not line.startswith(":")
+    ]
+    assert sorted(listed) == sorted(pages - {"index"})
 
 
 # ---------------------------------------------------------------------------------------------
@@ -247,29 +255,64 @@ def test_example_runs_in_small(name, arguments, shown, small_world, monkeypatch,
 
 
 # ---------------------------------------------------------------------------------------------
-# Tables that were made from records
+# Results
 # ---------------------------------------------------------------------------------------------
-TABLES = [
-    (page, match[1], match[2])
-    for page in PAGES
-    for match in re.finditer(
-        r"<!-- table: (table .+?) -->\n\n(.+?)\n\n(?=##)",
-        page.read_text(encoding="utf-8"),
-        re.DOTALL,
-    )
-]
-
-
-@pytest.mark.parametrize(
-    ("page", "command", "table"), TABLES, ids=[command for _, command, _ in TABLES]
+RESULTS = ROOT / "docs" / "results.md"
+COMMANDS = sorted({block.code for page in PAGES for block in blocks(page, "{record-table}")})
+FIVE_TASKS = "illness,phm_tuning,crisislex_t6:alberta,crisislex_t6:boston,psytar"
+EIGHT_METHODS = (
+    "tfidf_lr,embeddings_lr,baseline,baseline_shuffled,bert_classifier,bert_ensemble,"
+    "sklearn_self_training,self_pretraining_classifier"
 )
-def test_tables_are_what_their_command_prints(page, command, table, monkeypatch, capsys):
+
+
+def rows_of(text: str) -> list[list[str]]:
+    """Cells of the rows of a Markdown table, without its two header lines."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+@pytest.fixture
+def printed_table(monkeypatch, capsys):
+    """Run a command of the experiments and return the rows of the table that it prints."""
     from sklearn_spt.experiments._cli import main
 
+    def run(command: str) -> list[list[str]]:
+        assert main(shlex.split(command.replace("\\\n", " "))) == 0
+        return rows_of(capsys.readouterr().out)
+
     monkeypatch.chdir(ROOT)
-    assert main(command.split()) == 0
-    assert capsys.readouterr().out.strip() == table.strip(), f"make the tables of {page} again"
+    return run
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_of_tables_print_a_table(command, printed_table):
+    program = "python -m sklearn_spt.experiments "
+    assert command.startswith(program)
+    assert printed_table(command.removeprefix(program))
 
 
 def test_some_tables_come_from_records():
-    assert len(TABLES) >= 2
+    assert len(COMMANDS) >= 10
+
+
+def test_main_table_of_results_agrees_with_the_records(printed_table):
+    five = printed_table(
+        "table ranks --records docs/records/rivals.jsonl "
+        f"--select method={EIGHT_METHODS} --select dataset={FIVE_TASKS}"
+    )
+    three = printed_table("table ranks --records docs/records/held_out.jsonl")
+    # method | mean rank | mean F1 | gain | pairs
+    of_five, of_three = ({row[0]: row[2:4] for row in rows} for rows in (five, three))
+    shown = rows_of(text_of(RESULTS))
+    assert 3 <= len(shown) <= 8
+    assert shown == [[row[0], *of_five[row[0]], *of_three[row[0]]] for row in shown]
+    in_readme = set(re.findall(r"\| (0\.\d{3}) \| (0\.\d{3}) \|", text_of(ROOT / "README.md")))
+    assert len(in_readme) >= 3
+    assert in_readme <= {(row[1], row[3]) for row in shown}
+
+
+def test_pages_are_short():
+    n_words = {name_of(page): len(text_of(page).split()) for page in PAGES}
+    assert n_words[name_of(RESULTS)] < 600
+    assert {name: n for name, n in n_words.items() if n > 3000} == {}
