@@ -23,27 +23,13 @@ _DELAY = 1.0  # seconds between two tries
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file that never changes, and the places where it can be.
+    """A file that never changes, and the places where it can be."""
 
-    Parameters
-    ----------
-    title : str
-        What messages call it.
-    url : str
-        Where it is downloaded from.
-    sha256 : str
-        Hexadecimal digest of its bytes.
-    own : str
-        Path, relative to the data home, at which a user may have put it.
-    cached : str
-        Name that a download gets.
-    """
-
-    title: str
+    title: str  # its name in messages
     url: str
     sha256: str
-    own: str
-    cached: str
+    own: str  # path in the data home where a user may have put it
+    cached: str  # name of a download
 
 
 def obtain(
