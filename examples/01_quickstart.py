@@ -39,7 +39,7 @@ def illness_tweets() -> Any:
             urllib.request.urlopen("https://raw.githubusercontent.com", timeout=PATIENCE).close()
         except urllib.error.HTTPError as answer:
             answer.close()  # any answer shows that the network works
-        return fetch_illness(n_retries=0)
+        return fetch_illness()
 
 
 def texts_and_labels(n_made_up: int, seed: int) -> tuple[list[str], np.ndarray]:

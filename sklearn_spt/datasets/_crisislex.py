@@ -8,10 +8,8 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-from sklearn.utils import Bunch
-
 from sklearn_spt._validation import check_flag
+from sklearn_spt.datasets._bunch import as_bunch
 from sklearn_spt.datasets._home import DOWNLOADS, locate_data_home
 from sklearn_spt.datasets._remote import RemoteFile, obtain
 
@@ -100,8 +98,6 @@ def fetch_crisislex_t6(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
     return_X_y: bool = False,
-    n_retries: int = 3,
-    delay: float = 1.0,
 ) -> Any:
     """Load CrisisLexT6: tweets sent during six disasters, on-topic or off-topic.
 
@@ -123,16 +119,10 @@ def fetch_crisislex_t6(
         Folder of the data sets; see :func:`get_data_home`.
 
     download_if_missing : bool, default=True
-        If False, raise an OSError where a file is not on this machine.
+        If False, a missing file is an OSError.
 
     return_X_y : bool, default=False
         If True, return ``(data, target)`` instead of a Bunch.
-
-    n_retries : int, default=3
-        How often a failed download is tried again.
-
-    delay : float, default=1.0
-        Seconds between two tries.
 
     Returns
     -------
@@ -163,49 +153,28 @@ def fetch_crisislex_t6(
     OSError
         A file is damaged, is missing while `download_if_missing` is False, or cannot be
         downloaded or saved; or no file is there while `disaster` is "available".
-
-    References
-    ----------
-    A. Olteanu, C. Castillo, F. Diaz and S. Vieweg, "CrisisLex: A Lexicon for Collecting and
-    Filtering Microblogged Communications in Crises", ICWSM 2014.
-
-    Examples
-    --------
-    >>> from sklearn_spt.datasets import fetch_crisislex_t6
-    >>> texts, y = fetch_crisislex_t6(disaster="sandy", return_X_y=True)  # doctest: +SKIP
     """
     check_flag(return_X_y, "return_X_y")
-    rows: list[list[str]] = []
-    domain: list[str] = []
-    filenames, digests = [], []
+    rows: list[tuple[str, ...]] = []
+    files = {}
     for name in _names(disaster, data_home):
         remote = CRISISLEX_T6[name]
-        path, content = obtain(
-            remote,
-            data_home,
-            download_if_missing=download_if_missing,
-            n_retries=n_retries,
-            delay=delay,
-        )
-        found = list(csv.reader(io.StringIO(content.decode("utf-8"), newline="")))[1:]
-        rows += found
-        domain += [name] * len(found)
-        filenames.append(str(path))
-        digests.append(remote.sha256)
-    ids, texts, labels = zip(*rows, strict=True)
-    data = np.array(texts, dtype=object)
-    target = np.array([_LABELS.index(label) for label in labels], dtype=np.int64)
-    if return_X_y:
-        return data, target
-    return Bunch(
+        path, content = obtain(remote, data_home, download_if_missing=download_if_missing)
+        table = csv.reader(io.StringIO(content.decode("utf-8"), newline=""))
+        next(table)
+        rows += [(*row, name) for row in table]
+        files[str(path)] = remote.sha256
+    ids, data, labels, domain = zip(*rows, strict=True)
+    return as_bunch(
+        return_X_y,
         data=data,
-        target=target,
-        target_names=list(_LABELS),
-        domain=np.array(domain, dtype=object),
-        ids=np.array([identifier.strip("'") for identifier in ids], dtype=object),
+        target=tuple(map(_LABELS.index, labels)),
+        target_names=_LABELS,
+        domain=domain,
+        ids=tuple(identifier.strip("'") for identifier in ids),
         DESCR=_DESCR,
-        filenames=filenames,
-        sha256=digests,
+        filenames=list(files),
+        sha256=list(files.values()),
     )
 
 

@@ -1,4 +1,4 @@
-"""Texts that say the same: exact copies, retweets and near-duplicates."""
+"""Exact copies, retweets and near-duplicates."""
 
 from __future__ import annotations
 
@@ -40,43 +40,40 @@ class _Normal(NamedTuple):
 def duplicates_of(
     texts: Iterable[str], reference: Iterable[str], *, threshold: float = 0.8
 ) -> npt.NDArray[np.str_]:
-    """Say for each text whether it repeats a text of another collection.
+    """Find the texts that repeat a text of another collection.
 
-    For an honest test score: what says the same as a test row has to go from the training rows
-    and from the unlabelled rows (``texts[duplicates_of(texts, test_texts) == ""]`` is what stays).
+    Training and unlabelled rows that repeat a test row make the test score too high. Keep
+    ``texts[duplicates_of(texts, test_texts) == ""]``.
 
-    Texts are compared by their words. Upper and lower case are one; retweet marks at the beginning
-    (``RT @user:``, several of them as well), URLs, mentions (``@user``), punctuation, emoji and
-    white space do not count; HTML entities and compatibility characters are resolved first.
+    Texts are compared by their words. Case, retweet marks at the beginning (``RT @user:``), URLs,
+    mentions (``@user``), punctuation, emoji and white space are ignored. HTML entities and
+    compatibility characters are resolved first.
 
     Parameters
     ----------
     texts : iterable of str, n_texts of them
-        The texts to be judged.
+        The texts.
 
     reference : iterable of str
         The texts that must not be repeated, for example the test rows.
 
     threshold : float in (0, 1], default=0.8
-        How similar near-duplicates are at least: the Jaccard similarity of the sets of three
-        successive words each, that is, the share of those in both texts among those in either. At
-        0.8 a text of 20 words may have four more words at its end, but no other word in its middle.
-        A text of one or two words is represented by its single words.
+        Least similarity of near-duplicates: the Jaccard similarity of their sets of three
+        successive words. At 0.8, a text of 20 words may have four more words at its end, but no
+        other word in its middle. Texts of one or two words are compared by single words.
 
     Returns
     -------
     reasons : ndarray of shape (n_texts,), dtype str
         For each text the first that applies:
 
-        - ``"exact"``: a reference is the same letter for letter, or has the same words and neither
-          of them is a retweet.
-        - ``"retweet"``: a reference has the same words, and one of them or both are retweets; or
-          one is a retweet that was cut (it ends with an ellipsis), and its words without the last
-          one, five or more, are the beginning of the other.
+        - ``"exact"``: a reference has the same words (or the same letters, where there is no
+          word), and neither text is a retweet.
+        - ``"retweet"``: a reference has the same words, and one of the two is a retweet; or one is
+          a retweet that was cut (it ends with an ellipsis), and the other one begins with its
+          words, without the last, if there are five or more.
         - ``"near"``: a reference is similar, see `threshold`.
-        - ``""``: none of that.
-
-        A text without any word repeats the same text, letter for letter, and no other.
+        - ``""``: no reference is repeated.
 
     See Also
     --------
@@ -84,9 +81,8 @@ def duplicates_of(
 
     Notes
     -----
-    The result is exact; there is no sampling and no hashing. Pairs to compare are found with an
-    inverted index of the rarest shingles (prefix filter, [1]_), so that time grows with the number
-    of texts and not with the number of pairs.
+    The result is exact. An inverted index of the rarest shingles (prefix filter, [1]_) finds the
+    pairs to compare, so time grows with the number of texts, not of pairs.
 
     References
     ----------
@@ -129,11 +125,11 @@ def duplicates_of(
 
 
 def duplicate_groups(texts: Iterable[str], *, threshold: float = 0.8) -> IntArray:
-    """Find the groups of texts that say the same.
+    """Group the texts that repeat each other.
 
-    Two texts are in one group if one is an exact copy, a retweet or a near-duplicate of the other
-    as :func:`duplicates_of` defines it, or if a chain of such pairs connects them. The numbers can
-    be passed as ``groups=`` to a splitter, which then keeps each group on one side of a split.
+    Two texts are in one group if :func:`duplicates_of` finds that one repeats the other, or if a
+    chain of such pairs connects them. Pass the result to a splitter as ``groups=`` to keep each
+    group on one side of a split.
 
     Parameters
     ----------
@@ -141,13 +137,12 @@ def duplicate_groups(texts: Iterable[str], *, threshold: float = 0.8) -> IntArra
         The texts.
 
     threshold : float in (0, 1], default=0.8
-        How similar near-duplicates are at least; see :func:`duplicates_of`.
+        Least similarity of near-duplicates; see :func:`duplicates_of`.
 
     Returns
     -------
     groups : ndarray of shape (n_texts,), dtype int64
-        The number of each text's group, from 0 on in the order of first appearance. A text that
-        nothing repeats is a group of its own.
+        Number of each text's group, from 0 in the order of first appearance.
 
     See Also
     --------
@@ -237,11 +232,10 @@ def _beginning_with(ordered: list[str], stem: str) -> Iterator[str]:
 
 # -- similar texts ------------------------------------------------------------------------------
 class _Index:
-    """Sets of shingles, and which of them are similar to a given one.
+    """Finds the sets of shingles that are similar to a given one.
 
-    Two sets of which the similarity reaches the threshold t share at least one of the
-    |s| - ceil(t |s|) + 1 rarest shingles of either, whatever the order of equally rare ones. Only
-    those are looked up, and only for those is there an entry.
+    Two sets whose similarity reaches the threshold t share at least one of the
+    |s| - ceil(t |s|) + 1 rarest shingles of either. Only those are indexed and looked up.
     """
 
     def __init__(self, texts: list[tuple[str, ...]], threshold: float) -> None:

@@ -7,10 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from sklearn.utils import Bunch
-
 from sklearn_spt._validation import check_flag, check_option
+from sklearn_spt.datasets._bunch import as_bunch
 from sklearn_spt.datasets._home import ENVIRONMENT, locate_data_home
 from sklearn_spt.datasets._tables import Table, read_table
 from sklearn_spt.datasets._tweets import (
@@ -132,17 +130,6 @@ def load_flu_vaccine(
     ValueError
         A column is missing, a label is unknown, no row has a text, or a tweet has neither a date
         nor a number that tells its year; the message names file, line and column.
-
-    References
-    ----------
-    X. Huang, M. C. Smith, M. J. Paul, D. Ryzhkov, S. C. Quinn, D. A. Broniatowski and M. Dredze,
-    "Examining Patterns of Influenza Vaccination in Social Media", AAAI Joint Workshop on Health
-    Intelligence (W3PHIAI), 2017.
-
-    Examples
-    --------
-    >>> from sklearn_spt.datasets import load_flu_vaccine
-    >>> dataset = load_flu_vaccine("flu_vaccine.json.gz")  # doctest: +SKIP
     """
     check_option(subset, "subset", ("all", "train", "test"))
     check_flag(return_X_y, "return_X_y")
@@ -180,18 +167,18 @@ def load_flu_vaccine(
     if not rows:
         raise ValueError(_nothing(labels_file, texts_file, subset, dropped))
     data, target, folds, years, ids = zip(*rows, strict=True)
-    bunch = Bunch(
-        data=np.array(data, dtype=object),
-        target=np.array(target, dtype=np.int64),
+    return as_bunch(
+        return_X_y,
+        data=data,
+        target=target,
         target_names=list(_LABELS),
-        fold=np.array(folds, dtype=object),
-        year=np.array(years, dtype=np.int64),
-        ids=np.array(ids, dtype=object),
+        fold=folds,
+        year=years,
+        ids=ids,
         n_dropped=dict(dropped),
         DESCR=_DESCR,
         filenames=[str(labels_file)] + ([] if texts_file is None else [str(texts_file)]),
     )
-    return (bunch.data, bunch.target) if return_X_y else bunch
 
 
 def _labels_file(path: Path) -> Path:

@@ -11,7 +11,7 @@ DOWNLOADS = "sklearn_spt_downloads"
 
 
 def locate_data_home(data_home: str | os.PathLike[str] | None = None) -> Path:
-    """Say which folder is the data home, without creating it: it may be read-only."""
+    """Return the data home without creating it; it may be read-only."""
     if data_home is None:
         data_home = os.environ.get(ENVIRONMENT) or Path("~", "sklearn_spt_data")
     elif not isinstance(data_home, str | os.PathLike):
@@ -32,13 +32,6 @@ def get_data_home(data_home: str | os.PathLike[str] | None = None) -> str:
     -------
     data_home : str
         Path of the folder.
-
-    Examples
-    --------
-    >>> import os
-    >>> from sklearn_spt.datasets import get_data_home
-    >>> os.path.isdir(get_data_home())  # doctest: +SKIP
-    True
     """
     home = locate_data_home(data_home)
     home.mkdir(parents=True, exist_ok=True)
@@ -48,19 +41,13 @@ def get_data_home(data_home: str | os.PathLike[str] | None = None) -> str:
 def clear_data_home(data_home: str | os.PathLike[str] | None = None) -> None:
     """Delete what the ``fetch_*`` functions have downloaded.
 
-    Unlike scikit-learn's function of this name, it leaves all other files where they are: the
-    data home is also the place for files of one's own, which nothing could bring back. The folder
-    itself goes when nothing is left in it.
+    Unlike scikit-learn's function of this name, it keeps all other files, since the data home is
+    also the place for your own files. An empty folder is removed.
 
     Parameters
     ----------
     data_home : str or path-like, default=None
         The folder, found as by :func:`get_data_home`.
-
-    Examples
-    --------
-    >>> from sklearn_spt.datasets import clear_data_home
-    >>> clear_data_home()  # doctest: +SKIP
     """
     home = locate_data_home(data_home)
     downloads = home / DOWNLOADS

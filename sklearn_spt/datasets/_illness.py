@@ -6,9 +6,9 @@ import os
 from typing import Any
 
 import numpy as np
-from sklearn.utils import Bunch
 
 from sklearn_spt._validation import check_flag, check_option
+from sklearn_spt.datasets._bunch import as_bunch
 from sklearn_spt.datasets._remote import RemoteFile, obtain
 
 ILLNESS = RemoteFile(
@@ -65,8 +65,6 @@ def fetch_illness(
     download_if_missing: bool = True,
     task: str = "binary",
     return_X_y: bool = False,
-    n_retries: int = 3,
-    delay: float = 1.0,
 ) -> Any:
     """Load the Illness data set: tweets, some of which mention a person's diagnosis.
 
@@ -80,7 +78,7 @@ def fetch_illness(
         Folder of the data sets; see :func:`get_data_home`.
 
     download_if_missing : bool, default=True
-        If False, raise an OSError where the file is not on this machine.
+        If False, a missing file is an OSError.
 
     task : {"binary", "four_class"}, default="binary"
         "binary": whether a diagnosed person is mentioned (labels 2 and 3 of the file).
@@ -88,12 +86,6 @@ def fetch_illness(
 
     return_X_y : bool, default=False
         If True, return ``(data, target)`` instead of a Bunch.
-
-    n_retries : int, default=3
-        How often a failed download is tried again.
-
-    delay : float, default=1.0
-        Seconds between two tries.
 
     Returns
     -------
@@ -119,39 +111,19 @@ def fetch_illness(
     Raises
     ------
     OSError
-        The file is damaged, is missing while `download_if_missing` is False, or cannot be
-        downloaded or saved.
-
-    References
-    ----------
-    P. Karisani, N. Karisani and L. Xiong, "Multi-View Active Learning for Short Text
-    Classification in User-Generated Data", Findings of EMNLP 2022.
-
-    Examples
-    --------
-    >>> from sklearn_spt.datasets import fetch_illness
-    >>> texts, y = fetch_illness(return_X_y=True)  # doctest: +SKIP
+        A file is damaged, is missing, or cannot be downloaded or saved.
     """
     check_option(task, "task", _TARGET_NAMES)
     check_flag(return_X_y, "return_X_y")
-    path, content = obtain(
-        ILLNESS,
-        data_home,
-        download_if_missing=download_if_missing,
-        n_retries=n_retries,
-        delay=delay,
-    )
+    path, content = obtain(ILLNESS, data_home, download_if_missing=download_if_missing)
     rows = [line.split("\t", 2) for line in content.decode("utf-8").split("\n") if line]
-    domain, labels, data = (np.array(column, dtype=object) for column in zip(*rows, strict=True))
-    target = labels.astype(np.int64)
-    if task == "binary":
-        target = (target >= 2).astype(np.int64)
-    if return_X_y:
-        return data, target
-    return Bunch(
+    domain, labels, data = zip(*rows, strict=True)
+    target = np.array(labels, dtype=np.int64)
+    return as_bunch(
+        return_X_y,
         data=data,
-        target=target,
-        target_names=list(_TARGET_NAMES[task]),
+        target=(target >= 2).astype(np.int64) if task == "binary" else target,
+        target_names=_TARGET_NAMES[task],
         domain=domain,
         DESCR=_DESCR,
         filename=str(path),

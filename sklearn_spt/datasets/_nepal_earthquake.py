@@ -6,10 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from sklearn.utils import Bunch
-
 from sklearn_spt._validation import check_flag, check_option
+from sklearn_spt.datasets._bunch import as_bunch
 from sklearn_spt.datasets._home import ENVIRONMENT, locate_data_home
 from sklearn_spt.datasets._tables import read_table
 from sklearn_spt.datasets._tweets import id_in, string_in, tweet_texts
@@ -109,16 +107,6 @@ def load_nepal_earthquake(
     ValueError
         A column is missing, a label is unknown, or a text is empty; the message names file, line
         and column.
-
-    References
-    ----------
-    F. Alam, S. Joty and M. Imran, "Domain Adaptation with Adversarial Training and Graph
-    Embeddings", ACL 2018.
-
-    Examples
-    --------
-    >>> from sklearn_spt.datasets import load_nepal_earthquake
-    >>> texts, y = load_nepal_earthquake("nepal", return_X_y=True)  # doctest: +SKIP
     """
     check_option(subset, "subset", ("all", *_FOLDS, "unlabelled"))
     check_flag(return_X_y, "return_X_y")
@@ -143,16 +131,16 @@ def load_nepal_earthquake(
                 f"({_STEM}_unlabelled_ids.txt); get the texts for them and save them so."
             )
     data, target, folds, ids = zip(*rows, strict=True)
-    bunch = Bunch(
-        data=np.array(data, dtype=object),
-        target=np.array(target, dtype=np.int64),
+    return as_bunch(
+        return_X_y,
+        data=data,
+        target=target,
         target_names=list(_LABELS),
-        fold=np.array(folds, dtype=object),
-        ids=np.array(ids, dtype=object),
+        fold=folds,
+        ids=ids,
         DESCR=_DESCR,
         filenames=filenames,
     )
-    return (bunch.data, bunch.target) if return_X_y else bunch
 
 
 def _folder(path: str | os.PathLike[str]) -> Path:

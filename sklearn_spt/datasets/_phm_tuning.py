@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
-from sklearn.utils import Bunch
-
 from sklearn_spt._validation import check_flag
+from sklearn_spt.datasets._bunch import as_bunch
 from sklearn_spt.datasets._remote import RemoteFile, obtain
 
 PHM_TUNING = RemoteFile(
@@ -58,8 +56,6 @@ def fetch_phm_tuning(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
     return_X_y: bool = False,
-    n_retries: int = 3,
-    delay: float = 1.0,
 ) -> Any:
     """Load tweets, some of which are personal health mentions of one of five conditions.
 
@@ -73,16 +69,10 @@ def fetch_phm_tuning(
         Folder of the data sets; see :func:`get_data_home`.
 
     download_if_missing : bool, default=True
-        If False, raise an OSError where the file is not on this machine.
+        If False, a missing file is an OSError.
 
     return_X_y : bool, default=False
         If True, return ``(data, target)`` instead of a Bunch.
-
-    n_retries : int, default=3
-        How often a failed download is tried again.
-
-    delay : float, default=1.0
-        Seconds between two tries.
 
     Returns
     -------
@@ -110,37 +100,16 @@ def fetch_phm_tuning(
     Raises
     ------
     OSError
-        The file is damaged, is missing while `download_if_missing` is False, or cannot be
-        downloaded or saved.
-
-    References
-    ----------
-    P. Karisani, "Multiple-Source Domain Adaptation via Coordinated Domain Encoders and Paired
-    Classifiers", AAAI 2022.
-
-    Examples
-    --------
-    >>> from sklearn_spt.datasets import fetch_phm_tuning
-    >>> texts, y = fetch_phm_tuning(return_X_y=True)  # doctest: +SKIP
+        A file is damaged, is missing, or cannot be downloaded or saved.
     """
     check_flag(return_X_y, "return_X_y")
-    path, content = obtain(
-        PHM_TUNING,
-        data_home,
-        download_if_missing=download_if_missing,
-        n_retries=n_retries,
-        delay=delay,
-    )
+    path, content = obtain(PHM_TUNING, data_home, download_if_missing=download_if_missing)
     rows = [line.split("\t", 3) for line in content.decode("utf-8").split("\n") if line]
-    ids, labels, domain, data = (
-        np.array(column, dtype=object) for column in zip(*rows, strict=True)
-    )
-    target = (labels == "3").astype(np.int64)
-    if return_X_y:
-        return data, target
-    return Bunch(
+    ids, labels, domain, data = zip(*rows, strict=True)
+    return as_bunch(
+        return_X_y,
         data=data,
-        target=target,
+        target=tuple(int(label == "3") for label in labels),
         target_names=["negative", "positive"],
         domain=domain,
         ids=ids,

@@ -8,9 +8,9 @@ import os
 from typing import Any
 
 import numpy as np
-from sklearn.utils import Bunch
 
 from sklearn_spt._validation import check_flag, check_option
+from sklearn_spt.datasets._bunch import as_bunch
 from sklearn_spt.datasets._remote import RemoteFile, obtain
 
 _SHA256 = {
@@ -72,8 +72,6 @@ def fetch_psytar(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
     return_X_y: bool = False,
-    n_retries: int = 3,
-    delay: float = 1.0,
 ) -> Any:
     """Load PsyTAR: sentences of drug reviews, some of which report an adverse drug reaction.
 
@@ -92,16 +90,10 @@ def fetch_psytar(
         Folder of the data sets; see :func:`get_data_home`.
 
     download_if_missing : bool, default=True
-        If False, raise an OSError where a file is not on this machine.
+        If False, a missing file is an OSError.
 
     return_X_y : bool, default=False
         If True, return ``(data, target)`` instead of a Bunch.
-
-    n_retries : int, default=3
-        How often a failed download is tried again.
-
-    delay : float, default=1.0
-        Seconds between two tries.
 
     Returns
     -------
@@ -130,57 +122,30 @@ def fetch_psytar(
     Raises
     ------
     OSError
-        A file is damaged, is missing while `download_if_missing` is False, or cannot be
-        downloaded or saved.
-
-    References
-    ----------
-    M. Zolnoori et al., "The PsyTAR dataset: From patients generated narratives to a corpus of
-    adverse drug events and effectiveness of psychiatric medications", Data in Brief 24, 2019.
-
-    Examples
-    --------
-    >>> from sklearn_spt.datasets import fetch_psytar
-    >>> texts, y = fetch_psytar(subset="train", return_X_y=True)  # doctest: +SKIP
+        A file is damaged, is missing, or cannot be downloaded or saved.
     """
     check_option(subset, "subset", ("all", *PSYTAR))
     check_flag(return_X_y, "return_X_y")
-    texts: list[str] = []
-    fold: list[str] = []
-    annotations: list[list[str]] = []
-    filenames, digests = [], []
-    names: list[str] = []
-    for name, remote in PSYTAR.items():
-        if subset not in ("all", name):
-            continue
-        path, content = obtain(
-            remote,
-            data_home,
-            download_if_missing=download_if_missing,
-            n_retries=n_retries,
-            delay=delay,
-        )
-        table = io.StringIO(content.decode("utf-8"), newline="")
-        (_, *names), *rows = csv.reader(table, delimiter="\t")
-        for text, *labels in rows:
-            texts.append(text)
-            fold.append(name)
-            annotations.append(labels)
-        filenames.append(str(path))
-        digests.append(remote.sha256)
-    data = np.array(texts, dtype=object)
-    matrix = np.array(annotations, dtype=np.int64)
-    target = matrix[:, names.index("ADR")].copy()
-    if return_X_y:
-        return data, target
-    return Bunch(
+    rows: list[tuple[str, str, list[int]]] = []
+    files = {}
+    for fold, remote in PSYTAR.items():
+        if subset in ("all", fold):
+            path, content = obtain(remote, data_home, download_if_missing=download_if_missing)
+            table = csv.reader(io.StringIO(content.decode("utf-8"), newline=""), delimiter="\t")
+            _, *names = next(table)
+            rows += [(text, fold, list(map(int, labels))) for text, *labels in table]
+            files[str(path)] = remote.sha256
+    data, folds, labels = zip(*rows, strict=True)
+    annotations = np.array(labels, dtype=np.int64)
+    return as_bunch(
+        return_X_y,
         data=data,
-        target=target,
+        target=annotations[:, names.index("ADR")].copy(),
         target_names=["other", "adverse drug reaction"],
-        fold=np.array(fold, dtype=object),
-        annotations=matrix,
+        fold=folds,
+        annotations=annotations,
         annotation_names=names,
         DESCR=_DESCR,
-        filenames=filenames,
-        sha256=digests,
+        filenames=list(files),
+        sha256=list(files.values()),
     )

@@ -13,35 +13,23 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from sklearn_spt._validation import check_flag, check_integer, check_real
+from sklearn_spt._validation import check_flag
 from sklearn_spt.datasets._home import DOWNLOADS, ENVIRONMENT, locate_data_home
 
 _TIMEOUT = 60.0  # seconds without a byte from the server
+_RETRIES = 3
+_DELAY = 1.0  # seconds between two tries
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file that never changes, and the places where it can be.
+    """A file that never changes, and the places where it can be."""
 
-    Parameters
-    ----------
-    title : str
-        What messages call it.
-    url : str
-        Where it is downloaded from.
-    sha256 : str
-        Hexadecimal digest of its bytes.
-    own : str
-        Path, relative to the data home, at which a user may have put it.
-    cached : str
-        Name that a download gets.
-    """
-
-    title: str
+    title: str  # its name in messages
     url: str
     sha256: str
-    own: str
-    cached: str
+    own: str  # path in the data home where a user may have put it
+    cached: str  # name of a download
 
 
 def obtain(
@@ -49,8 +37,6 @@ def obtain(
     data_home: str | os.PathLike[str] | None,
     *,
     download_if_missing: bool,
-    n_retries: int,
-    delay: float,
 ) -> tuple[Path, bytes]:
     """Return path and verified content of a remote file, downloading it where needed.
 
@@ -58,8 +44,6 @@ def obtain(
     file serves as well as any other.
     """
     check_flag(download_if_missing, "download_if_missing")
-    check_integer(n_retries, "n_retries", low=0)
-    check_real(delay, "delay", low=0.0)
     home = locate_data_home(data_home)
     own, cached = home / remote.own, home / DOWNLOADS / remote.cached
     for path in (own, cached):
@@ -73,7 +57,7 @@ def obtain(
             f"Neither of these files exists: {own}, {cached}. Set download_if_missing=True, or "
             f"point data_home (or the environment variable {ENVIRONMENT}) to where it is."
         )
-    content = _download(remote, own, n_retries, delay)
+    content = _download(remote, own)
     try:
         _write(cached, content)
     except OSError as error:
@@ -96,10 +80,10 @@ def _check_digest(remote: RemoteFile, content: bytes, path: Path) -> None:
         )
 
 
-def _download(remote: RemoteFile, own: Path, n_retries: int, delay: float) -> bytes:
+def _download(remote: RemoteFile, own: Path) -> bytes:
     """Content behind the URL, held in memory until it is known to be right."""
     cause: Exception | None
-    for retries_left in range(n_retries, -1, -1):
+    for retries_left in range(_RETRIES, -1, -1):
         try:
             with urllib.request.urlopen(remote.url, timeout=_TIMEOUT) as response:
                 content: bytes = response.read()
@@ -122,7 +106,7 @@ def _download(remote: RemoteFile, own: Path, n_retries: int, delay: float) -> by
             warnings.warn(
                 f"Downloading {remote.url} failed ({problem}), trying again.", stacklevel=4
             )
-            time.sleep(delay)
+            time.sleep(_DELAY)
     raise OSError(
         f"The {remote.title} could not be downloaded from {remote.url} ({problem}); nothing was "
         f"saved. Without a network, get this file by other means and save it as {own}; or use "

@@ -6,10 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from sklearn.utils import Bunch
-
 from sklearn_spt._validation import check_flag, check_option
+from sklearn_spt.datasets._bunch import as_bunch
 from sklearn_spt.datasets._home import ENVIRONMENT, locate_data_home
 from sklearn_spt.datasets._tables import Fields, Table, read_fields, with_columns
 from sklearn_spt.datasets._texts import spell
@@ -106,16 +104,6 @@ def load_smm4h_adr(
     ValueError
         A column is missing, a label is unknown, or a text is empty; the message names file, line
         and column.
-
-    References
-    ----------
-    D. Weissenbacher et al., "Overview of the Fourth Social Media Mining for Health (SMM4H) Shared
-    Tasks at ACL 2019", SMM4H 2019.
-
-    Examples
-    --------
-    >>> from sklearn_spt.datasets import load_smm4h_adr
-    >>> texts, y = load_smm4h_adr("smm4h_2020", return_X_y=True)  # doctest: +SKIP
     """
     check_option(subset, "subset", ("all", "train", "dev", "test"))
     check_flag(return_X_y, "return_X_y")
@@ -130,16 +118,16 @@ def load_smm4h_adr(
         for line, row in table.rows:
             rows.append((*_text_and_code(table, line, row), fold, id_in(row)))
     data, target, folds, ids = zip(*rows, strict=True)
-    bunch = Bunch(
-        data=np.array(data, dtype=object),
-        target=np.array(target, dtype=np.int64),
+    return as_bunch(
+        return_X_y,
+        data=data,
+        target=target,
         target_names=["no adverse drug reaction", "adverse drug reaction"],
-        fold=np.array(folds, dtype=object),
-        ids=np.array(ids, dtype=object),
+        fold=folds,
+        ids=ids,
         DESCR=_DESCR,
         filenames=[str(file) for file in files],
     )
-    return (bunch.data, bunch.target) if return_X_y else bunch
 
 
 def _files(path: Path) -> list[Path]:

@@ -28,17 +28,9 @@ Fields = list[tuple[int, list[str]]]
 
 
 class Table(NamedTuple):
-    """What a file holds.
+    """The columns and rows of a file; each row has its line number, counted from 1.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    columns : list of str
-        Names of the columns, in the order of the file.
-    rows : list of (int, dict)
-        Number of the line, from 1 on, and the values by column. In JSON lines a row need not have
-        all columns, and values need not be str.
+    A row of JSON lines may lack columns, and its values may be of any type.
     """
 
     path: Path

@@ -7,10 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from sklearn.utils import Bunch
-
 from sklearn_spt._validation import check_flag
+from sklearn_spt.datasets._bunch import as_bunch
 from sklearn_spt.datasets._tables import read_text
 
 _COLUMNS = "id, label, keyword, text"
@@ -97,15 +95,15 @@ def load_tsv(
     if not rows:
         raise ValueError(f"{path} holds no document; each line should hold {_COLUMNS}.")
     ids, target, keyword, data = zip(*rows, strict=True)
-    bunch = Bunch(
-        data=np.array(data, dtype=object),
-        target=np.array(target, dtype=np.int64),
+    return as_bunch(
+        return_X_y,
+        data=data,
+        target=target,
         target_names=["negative", "positive"],
-        keyword=np.array(keyword, dtype=object),
-        ids=np.array(ids, dtype=object),
+        keyword=keyword,
+        ids=ids,
         filename=str(path),
     )
-    return (bunch.data, bunch.target) if return_X_y else bunch
 
 
 def _lines(path: Path, encoding: str) -> list[str]:
