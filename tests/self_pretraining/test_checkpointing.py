@@ -292,7 +292,7 @@ model(checkpoint_dir={str(tmp_path)!r}, on_iteration=kill).fit(*data.__wrapped__
 def test_a_file_with_something_else_is_named(tmp_path):
     checkpoint = Checkpoint(tmp_path, "key")
     joblib.dump([1, 2], checkpoint.path)
-    with pytest.raises(ValueError, match=r"cannot be read \(it holds something else\); remove it"):
+    with pytest.raises(ValueError, match=r"cannot be read \(it is not a checkpoint\); remove it"):
         checkpoint.load()
 
 
