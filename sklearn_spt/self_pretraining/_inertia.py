@@ -1,4 +1,7 @@
-"""Inertia: class distributions of pseudo-labels that change slowly from iteration to iteration."""
+"""Inertia: it slows down the change of the pseudo-labels' class distributions.
+
+See the section "Inertial class distributions" of the paper.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +18,13 @@ from sklearn_spt._typing import FloatArray, IntArray
 VarianceRule = Literal["linear", "independent"]
 StateRule = Literal["ema", "raw"]
 
-# float32 rounding of a softmax over a thousand classes stays well below this.
+# Well above the float32 rounding of a softmax over a thousand classes.
 _ROW_SUM_TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)
 class GroupStatistics:
-    """Statistics of the rows that are predicted to be of one class.
-
-    Parameters
-    ----------
-    count : int
-        Number of rows in the group.
-    mean : float
-        Mean probability, in [0, 1], that these rows give to their class.
-    variance : float
-        Population variance of the same, with the floor ``epsilon`` added.
-    """
+    """Size of a predicted class, and mean and population variance of its probability there."""
 
     count: int
     mean: float
@@ -39,21 +32,10 @@ class GroupStatistics:
 
 
 def group_statistics(P: ArrayLike, *, epsilon: float = 1e-6) -> dict[int, GroupStatistics]:
-    """Compute mean and variance of the probability of each predicted class.
+    """Return the statistics of ``P[i, c]`` over the rows i that are predicted to be of class c.
 
-    Parameters
-    ----------
-    P : array-like of shape (n, K)
-        Probabilities.
-    epsilon : float, default=1e-6
-        Added to every variance. The default is what the authors' code adds, through the
-        ``reg_covar`` of scikit-learn's ``GaussianMixture``.
-
-    Returns
-    -------
-    statistics : dict of int to GroupStatistics
-        Class ``c`` -> statistics of ``P[i, c]`` over the rows whose predicted class is ``c``
-        (see `predicted_classes`). Classes that no row is predicted to be are absent.
+    Classes without rows are absent. `epsilon` is added to every variance; the authors' code adds
+    the same, through the ``reg_covar`` of scikit-learn's ``GaussianMixture``.
     """
     P = _as_probabilities(P)
     return _statistics_of(P, predicted_classes(P), _checked_epsilon(epsilon))
@@ -61,18 +43,9 @@ def group_statistics(P: ArrayLike, *, epsilon: float = 1e-6) -> dict[int, GroupS
 
 @dataclass(frozen=True)
 class InertialResult:
-    """What `inertial_transform` returns.
+    """Transformed probabilities, the state for the next iteration, and statistics of `P`.
 
-    Parameters
-    ----------
-    P : ndarray of shape (n, K)
-        The transformed probabilities.
-    state : dict of int to (float, float)
-        Class -> (mean, variance), to be handed to the next iteration.
-    before : dict of int to GroupStatistics
-        Statistics of the input, by predicted class.
-    after : dict of int to GroupStatistics
-        Statistics of the same rows, grouped as they were before the map, in the output.
+    Both statistics group the rows by the class that was predicted before the map.
     """
 
     P: FloatArray
@@ -90,49 +63,19 @@ def inertial_transform(
     new_state: StateRule = "ema",
     epsilon: float = 1e-6,
 ) -> InertialResult:
-    """Hold back the drift of the class distributions between two iterations.
+    """Slow down the drift of the class distributions between two iterations.
 
-    The probabilities of each predicted class are taken as one Gaussian. An affine map moves it
-    towards the Gaussian of the iteration before, the result is clipped to [0, 1], and the other
-    classes share what is left in their old proportions.
+    The probabilities of each predicted class count as one Gaussian. An affine map moves it towards
+    the Gaussian of the iteration before, whose (mean, variance) is in `state`. The result is
+    clipped to [0, 1], and the other classes keep their proportions. Classes that are not in
+    `state` stay as they are; classes without rows keep their entry in it.
 
-    Parameters
-    ----------
-    P : array-like of shape (n, K)
-        Tempered probabilities of this iteration's sample. Not modified.
-    state : mapping of int to (float, float)
-        Class -> (mean, variance) of the iteration before, for the probability of that class
-        itself. Empty at the first iteration. Rows of a class that is not in it stay as they are.
-    alpha : float
-        Inertia in [0, 1], the share of the old distribution. 0 leaves `P` exactly as it is, and
-        still records statistics and state.
-    variance : {"linear", "independent"}, default="linear"
-        "linear" combines variances as it combines means, which the authors' code does and which
-        changes nothing when nothing has drifted. "independent" is the literal reading of a linear
-        combination of two independent Gaussians, with squared weights; it narrows the
-        distribution at every iteration.
-    new_state : {"ema", "raw"}, default="ema"
-        "ema" hands on the combined mean and variance, before clipping, as the authors' code does:
-        an exponential moving average. "raw" hands on those of the input, as the paper writes.
-    epsilon : float, default=1e-6
-        Added to the variance of every group (see `group_statistics`).
-
-    Returns
-    -------
-    result : InertialResult
-        Transformed probabilities, new state, and statistics before and after. A class that no row
-        was predicted to be keeps its old entry in the state.
-
-    Raises
-    ------
-    ValueError
-        If `alpha` is outside [0, 1], a rule is unknown, `P` does not hold probabilities, or the
-        state names a class that `P` has no column for.
-
-    References
-    ----------
-    .. [1] P. Karisani and N. Karisani, "Semi-Supervised Text Classification via
-       Self-Pretraining", WSDM 2021, "Inertial class distributions".
+    `alpha` is the share of the old distribution. `variance` says how to combine variances:
+    "linear", the authors' code, does so as for means, and changes nothing if nothing has drifted.
+    "independent", the paper's formula, uses squared weights, and narrows the distribution in each
+    iteration. `new_state` says what to hand on: "ema", the authors' code, the combined values
+    before clipping; "raw", as the paper writes, those of the input. `epsilon` is as in
+    `group_statistics`.
     """
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha must be in [0, 1], got {alpha!r}.")
@@ -146,7 +89,6 @@ def inertial_transform(
 
     groups = predicted_classes(P)
     before = _statistics_of(P, groups, epsilon)
-    # squared weights: the variance of a sum of independent variables
     power = 1 if variance == "linear" else 2
     P_tilde = P.copy()
     old = {int(c): (float(m), float(v)) for c, (m, v) in state.items()}
@@ -163,7 +105,7 @@ def inertial_transform(
         if c in old and alpha > 0:
             rows = np.flatnonzero(groups == c)
             d = P[rows, c]
-            # Without the floor a group may have no spread: all its members go to the new mean.
+            # With epsilon = 0 the variance may be 0; all rows then go to the new mean.
             z = (d - mu) / np.sqrt(sigma2) if sigma2 > 0 else np.zeros_like(d)
             d_prime = np.clip(z * np.sqrt(sigma2_hat) + mu_hat, 0.0, 1.0)
             P_tilde[rows] = _rebuilt_rows(P[rows], c, d_prime)
@@ -171,10 +113,10 @@ def inertial_transform(
 
 
 def _rebuilt_rows(P: FloatArray, c: int, d_prime: FloatArray) -> FloatArray:
-    """Return the rows with ``d_prime`` in column c, the rest shared out as it was before."""
+    """Put `d_prime` into column c, and scale the other columns so that rows sum to 1."""
     others = P.copy()
     others[:, c] = 0.0
-    # Their own sum and not 1 - d, which loses its digits when d is close to 1.
+    # Not 1 - d: it loses digits where d is close to 1.
     rest = others.sum(axis=1, keepdims=True)
     equal = np.full_like(others, 1 / (P.shape[1] - 1))
     equal[:, c] = 0.0
@@ -189,8 +131,7 @@ def _statistics_of(P: FloatArray, groups: IntArray, epsilon: float) -> dict[int,
     for c in range(P.shape[1]):
         d = P[groups == c, c]
         if d.size:
-            # The mean of equal numbers can be off by one bit. The variance of that rounding would
-            # make z-scores of -1 or 1 out of nothing where epsilon = 0.
+            # The computed mean of equal numbers can be off by one bit, and their variance above 0.
             mean, variance = (d.mean(), d.var()) if d.min() < d.max() else (d[0], 0.0)
             statistics[c] = GroupStatistics(d.size, float(mean), float(variance) + epsilon)
     return statistics

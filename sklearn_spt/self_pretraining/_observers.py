@@ -1,12 +1,8 @@
-"""Observers of a fit. Each sees the state after every iteration; none changes the training.
-
-They are called in a fixed order, and each may add to the entry of ``history_``.
-"""
+"""Observers of a fit: they see the state after each iteration, and do not change the training."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -15,11 +11,7 @@ import numpy as np
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
-from sklearn_spt._base import (
-    SemiSupervisedData,
-    class_counts,
-    plain_label,
-)
+from sklearn_spt._base import SemiSupervisedData, class_counts, plain_label
 from sklearn_spt._functional import mean_probabilities
 from sklearn_spt._holdout import HoldOut
 from sklearn_spt._sampling import draw_sample
@@ -44,28 +36,20 @@ Entry = dict[str, Any]
 
 
 class LogitAdjustment:
-    """Chooses τ for the nets that predict together, or takes it as given.
-
-    It is needed after the last iteration, and after each one that somebody scores (`always`).
-    """
+    """Chooses τ, or takes the given one: `always`, or after the last iteration only."""
 
     def __init__(
-        self,
-        given: float | str,
-        trainer: SelfPretrainingTrainer,
-        n_iter: int,
-        *,
-        always: bool,
+        self, given: float | str, trainer: SelfPretrainingTrainer, n_iter: int, *, always: bool
     ) -> None:
         data = trainer.data
         self.trainer = trainer
         self.n_iter = n_iter
         self.always = always
-        # rows are drawn whatever they weigh; the target counts weights
+        # Weights do not change how often rows are drawn, but they change the target.
         self.shares = class_shares(data.y, data.n_classes)
         self.target = class_shares(data.y, data.n_classes, data.weights)
         auto = given == "auto"
-        # shuffled rows leave nothing to undo
+        # There is nothing to correct without balanced batches or with equal shares.
         chosen = auto and trainer.balanced_batches and np.ptp(self.shares) > 0
         enough = data.n_unlabeled >= LEAST_DOCUMENTS
         self.n_documents = min(data.n_unlabeled, MOST_DOCUMENTS) if chosen and enough else 0
@@ -99,7 +83,7 @@ class Best:
 
 
 class Validation:
-    """Scores the nets that predict together on held-out rows, and keeps the best."""
+    """Scores the ensemble on held-out rows, and keeps the best state."""
 
     def __init__(
         self,
@@ -115,7 +99,7 @@ class Validation:
         self.best: Best | None = None
 
     def on_iteration_end(self, state: State, entry: Entry) -> None:
-        """Score what the fit would return if it ended here."""
+        """Score the ensemble, and keep its state if it is the best."""
         trainer, nets = self.trainer, state.ensemble
         with timed(trainer.seconds, "validation"):
             P = mean_probabilities(*(trainer.probabilities(M, self.held_out.X) for M in nets))
@@ -161,11 +145,11 @@ class Observers:
 
     @property
     def best(self) -> Best | None:
-        """The best state on held-out rows, None without such rows."""
+        """The best state on held-out rows; None if there are no such rows."""
         return None if self.validation is None else self.validation.best
 
     def resumed(self) -> State | None:
-        """Return the state at which an equal fit was killed, if there is one."""
+        """Return the state in the checkpoint, if there is one."""
         kept = None if self.checkpoint is None else self.checkpoint.load()
         if kept is None:
             return None
@@ -180,7 +164,7 @@ class Observers:
         self.trainer.progress.expect(self.trainer.n_texts(size))
 
     def on_iteration_end(self, state: State, entry: Entry) -> None:
-        """Choose τ, score, file the entry of ``history_``, save the state, call the user."""
+        """Choose τ, score, add the entry to the history, save the state, call `on_iteration`."""
         self.adjustment.on_iteration_end(state, entry)
         if self.validation is not None:
             self.validation.on_iteration_end(state, entry)
@@ -191,21 +175,18 @@ class Observers:
             self.checkpoint.save({"state": state, "watched": watched})
         self.trainer.progress.say(f"iteration {state.t} of {self.n_iter}")
         if self.model.on_iteration is not None:
-            self._call(self.model.on_iteration, state, entry)
-
-    def _call(self, callback: Callable[[Iteration], None], state: State, entry: Entry) -> None:
-        callback(
-            Iteration(
-                state.t,
-                state.student,
-                state.student if state.teacher is None else state.teacher,
-                entry,
-                self.adjustment.tau,
-                state.ensemble,
-                self.model,
-                self.adjustment.shares,
+            self.model.on_iteration(
+                Iteration(
+                    state.t,
+                    state.student,
+                    state.student if state.teacher is None else state.teacher,
+                    entry,
+                    self.adjustment.tau,
+                    state.ensemble,
+                    self.model,
+                    self.adjustment.shares,
+                )
             )
-        )
 
     def out_of_patience(self, state: State) -> bool:
         """Whether `patience` ends the fit."""
@@ -215,11 +196,6 @@ class Observers:
         """Remove the checkpoint."""
         if self.checkpoint is not None:
             self.checkpoint.remove()
-
-
-def start_entry(losses: list[float]) -> Entry:
-    """Return the entry of ``history_`` for the supervised start."""
-    return {"iteration": 0, "sample_size": 0, "loss": {"supervised": losses}}
 
 
 def iteration_entry(
@@ -254,8 +230,8 @@ def warn_unless_better(scores: list[float]) -> None:
         warnings.warn(
             "the unlabelled documents did not help: on the held-out rows no iteration scores above "
             f"the supervised start ({scores[0]:.3f}), the last one {scores[-1]:.3f}; the "
-            "supervised start is kept. A few rows decide little: compare_with_supervised says "
-            "whether to use unlabelled ones at all.",
+            "supervised start is kept. Scores on few rows are unreliable: use "
+            "compare_with_supervised to decide whether to use unlabelled documents.",
             UserWarning,
             stacklevel=5,
         )

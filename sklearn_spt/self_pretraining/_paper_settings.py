@@ -1,4 +1,4 @@
-"""The settings of the paper, whatever the defaults may become."""
+"""The settings of the paper; they do not follow changes of the defaults."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _PAPER_METHOD: dict[str, Any] = {
 class _PaperSettings(Mapping[str, Any]):
     """Parameters of `SelfPretrainingClassifier` as in the paper, by name, for any encoder.
 
-    Each look at ``"estimator"`` makes a new net, so that none is shared. Pooling, the learning
-    rate and the encoder itself stay at the defaults of `BertClassifier`.
+    Each access to ``"estimator"`` makes a new net, so that classifiers share none. Pooling,
+    learning rate and encoder have the defaults of `BertClassifier`.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class _PaperSettings(Mapping[str, Any]):
     def __len__(self) -> int:
         return 1 + len(_PAPER_METHOD)
 
-    __eq__ = object.__eq__  # its nets are never the same
+    __eq__ = object.__eq__  # nets do not compare equal
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:

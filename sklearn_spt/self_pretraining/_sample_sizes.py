@@ -10,10 +10,9 @@ from sklearn_spt._sampling import share_up
 def growing_sample_sizes(
     n_unlabeled: int, step: int, first: int | None = None, max_iter: int | None = None
 ) -> list[int]:
-    """List the sample size of every iteration.
+    """Return the sample size of each iteration: it starts at `first` and grows by `step`.
 
-    The sample grows by `step`, the paper's k, from `first` (`step` by default) until it holds all
-    `n_unlabeled` documents, or until `max_iter` iterations.
+    `first` is `step` by default. The last sample holds all documents, unless `max_iter` is reached.
     """
     first = step if first is None else first
     for name, value, least in (
@@ -31,11 +30,7 @@ def growing_sample_sizes(
 
 
 def resolve_step_size(step_size: object, n_unlabeled: int) -> int:
-    """Turn a step size into a number of documents, at least 1.
-
-    A float in (0, 1] is a share of the unlabelled documents, rounded up. An int >= 1 is returned as
-    it is, even above `n_unlabeled`.
-    """
+    """Turn a step size into a number of documents: an int as it is, a share rounded up."""
     if isinstance(step_size, bool) or not isinstance(step_size, Real):
         raise TypeError(
             f"step_size must be a float in (0, 1] or an int >= 1, got {step_size!r} "

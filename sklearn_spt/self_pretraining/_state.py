@@ -1,4 +1,4 @@
-"""The state of a fit after an iteration: what the next one needs, and what the user sees of it."""
+"""The state of a fit after an iteration, and its public view."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class State:
-    """What iteration `t` leaves to the next one.
+    """The state after iteration `t`; at t = 0 teacher and student are the supervised start.
 
-    `student` was trained in it and teaches next; `teacher` taught in it. Both are the supervised
-    start at t = 0. `S` holds mean and variance of each class for inertia. `pseudo` and
-    `labeled_iter` have one entry for each document of U, -1 where it was never drawn.
+    `S` holds mean and variance of each class for inertia. `pseudo` and `labeled_iter` have one
+    entry for each document of U; it is -1 if the document was never drawn.
     """
 
     t: int
@@ -33,22 +32,18 @@ class State:
     S: dict[int, tuple[float, float]]
     pseudo: IntArray
     labeled_iter: IntArray
-    start: NeuralNet | None  # None if the supervised start does not predict with the others
+    start: NeuralNet | None  # None if the ensemble is without it
 
     @property
     def ensemble(self) -> list[NeuralNet]:
-        """The nets that predict if the fit ends here, each once."""
+        """The nets that predict, each once."""
         nets = [net for net in (self.start, self.teacher, self.student) if net is not None]
         return list({id(net): net for net in nets}.values())
 
     def followed_by(
-        self,
-        student: NeuralNet,
-        S: dict[int, tuple[float, float]],
-        rows: IntArray,
-        codes: IntArray,
+        self, student: NeuralNet, S: dict[int, tuple[float, float]], rows: IntArray, codes: IntArray
     ) -> State:
-        """Return the state after the next iteration, which gave `codes` to the `rows` of U."""
+        """Return the state after an iteration that gave `codes` to the `rows` of U."""
         pseudo, labeled_iter = self.pseudo.copy(), self.labeled_iter.copy()
         pseudo[rows], labeled_iter[rows] = codes, self.t + 1
         return State(self.t + 1, student, self.student, S, pseudo, labeled_iter, self.start)
@@ -56,7 +51,7 @@ class State:
 
 @dataclass(frozen=True)
 class Iteration:
-    """The argument of ``on_iteration``.
+    """State of a fit after an iteration: the argument of ``on_iteration``.
 
     Attributes
     ----------
@@ -82,7 +77,7 @@ class Iteration:
     _shares: FloatArray
 
     def predict_proba(self, X: Any, which: str = "ensemble") -> FloatArray:
-        """Class probabilities of the ensemble, the student or the teacher.
+        """Predict class probabilities with the ensemble, the student or the teacher.
 
         Parameters
         ----------

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
@@ -16,7 +14,7 @@ from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData
 from sklearn_spt._functional import predicted_classes, tempered_softmax
 from sklearn_spt._random import derive_seed, isolated, random_states, set_random_states
 from sklearn_spt._sampling import draw_sample
-from sklearn_spt._supervised import SupervisedTrainer
+from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 from sklearn_spt.nets._callbacks import RightTrapezoidalLR, ScheduledLR
 from sklearn_spt.nets._losses import distillation_targets, one_hot
@@ -31,43 +29,19 @@ from sklearn_spt.nets._training import (
 from sklearn_spt.self_pretraining._checkpointing import fit_key, recall
 from sklearn_spt.self_pretraining._inertia import InertialResult, inertial_transform
 
-_P = ParamSpec("_P")
 _R = TypeVar("_R")
 Losses = dict[str, list[float]]
 ClassDistributions = dict[int, tuple[float, float]]
 _AfterStage1 = tuple[NeuralNet, ScheduledLR, np.random.Generator, list[float]]
 
 
-def _timed(
-    phase: str,
-) -> Callable[
-    [Callable[Concatenate[Any, _P], _R]],
-    Callable[Concatenate[Any, _P], _R],
-]:
-    """Add the seconds of a step to ``trainer.seconds[phase]``."""
-
-    def decorate(step: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate[Any, _P], _R]:
-        @wraps(step)
-        def run(self: Any, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-            start = time.perf_counter()
-            try:
-                return step(self, *args, **kwargs)
-            finally:
-                seconds = time.perf_counter() - start
-                self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
-
-        return run
-
-    return decorate
-
-
 class SelfPretrainingTrainer(SupervisedTrainer):
     """Trains the teacher and the students of one fit.
 
-    L and U are the labelled and unlabelled documents of `data`, λ is `lam`, α is `alpha` and T is
-    `temperature`. Every random number is a function of the root seed and the iteration t. `memory`
-    keeps what the candidates of a search over λ and α share: the first teacher, its labels, and
-    stage 1 of the first student. Inertia begins with the second student, and λ belongs to stage 2.
+    L and U are the labelled and unlabelled documents of `data`. Every random number is a function
+    of the root seed and the iteration t. `memory` keeps what does not depend on λ and α: the first
+    teacher, its labels, and stage 1 of the first student. Inertia acts from the second student on,
+    and λ in stage 2.
     """
 
     #: Reading of the paper: whether stage 2 goes on with the optimiser of stage 1.
@@ -96,28 +70,31 @@ class SelfPretrainingTrainer(SupervisedTrainer):
         self.seconds: dict[str, float] = {}
         self._hard = one_hot(data.y, data.n_classes)
 
-    @_timed("supervised")
     def supervised_start(self) -> tuple[NeuralNet, list[float]]:
         """Train the first teacher on L alone; return it and its losses (step 1)."""
         X, y, weights = self.data.X_labeled, self.data.y, self.data.weights
         n_texts = self.finetune_epochs * len(y)
-        return self._recalled("start", n_texts, lambda: self.train(X, y, 0, weights=weights))
+        with timed(self.seconds, "supervised"):
+            return self._recalled("start", n_texts, lambda: self.train(X, y, 0, weights=weights))
 
     def sample(self, t: int, size: int) -> IntArray:
         """Draw rows of U for iteration t (step 4)."""
         return draw_sample(self.data.n_unlabeled, size, self.rng(t, 1))
 
-    @_timed("labeling")
     def soft_labels(self, t: int, teacher: NeuralNet, C: Any) -> tuple[FloatArray, FloatArray]:
         """Tempered probabilities of the teacher on the sample C and on L (steps 3, 5 and 7)."""
         K = self.data.n_classes
 
-        def ask() -> tuple[FloatArray, FloatArray]:
+        def logits() -> tuple[FloatArray, FloatArray]:
             return predict_logits(teacher, C, K), predict_logits(teacher, self.data.X_labeled, K)
 
-        on_C, on_L = self._recalled("labels", 0, ask, size=get_len(C)) if t == 1 else ask()
-        self.progress.advance(len(on_C) + len(on_L))
-        return tempered_softmax(on_C, self.temperature), tempered_softmax(on_L, self.temperature)
+        with timed(self.seconds, "labeling"):
+            on_C, on_L = (
+                self._recalled("labels", 0, logits, size=get_len(C)) if t == 1 else logits()
+            )
+            self.progress.advance(len(on_C) + len(on_L))
+            T = self.temperature
+            return tempered_softmax(on_C, T), tempered_softmax(on_L, T)
 
     def inertia(self, P: FloatArray, S: ClassDistributions) -> InertialResult | None:
         """Move the class distributions of P towards those of the iteration before (step 6)."""
@@ -129,20 +106,21 @@ class SelfPretrainingTrainer(SupervisedTrainer):
         """Train a fresh net on the sample, then on L (steps 8 to 10); return it and its losses."""
         with isolated(derive_seed(self.root, t)):
             on_L = distillation_targets(self._hard, q, self.data.weights)
-            M, schedule, rng, loss_1 = self._first_stage(t, C, P, on_L)
-            loss_2 = self._stage_2(M, on_L, schedule, rng)
+            with timed(self.seconds, "stage1"):
+                M, schedule, rng, loss_1 = self._first_stage(t, C, P, on_L)
+            with timed(self.seconds, "stage2"):
+                loss_2 = self._stage_2(M, on_L, schedule, rng)
         return M, {"stage1": loss_1, "stage2": loss_2}
 
-    @_timed("stage1")
     def _first_stage(self, t: int, C: Any, P: FloatArray, on_L: AnyArray) -> _AfterStage1:
         if t > 1:
             return self._stage_1(t, C, P, on_L)
-        # the first teacher's labels: P is a function of what the key holds
+        # In the first iteration P is a function of what the key holds.
         n_texts = self.pretrain_epochs * len(P)
         return self._recalled("stage1", n_texts, lambda: self._stage_1(t, C, P, on_L), size=len(P))
 
     def _stage_1(self, t: int, C: Any, P: FloatArray, on_L: AnyArray) -> _AfterStage1:
-        """Learn by distillation alone, on the pseudo-labelled sample."""
+        """Train a fresh student on the pseudo-labelled sample, by distillation alone."""
         M = self._fresh_student(self.pretrain_epochs)
         on_C = distillation_targets(np.zeros_like(P), P)
         n_C = n_steps(M, C, on_C, self.pretrain_epochs)
@@ -162,14 +140,13 @@ class SelfPretrainingTrainer(SupervisedTrainer):
             progress=self.progress,
             keep_optimizer=self.keep_optimizer,
         )
-        schedule.step_ = n_C  # also where EarlyStopping ended the stage
+        schedule.step_ = n_C  # EarlyStopping may have ended the stage
         return M, schedule, rng, losses
 
-    @_timed("stage2")
     def _stage_2(
         self, M: NeuralNet, on_L: AnyArray, schedule: ScheduledLR, rng: np.random.Generator
     ) -> list[float]:
-        """Learn from true labels and by distillation, mixed by λ, on L."""
+        """Train the student on L, by true labels and distillation, weighted by λ."""
         set_loss(
             M,
             lam=self.lam,
@@ -202,14 +179,14 @@ class SelfPretrainingTrainer(SupervisedTrainer):
         return M
 
     def n_texts(self, size: int) -> int:
-        """Texts that an iteration with a sample of this size trains on and labels."""
+        """Return the number of texts that an iteration labels and trains on."""
         L = len(self.data.y)
         return size + L + self.pretrain_epochs * size + self.finetune_epochs * L
 
     def _recalled(
         self, step: str, n_texts: int, compute: Callable[[], _R], **depends_on: Any
     ) -> _R:
-        """Compute a step, or recall it from `memory`; `n_texts` are then as good as trained on."""
+        """Compute a step, or take it from `memory` and advance the bar by `n_texts`."""
         if self.memory.store_backend is None:
             return compute()
         data = self.data
@@ -225,7 +202,7 @@ class SelfPretrainingTrainer(SupervisedTrainer):
         )
         if known:
             set_random_states(states)
-            if step == "start":  # the other steps belong to an iteration, which was announced
+            if step == "start":  # iterations announce their texts themselves
                 self.progress.expect(n_texts)
             self.progress.advance(n_texts)
         return result

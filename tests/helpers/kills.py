@@ -1,19 +1,18 @@
-"""Ends fits in their midst, for tests of what goes on from there."""
+"""Interrupts fits, for tests of fits that are resumed."""
 
 from __future__ import annotations
 
 
 class Killed(Exception):
-    """Ends a fit from a callback."""
+    """Raised by `KillAfter`."""
 
 
 class KillAfter:
-    """Ends the fit after an iteration."""
+    """Callback that interrupts a fit after iteration `t`."""
 
     def __init__(self, t):
         self.t = t
 
     def __call__(self, iteration):
-        """Raise at the time."""
         if iteration.number == self.t:
             raise Killed

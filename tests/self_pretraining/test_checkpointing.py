@@ -1,8 +1,10 @@
-"""What is taken from memory or a checkpoint is what would have been computed again."""
+"""Results from memory or a checkpoint equal those that are computed again."""
 
 from __future__ import annotations
 
 import os
+import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +25,7 @@ from skorch.callbacks import Callback
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
 from sklearn_spt.nets._kernels import plain
-from sklearn_spt.self_pretraining import _classifier as _self_pretraining
+from sklearn_spt.self_pretraining import _classifier
 from sklearn_spt.self_pretraining._checkpointing import Checkpoint, fit_key, recall
 
 N = 120
@@ -35,7 +37,6 @@ class Counts(Callback):
     batches = 0
 
     def on_batch_end(self, net, training=False, **kwargs):
-        """Count one."""
         Counts.batches += training
 
 
@@ -126,7 +127,7 @@ def test_only_what_does_not_depend_on_a_parameter_is_shared(data, tmp_path, chan
     assert batches - fewer == saved
 
 
-def test_other_data_nets_and_seeds_are_told_apart(data):
+def test_the_key_changes_with_data_net_seed_and_kernels(data):
     X, y = data
     net = mlp_net()
     base = fit_key(net, X=X, y=y)
@@ -141,7 +142,9 @@ def test_other_data_nets_and_seeds_are_told_apart(data):
         fit_key(mlp_net(callbacks=[("counts", Counts())]), X=X, y=y),
         fit_key(net, X=X, y=y, seed=1),
     ]
-    assert len({base, *keys}) == 6
+    with plain("dropout"):
+        keys.append(fit_key(net, X=X, y=y))
+    assert len({base, *keys}) == 7
 
 
 def test_tensors_among_the_parameters_are_hashed_by_value():
@@ -160,14 +163,7 @@ def test_tensors_among_the_parameters_are_hashed_by_value():
     assert one != other
 
 
-def test_plain_twins_have_a_key_of_their_own():
-    fast = fit_key(mlp_net())
-    with plain("dropout"):
-        assert fit_key(mlp_net()) != fast
-
-
-def test_what_auto_becomes_is_part_of_the_key(tiny_checkpoint, monkeypatch):
-    """A folder that two machines share, of which one has bf16 in hardware."""
+def test_the_key_changes_with_the_precision_of_auto(tiny_checkpoint, monkeypatch):
     net = BertClassifier(tiny_checkpoint)
     keys = set()
     for precision in ("fp32", "bf16"):
@@ -180,9 +176,7 @@ def test_what_auto_becomes_is_part_of_the_key(tiny_checkpoint, monkeypatch):
     assert fit_key(net.set_params(device=None)) not in keys
 
 
-def test_a_checkpoint_saved_anew_is_told_apart(tiny_checkpoint, tmp_path):
-    import shutil
-
+def test_the_key_changes_with_the_files_of_the_encoder(tiny_checkpoint, tmp_path):
     folder = tmp_path / "encoder"
     shutil.copytree(tiny_checkpoint, folder)
     net = BertClassifier(str(folder))
@@ -192,36 +186,16 @@ def test_a_checkpoint_saved_anew_is_told_apart(tiny_checkpoint, tmp_path):
     assert fit_key(net) != before
 
 
-def test_a_search_trains_each_first_teacher_once(data, tmp_path):
-    X, y = data
-    splits = SemiSupervisedStratifiedKFold(2)
-    grid = {"lam": [0.1, 0.9], "alpha": [0.0, 0.5]}
-    results = []
-    counts = []
-    for memory in (None, joblib.Memory(tmp_path, verbose=0)):
-        Counts.batches = 0
-        search = GridSearchCV(model(memory=memory), grid, cv=splits, refit=False)
-        results.append(search.fit(X, y).cv_results_["mean_test_score"])
-        counts.append(Counts.batches)
-    np.testing.assert_array_equal(*results)
-    # three of four candidates in each fold find 2 batches of 15 rows x 3 epochs and 4 of stage 1
-    assert counts[0] - counts[1] == 2 * 3 * (2 * 3 + 4)
-
-
 def test_parallel_processes_share_a_memory(data, tmp_path):
-    X, y = data
-    splits = SemiSupervisedStratifiedKFold(2)
-    search = GridSearchCV(
-        model(memory=str(tmp_path)), {"lam": [0.1, 0.9]}, cv=splits, refit=False, n_jobs=2
-    )
-    plain = GridSearchCV(model(), {"lam": [0.1, 0.9]}, cv=splits, refit=False)
-    np.testing.assert_array_equal(
-        search.fit(X, y).cv_results_["mean_test_score"],
-        plain.fit(X, y).cv_results_["mean_test_score"],
-    )
+    scores = []
+    for params, n_jobs in (({}, None), ({"memory": joblib.Memory(tmp_path, verbose=0)}, 2)):
+        grid, splits = {"lam": [0.1, 0.9], "alpha": [0.0, 0.5]}, SemiSupervisedStratifiedKFold(2)
+        search = GridSearchCV(model(**params), grid, cv=splits, refit=False, n_jobs=n_jobs)
+        scores.append(search.fit(*data).cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(*scores)
 
 
-def test_the_bar_is_full_however_little_was_done(data, tmp_path, capfd):
+def test_the_progress_bar_is_full_after_a_resumed_fit(data, tmp_path, capfd):
     for params in ({"memory": str(tmp_path / "memory")}, {"checkpoint_dir": tmp_path / "state"}):
         with pytest.raises(Killed):
             model(on_iteration=KillAfter(1), **params).fit(*data)
@@ -230,15 +204,7 @@ def test_the_bar_is_full_however_little_was_done(data, tmp_path, capfd):
         assert "100%" in capfd.readouterr().err.split("\r")[-1]
 
 
-def test_memory_without_a_place_keeps_nothing():
-    calls = []
-    memory = joblib.Memory(None, verbose=0)
-    for _ in range(2):
-        assert recall(memory, "x", "key", lambda: calls.append(1) or 5) == (5, False)
-    assert len(calls) == 2
-
-
-def test_an_error_is_not_remembered(tmp_path):
+def test_an_error_is_not_stored(tmp_path):
     memory = joblib.Memory(tmp_path, verbose=0)
 
     def broken():
@@ -254,7 +220,7 @@ def test_an_error_is_not_remembered(tmp_path):
 # -- checkpoints ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("t", [0, 1, 2])
 @pytest.mark.parametrize("params", [{}, {"switch": "no distillation"}, {"alpha": 0.9}])
-def test_a_killed_fit_goes_on_where_it_was(data, tmp_path, t, params):
+def test_a_killed_fit_is_resumed(data, tmp_path, t, params):
     plain, batches = fitted(data, **params)
     clf = model(checkpoint_dir=tmp_path, on_iteration=KillAfter(t), **params)
     with pytest.raises(Killed):
@@ -271,7 +237,7 @@ def test_a_killed_fit_goes_on_where_it_was(data, tmp_path, t, params):
 
 
 def test_a_killed_process_is_resumed(data, tmp_path):
-    """SIGKILL in the third iteration; another process goes on."""
+    """SIGKILL after the second iteration; another process resumes the fit."""
     code = f"""
 import os, signal, sys
 sys.path[:0] = [{str(Path(__file__).parent)!r}, {str(Path(__file__).parents[1])!r}]
@@ -289,23 +255,15 @@ model(checkpoint_dir={str(tmp_path)!r}, on_iteration=kill).fit(*data.__wrapped__
     assert 0 < rest < batches / 2
 
 
-def test_a_file_with_something_else_is_named(tmp_path):
-    checkpoint = Checkpoint(tmp_path, "key")
-    joblib.dump([1, 2], checkpoint.path)
-    with pytest.raises(ValueError, match=r"cannot be read \(it holds something else\); remove it"):
-        checkpoint.load()
-
-
-def test_held_out_documents_are_part_of_the_fit(data, tmp_path):
-    """Killed, then other documents where rows are held out: the old scores must not count."""
+def test_the_key_of_a_checkpoint_covers_held_out_documents(data, tmp_path):
     X, y = data
     options = {"validation_fraction": 0.3}
     rows = []
     clf = model(checkpoint_dir=tmp_path, on_iteration=KillAfter(2), **options)
     with pytest.MonkeyPatch.context() as patch:
-        original = _self_pretraining.hold_out
+        original = _classifier.hold_out
         patch.setattr(
-            _self_pretraining, "hold_out", lambda *a, **k: rows.append(original(*a, **k)) or rows[0]
+            _classifier, "hold_out", lambda *a, **k: rows.append(original(*a, **k)) or rows[0]
         )
         with pytest.raises(Killed):
             clf.fit(X, y)
@@ -318,7 +276,7 @@ def test_held_out_documents_are_part_of_the_fit(data, tmp_path):
     assert timeless(resumed.history_) == timeless(expected.history_)
 
 
-def test_another_fit_does_not_take_the_state(data, tmp_path):
+def test_another_fit_ignores_the_checkpoint(data, tmp_path):
     with pytest.raises(Killed):
         model(checkpoint_dir=tmp_path, on_iteration=KillAfter(1)).fit(*data)
     for other in ({"lam": 0.31}, {"random_state": 1}, {"max_iter": 2}):
@@ -326,20 +284,24 @@ def test_another_fit_does_not_take_the_state(data, tmp_path):
         there, as_many = fitted(data, checkpoint_dir=tmp_path, **other)
         assert as_many == batches
         assert_same(plain, there, data[0])
-    assert len(list(tmp_path.iterdir())) == 1  # that of the killed fit is still there
+    assert len(list(tmp_path.iterdir())) == 1  # the checkpoint of the killed fit
 
 
-def test_a_damaged_state_is_named_and_left(data, tmp_path):
+@pytest.mark.parametrize(
+    ("content", "why"), [(b"cut off", ""), (pickle.dumps([1, 2]), "it is not a checkpoint")]
+)
+def test_a_damaged_checkpoint_raises_and_stays(data, tmp_path, content, why):
     with pytest.raises(Killed):
         model(checkpoint_dir=tmp_path, on_iteration=KillAfter(1)).fit(*data)
     (file,) = tmp_path.iterdir()
-    file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(ValueError, match=rf"{file.name} of checkpoint_dir cannot be read"):
+    file.write_bytes(content)
+    message = rf"{file.name} of checkpoint_dir cannot be read \({why}.*\); remove it"
+    with pytest.raises(ValueError, match=message):
         model(checkpoint_dir=tmp_path).fit(*data)
     assert file.exists()
 
 
-def test_a_state_that_cannot_be_written_leaves_the_one_before(tmp_path):
+def test_a_failed_save_keeps_the_previous_checkpoint(tmp_path):
     checkpoint = Checkpoint(tmp_path, "key")
     state = {"state": {"t": 1}, "watched": []}
     checkpoint.save(state)
@@ -360,19 +322,21 @@ def test_a_seed_is_needed(data, tmp_path, name, seed):
         model(**{name: str(tmp_path), "random_state": seed}).fit(*data)
 
 
-def test_bad_places(data, tmp_path):
-    file = tmp_path / "file"
-    file.touch()
-    for name in ("memory", "checkpoint_dir"):
-        with pytest.raises(ValueError, match=f"{name} must be a folder, but .*file' is a file"):
-            model(**{name: str(file)}).fit(*data)
-    with pytest.raises(TypeError, match="checkpoint_dir must be a path or None, got 3"):
-        model(checkpoint_dir=3).fit(*data)
-    with pytest.raises(ValueError, match="memory"):
-        model(memory=3).fit(*data)
+@pytest.mark.parametrize(
+    ("params", "error", "match"),
+    [
+        ({"memory": __file__}, ValueError, "memory must be a folder, but .*py' is a file"),
+        ({"checkpoint_dir": __file__}, ValueError, "checkpoint_dir must be a folder, but .*py' is"),
+        ({"checkpoint_dir": 3}, TypeError, "checkpoint_dir must be a path or None, got 3"),
+        ({"memory": 3}, ValueError, "memory"),
+    ],
+)
+def test_bad_folders(data, params, error, match):
+    with pytest.raises(error, match=match):
+        model(**params).fit(*data)
 
 
-def test_what_cannot_be_pickled_is_named(data, tmp_path):
+def test_a_net_that_cannot_be_pickled_raises(data, tmp_path):
     net = mlp_net(module__n_in=20, callbacks=[("bad", type("Local", (Callback,), {})())])
     clf = SelfPretrainingClassifier(net, random_state=0, memory=str(tmp_path))
     with pytest.raises(ValueError, match="memory and checkpoint_dir need data and an estimator"):

@@ -1,6 +1,8 @@
-"""Logit adjustment: its arithmetic, how far it goes, and what it leaves alone."""
+"""Logit adjustment: its formula, the choice of τ, and its effect on the classifier."""
 
 from __future__ import annotations
+
+import warnings
 
 import numpy as np
 import pytest
@@ -27,7 +29,7 @@ def probabilities(n, K, seed=0):
     return np.random.default_rng(seed).dirichlet(np.ones(K), size=n)
 
 
-# -- the arithmetic ------------------------------------------------------------------------------
+# -- the formula ---------------------------------------------------------------------------------
 def test_shares():
     codes = np.array([0, 2, 2, 0, 2])
     np.testing.assert_array_equal(class_shares(codes, 4), [0.4, 0, 0.6, 0])
@@ -43,51 +45,48 @@ def test_it_is_a_shift_of_the_logits(K, tau, seed):
     np.testing.assert_allclose(P, softmax(logits + tau * np.log(shares), axis=1), rtol=1e-9)
 
 
-def test_none_leaves_each_bit():
-    P = probabilities(50, 3)
-    assert logit_adjusted(P, [0.7, 0.2, 0.1], 0.0) is P
-
-
-def test_equal_shares_change_nothing():
+def test_limits():
     P = probabilities(50, 4)
+    assert logit_adjusted(P, [0.7, 0.1, 0.1, 0.1], 0.0) is P
     np.testing.assert_allclose(logit_adjusted(P, [0.25] * 4, 0.8), P)
-
-
-def test_all_of_the_way_makes_the_shares_the_prior():
-    shares = np.array([0.8, 0.15, 0.05])
+    shares = [0.8, 0.15, 0.05]
     np.testing.assert_allclose(logit_adjusted(np.full((2, 3), 1 / 3), shares, 1.0), [shares] * 2)
 
 
-# -- how far -------------------------------------------------------------------------------------
-def test_as_far_as_the_f1_of_a_rare_class_gains():
-    """A binormal classifier: the threshold with the best F1 is found by trying."""
+# -- the choice of τ -----------------------------------------------------------------------------
+def test_worthwhile_tau_is_below_the_best_threshold():
+    """The threshold of a binormal classifier with the best F1 is found by trial."""
     share, separation = 0.1, 2.0
     x = np.linspace(-8, 10, 20_001)
     tpr, fpr = norm.sf(x, separation), norm.sf(x)
     f1 = 2 * share * tpr / (share * tpr + (1 - share) * fpr + share)
-    # of balanced classes the probability at x is half where x is in the middle
+    # with balanced classes the probability is a half in the middle
     middle = separation / 2
     m = share * norm.sf(middle, separation) + (1 - share) * norm.sf(middle)
     best = separation * (x[f1.argmax()] - middle) / np.log((1 - share) / share)
     found = worthwhile_tau([1 - m, m], [1 - share, share])
     assert 0 < found <= 0.5
-    # somewhat less far, since its F1 is that of the threshold in the middle
+    # τ is smaller: its F1 is that of the threshold in the middle
     assert found < best < found + 0.2
 
 
 @pytest.mark.parametrize(
     ("predicted", "shares", "tau"),
     [
-        ([0.8, 0.2], [0.8, 0.2], 0.5),  # nothing is predicted too often
+        ([0.8, 0.2], [0.8, 0.2], 0.5),  # no class is predicted too often
         ([0.9, 0.1], [0.8, 0.2], 0.5),
-        ([0.75, 0.25], [0.8, 0.2], 0.5),  # and here it is known well
-        ([0.5, 0.5], [0.8, 0.2], 0.0),  # a coin
+        ([0.75, 0.25], [0.8, 0.2], 0.5),  # the class is easy to recognise
+        ([0.5, 0.5], [0.8, 0.2], 0.0),  # random predictions
         ([0.0, 1.0], [0.8, 0.2], 0.0),
         ([0.6, 0.4], [0.5, 0.5], 0.5),  # no class is rare
-        ([0.6, 0.3, 0.1], [0.8, 0.15, 0.05], 0.4028),  # by hand: of the third 0.7357
+        (
+            [0.6, 0.3, 0.1],
+            [0.8, 0.15, 0.05],
+            0.4028,
+        ),  # computed by hand; 0.7357 for the third class
     ],
 )
-def test_the_worse_the_less_far(predicted, shares, tau):
+def test_worthwhile_tau(predicted, shares, tau):
     assert worthwhile_tau(predicted, shares) == pytest.approx(tau, abs=1e-3)
 
 
@@ -105,43 +104,39 @@ def by_hand(P, shares):
 
 
 @given(K=st.integers(2, 5), seed=st.integers(0, 30))
-def test_the_shares_are_met_as_well_as_can_be(K, seed):
+def test_matching_tau_is_the_best_of_its_candidates(K, seed):
     P = probabilities(200, K, seed)
     shares = np.random.default_rng(seed).dirichlet(np.full(K, 3.0))
     assert matching_tau(P, shares) == pytest.approx(by_hand(P, shares))
 
 
 @pytest.mark.parametrize("scale", [2.0, 5.0])
-def test_two_classes_are_as_frequent_as_their_shares(scale):
-    """A quarter of the documents is predicted to be positive, a fifth is."""
+def test_matching_tau_gives_two_classes_their_shares(scale):
+    """A quarter of the documents is predicted to be positive; a fifth is positive."""
     shares = np.array([0.8, 0.2])
     logits = scale * (np.random.default_rng(0).normal(size=100_000) - 0.6745)
     P = softmax(np.stack([np.zeros_like(logits), logits], axis=1), axis=1)
-    # 0.1671 standard deviations more, in logits, of which all the way is log(4)
+    # the threshold moves by 0.1671 standard deviations; τ = 1 moves it by log(4)
     expected = min(scale * 0.1671 / np.log(4), 0.5)
     assert matching_tau(P, shares) == pytest.approx(expected, abs=0.02)
     positive = logit_adjusted(P, shares, matching_tau(P, shares)).argmax(axis=1).mean()
     if expected < 0.5:
         assert positive == pytest.approx(0.2, abs=0.003)
-    else:  # the way is too far
+    else:  # τ has reached its upper bound
         assert 0.2 < positive < 0.25
 
 
+@pytest.mark.parametrize("n", [0, 50])
 @pytest.mark.parametrize("shares", [[0.5, 0.5], [0.9, 0.1]])
-def test_nothing_to_undo(shares):
-    """Equal labels, or predictions that are rarer than the labels already."""
-    P = np.tile([[0.99, 0.01]], (50, 1))
-    assert matching_tau(P, shares) == 0.0
-
-
-def test_nothing_to_look_at():
-    assert matching_tau(np.empty((0, 2)), [0.9, 0.1]) == 0.0
+def test_matching_tau_is_0_without_need(n, shares):
+    """There are no documents, equal labels, or predictions that are rarer than the labels."""
+    assert matching_tau(np.tile([[0.99, 0.01]], (n, 1)), shares) == 0.0
 
 
 # -- in the classifier ---------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def skewed():
-    """60 labelled rows, a fifth of them positive, and 140 others; not easy to tell apart."""
+    """60 labelled rows, a fifth of them positive, and 140 unlabelled ones."""
     X, y = make_classification(
         200,
         n_features=2,
@@ -163,8 +158,8 @@ def model(**params):
     return SelfPretrainingClassifier(mlp_net(), **settings)
 
 
-def test_it_is_for_the_prediction_alone(skewed):
-    """The nets are those of a fit without it, and learn from the same labels."""
+def test_only_the_prediction_is_adjusted(skewed):
+    """Nets and pseudo-labels are those of a fit without adjustment."""
     X, y = skewed
     clf, plain = model().fit(X, y), model(logit_adjustment=0.0).fit(X, y)
     assert plain.logit_adjustment_ == 0.0
@@ -178,11 +173,10 @@ def test_it_is_for_the_prediction_alone(skewed):
     assert clf.logit_adjustment_ == matching_tau(P, clf.class_shares_)
 
 
-def test_all_nets_are_asked_about_the_same_random_documents(skewed, monkeypatch):
+def test_all_nets_predict_the_same_random_documents(skewed, monkeypatch):
     X, y = skewed
     monkeypatch.setattr(_observers, "MOST_DOCUMENTS", 50)
     asked = []
-
     probabilities = SelfPretrainingTrainer.probabilities
 
     def spied(self, net, documents):
@@ -190,7 +184,7 @@ def test_all_nets_are_asked_about_the_same_random_documents(skewed, monkeypatch)
         return probabilities(self, net, documents)
 
     monkeypatch.setattr(SelfPretrainingTrainer, "probabilities", spied)
-    model(on_iteration=Seen(X)).fit(X, y)
+    model(on_iteration=lambda iteration: None).fit(X, y)
     assert len(asked) == 3  # the start and two students, each once
     for documents in asked:
         np.testing.assert_array_equal(documents, asked[0])
@@ -219,42 +213,15 @@ def test_a_given_tau(skewed):
     assert model(logit_adjustment=0.9, balanced_batches=False).fit(X, y).logit_adjustment_ == 0.9
 
 
-def test_the_supervised_start_is_adjusted_too(skewed):
-    """Else the gain over it would hold what students have nothing to do with."""
-    X, y = skewed
-    seen = Seen(X)
-    clf = model(max_iter=0).fit(X, y)
-    model(on_iteration=seen).fit(X, y)
-    np.testing.assert_array_equal(seen.found[0], clf.predict_proba(X))
-    P = softmax(clf.estimators_[0].forward(X).numpy().astype(float), axis=1)
-    assert clf.logit_adjustment_ == matching_tau(P[60:], clf.class_shares_)
-
-
 @pytest.mark.parametrize("tau", ["auto", 0.0, 0.5])
-def test_what_learns_nothing_gains_nothing(skewed, tau):
+def test_a_fit_without_iterations_has_no_gain(skewed, tau):
     X, y = skewed
     start = model(max_iter=0, logit_adjustment=tau)
     found = compare_with_supervised(start, X, y, cv=3, random_state=0)
     assert found.gain == 0.0
 
 
-def test_where_there_is_nothing_to_undo(skewed):
-    X, y = skewed
-    clf = model(balanced_batches=False).fit(X, y)
-    assert clf.logit_adjustment_ == 0.0
-    P = np.mean([net.predict_proba(X) for net in clf.estimators_], axis=0)
-    np.testing.assert_allclose(clf.predict_proba(X), P, atol=1e-6)
-
-
-def test_without_unlabelled_documents(skewed):
-    X, y = skewed
-    with pytest.warns(UserWarning, match="no unlabelled"):
-        clf = model().fit(X[:60], y[:60])
-    assert clf.logit_adjustment_ == 0.0
-
-
-def test_rows_are_drawn_whatever_they_weigh(skewed):
-    """Weights scale losses: what the draws undid are the numbers of rows, the goal has weights."""
+def test_weights_change_the_target_but_not_the_shares(skewed):
     X, y = skewed
     weights = np.where(y == 1, 1.5, 1.0)
     clf = model(max_iter=1, alpha=0).fit(X, y, sample_weight=weights)
@@ -263,8 +230,8 @@ def test_rows_are_drawn_whatever_they_weigh(skewed):
     assert clf.logit_adjustment_ == matching_tau(P, [0.8, 0.2], [48 / 66, 18 / 66])
 
 
-def test_weights_make_the_prior_that_they_say():
-    """Documents that are all alike: all that a net can learn is how common the classes are."""
+def test_weights_change_the_prior():
+    """All documents are equal: a net can learn only the shares of the classes."""
     X, y = np.ones((400, 2), dtype=np.float32), np.arange(400) % 4 // 3  # a quarter is positive
     weights = np.where(y == 1, 0.5, 1.0)
     settings = {"max_iter": 0, "finetune_epochs": 40, "estimator__lr": 0.05}
@@ -274,54 +241,56 @@ def test_weights_make_the_prior_that_they_say():
     np.testing.assert_allclose(P, [[6 / 7, 1 / 7]], atol=0.02)
 
 
-def test_equal_numbers_are_left_alone_whatever_they_weigh(skewed):
-    X, y = skewed
-    same = np.concatenate([np.flatnonzero(y == 0)[:12], np.flatnonzero(y == 1), np.arange(60, 200)])
-    clf = model().fit(X[same], y[same], sample_weight=np.linspace(0.5, 2, len(same)))
-    assert clf.logit_adjustment_ == 0.0
-
-
-class Seen:
-    """Keeps what the ensemble says after each iteration."""
-
-    def __init__(self, X):
-        self.X, self.found, self.taus = X, [], []
-
-    def __call__(self, iteration):
-        self.found.append(iteration.predict_proba(self.X))
-        self.taus.append(iteration.logit_adjustment)
-        single = softmax(iteration.student.forward(self.X).numpy().astype(float), axis=1)
-        np.testing.assert_allclose(iteration.predict_proba(self.X, which="student"), single)
-
-
-def test_a_callback_sees_what_would_be_returned(skewed):
-    X, y = skewed
-    seen = Seen(X)
-    clf = model(on_iteration=seen).fit(X, y)
-    assert clf.logit_adjustment_ > 0
-    np.testing.assert_array_equal(seen.found[-1], clf.predict_proba(X))
-    assert seen.taus[-1] == clf.logit_adjustment_
-    shorter = model(max_iter=1, alpha=0.1)
-    with pytest.warns(UserWarning, match="no effect"):
-        shorter.fit(X, y)
-    np.testing.assert_array_equal(seen.found[1], shorter.predict_proba(X))
-    np.testing.assert_array_equal(model().fit(X, y).predict_proba(X), clf.predict_proba(X))
-
-
 @pytest.mark.filterwarnings("ignore:the unlabelled documents did not help")
-def test_held_out_documents_are_scored_as_predicted(skewed):
+def test_scores_of_held_out_documents_are_adjusted(skewed):
     X, y = skewed
-    params = {"validation_fraction": 0.3}
-    seen = Seen(X)
-    clf = model(**params, on_iteration=seen, logit_adjustment=1.0).fit(X, y)
-    np.testing.assert_array_equal(clf.predict_proba(X), seen.found[clf.best_iter_])
+    clf, plain = (
+        model(validation_fraction=0.3, logit_adjustment=tau).fit(X, y) for tau in (1.0, 0.0)
+    )
     scores = [entry["validation_score"] for entry in clf.history_]
-    plain = model(**params, logit_adjustment=0).fit(X, y)
     assert scores != [entry["validation_score"] for entry in plain.history_]
 
 
+def test_on_iteration_sees_adjusted_predictions(skewed):
+    """They are those of a fit with as many iterations."""
+    X, y = skewed
+    seen = []
+
+    def on_iteration(iteration):
+        seen.append((iteration.predict_proba(X), iteration.logit_adjustment))
+        single = softmax(iteration.student.forward(X).numpy().astype(float), axis=1)
+        np.testing.assert_allclose(iteration.predict_proba(X, which="student"), single)
+
+    model(on_iteration=on_iteration).fit(X, y)
+    for max_iter, (P, tau) in enumerate(seen):
+        clf = model(max_iter=max_iter)
+        with warnings.catch_warnings(action="ignore"):  # α has no effect in one iteration
+            clf.fit(X, y)
+        np.testing.assert_array_equal(P, clf.predict_proba(X))
+        assert tau == clf.logit_adjustment_ > 0
+        found = np.mean([net.predict_proba(X[60:]) for net in clf.estimators_], axis=0)
+        assert tau == matching_tau(found, clf.class_shares_)
+
+
+@pytest.mark.filterwarnings("ignore:y holds no unlabelled row")
+@pytest.mark.parametrize("case", ["shuffled batches", "no unlabelled rows", "equal numbers"])
+def test_auto_is_0_without_need(skewed, case):
+    X, y = skewed
+    rows, weights = np.arange(200), None
+    if case == "no unlabelled rows":
+        rows = rows[:60]
+    if case == "equal numbers":
+        rows = np.r_[np.flatnonzero(y == 0)[:12], np.flatnonzero(y == 1), 60:200]
+        weights = np.linspace(0.5, 2, len(rows))
+    clf = model(balanced_batches=case != "shuffled batches")
+    clf.fit(X[rows], y[rows], sample_weight=weights)
+    assert clf.logit_adjustment_ == 0.0
+    P = np.mean([net.predict_proba(X) for net in clf.estimators_], axis=0)
+    np.testing.assert_allclose(clf.predict_proba(X), P, atol=1e-6)
+
+
 @pytest.mark.parametrize("value", ["AUTO", -0.1, 1.1, None, True, np.array([0.1, 0.2])])
-def test_a_value_that_cannot_be(skewed, value):
+def test_a_bad_tau(skewed, value):
     X, y = skewed
     clf = model(logit_adjustment=value)
     with pytest.raises((TypeError, ValueError), match=r"logit_adjustment must (be|lie)"):
@@ -341,7 +310,9 @@ def test_three_classes(tiny_checkpoint, tiny_texts):
     np.testing.assert_allclose(clf.predict_proba(tiny_texts), expected, atol=1e-6)
 
 
-# -- the bar -------------------------------------------------------------------------------------
+# -- resumed fits --------------------------------------------------------------------------------
+
+
 @pytest.mark.filterwarnings("ignore:the unlabelled documents did not help")
 @pytest.mark.parametrize(
     "params",
@@ -354,7 +325,9 @@ def test_three_classes(tiny_checkpoint, tiny_texts):
     ],
 )
 @pytest.mark.parametrize("killed_after", [None, 0, 1])
-def test_the_bar_reaches_its_total(skewed, tmp_path, counted, params, killed_after):
+def test_a_resumed_fit_fills_the_progress_bar_and_has_the_same_tau(
+    skewed, tmp_path, counted, params, killed_after
+):
     X, y = skewed
     clf = model(checkpoint_dir=tmp_path, **params)
     if killed_after is not None:

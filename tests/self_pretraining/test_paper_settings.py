@@ -1,4 +1,4 @@
-"""The paper's settings, one expression away."""
+"""`PAPER_SETTINGS`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from sklearn_spt import PAPER_SETTINGS, BertClassifier, SelfPretrainingClassifie
 from sklearn_spt.experiments import _paper
 from sklearn_spt.self_pretraining._paper_settings import PAPER_NET
 
-#: No part of the method.
-OF_THE_MACHINE = {
+#: Parameters that are not part of the method.
+NOT_OF_THE_METHOD = {
     "validation_fraction",
     "patience",
-    "restore_best",
     "pos_label",
     "unlabeled_marker",
     "on_iteration",
@@ -33,14 +32,14 @@ def defaults(kind):
 
 
 def test_every_parameter_of_the_method_is_set():
-    assert set(PAPER_SETTINGS) == set(defaults(SelfPretrainingClassifier)) - OF_THE_MACHINE
+    assert set(PAPER_SETTINGS) == set(defaults(SelfPretrainingClassifier)) - NOT_OF_THE_METHOD
     assert len(PAPER_SETTINGS) == len(list(PAPER_SETTINGS))
     assert PAPER_SETTINGS.items() >= _paper.DEFAULTS.items()
     assert set(PAPER_NET) <= set(defaults(BertClassifier))
 
 
-def test_the_defaults_are_still_the_papers():
-    """One that changes is named here, and in docs/departures.md with its reason."""
+def test_defaults_that_differ_from_the_paper():
+    """Each is listed here, and in docs/departures.md with its reason."""
     changed = {
         name
         for kind, settings in (
@@ -53,7 +52,7 @@ def test_the_defaults_are_still_the_papers():
     assert changed == {"head_init", "temperature", "ensemble", "logit_adjustment"}
 
 
-def test_each_classifier_gets_a_net_of_its_own():
+def test_classifiers_share_no_net():
     one, other = (SelfPretrainingClassifier(**PAPER_SETTINGS) for _ in range(2))
     one.set_params(estimator__lr=1e-3, lam=0.9)
     assert other.estimator.lr == "auto"
@@ -61,7 +60,7 @@ def test_each_classifier_gets_a_net_of_its_own():
     assert clone(one).estimator.head_init == "random"
 
 
-def test_it_reads_like_a_mapping_and_cannot_be_changed():
+def test_it_is_an_immutable_mapping():
     assert "head_init='random'" in repr(PAPER_SETTINGS)
     assert "alpha" in PAPER_SETTINGS
     assert "verbose" not in PAPER_SETTINGS

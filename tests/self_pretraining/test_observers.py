@@ -1,16 +1,22 @@
-"""Held-out rows: a fit tracks its students, keeps the best, ends early, says if none helps."""
+"""Observers of a fit: held-out rows, early stopping, and the entries of the history."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.kills import KillAfter, Killed
 from helpers.nets import mlp_net
 from sklearn.datasets import make_classification, make_moons
 from sklearn.metrics import f1_score
 
 from sklearn_spt import SelfPretrainingClassifier
 from sklearn_spt._holdout import HoldOut
-from sklearn_spt.self_pretraining import _classifier as _self_pretraining
+from sklearn_spt._random import derive_seed
+from sklearn_spt._sampling import draw_sample
+from sklearn_spt.self_pretraining import _classifier
+
+NO_GAIN = "the unlabelled documents did not help"
+pytestmark = pytest.mark.filterwarnings(f"ignore:{NO_GAIN}")
 
 
 @pytest.fixture
@@ -28,46 +34,39 @@ def model(**params):
 
 @pytest.fixture
 def held(monkeypatch):
-    """The rows that fits hold out."""
-    kept = []
-    original = _self_pretraining.hold_out
+    """The splits of all fits."""
+    splits = []
+    original = _classifier.hold_out
 
     def spy(*args, **kwargs):
-        kept.append(original(*args, **kwargs))
-        return kept[-1]
+        splits.append(original(*args, **kwargs))
+        return splits[-1]
 
-    monkeypatch.setattr(_self_pretraining, "hold_out", spy)
-    return kept
-
-
-def scripted(monkeypatch, *scores):
-    """Let iterations score what a test wants."""
-    given = iter(scores)
-    monkeypatch.setattr(HoldOut, "score", lambda self, P: next(given))
+    monkeypatch.setattr(_classifier, "hold_out", spy)
+    return splits
 
 
-class Kept:
-    """Keeps what `on_iteration` sees."""
+@pytest.fixture
+def scripted(monkeypatch):
+    """A function that sets the scores of the next fit."""
 
-    def __init__(self):
-        self.iterations = []
+    def script(*scores):
+        given = iter(scores)
+        monkeypatch.setattr(HoldOut, "score", lambda self, P: next(given))
 
-    def __call__(self, iteration):
-        """Keep it."""
-        self.iterations.append(iteration)
+    return script
 
 
 # -- scores --------------------------------------------------------------------------------------
-@pytest.mark.filterwarnings("ignore:the unlabelled documents did not help")
 def test_scores_are_those_of_the_held_out_rows(moons, held):
     X, y = moons
-    kept = Kept()
-    clf = model(on_iteration=kept).fit(X, y)
+    iterations = []
+    clf = model(on_iteration=iterations.append).fit(X, y)
     (split,) = held
     assert len(split.valid) == 15
     assert sorted([*split.valid, *split.train]) == list(range(60))
     assert np.bincount(y[split.valid]).min() >= 6  # by class
-    for iteration in kept.iterations:
+    for iteration in iterations:
         predicted = iteration.predict_proba(X[split.valid]).argmax(axis=1)
         expected = f1_score(y[split.valid], predicted)
         assert iteration.record["validation_score"] == pytest.approx(expected)
@@ -75,8 +74,7 @@ def test_scores_are_those_of_the_held_out_rows(moons, held):
     assert all("validation" in entry["seconds"] for entry in clf.history_)
 
 
-@pytest.mark.filterwarnings("ignore:the unlabelled documents did not help")
-def test_the_fit_is_that_on_the_other_labelled_rows(moons, held):
+def test_held_out_rows_are_not_trained_on(moons, held):
     X, y = moons
     clf = model().fit(X, y)
     (split,) = held
@@ -85,13 +83,12 @@ def test_the_fit_is_that_on_the_other_labelled_rows(moons, held):
     np.testing.assert_array_equal(clf.transduction_[60:], plain.transduction_[45:])
     assert clf.history_[-1]["loss"] == plain.history_[-1]["loss"]
     assert "validation_score" not in plain.history_[0]
-    # the given labels of the held-out rows stand in the transduction all the same
+    # the transduction has the given labels of held-out rows, too
     np.testing.assert_array_equal(clf.transduction_[:60], y[:60])
     assert (clf.labeled_iter_[:60] == 0).all()
 
 
-@pytest.mark.filterwarnings("ignore:the unlabelled documents did not help")
-def test_the_positive_class_and_more_classes(moons, held):
+def test_scores_of_another_positive_class_and_of_three_classes(moons, held):
     X, y = moons
     clf = model(pos_label=0).fit(X, y)
     rows = held[0].valid
@@ -118,22 +115,22 @@ def test_the_positive_class_and_more_classes(moons, held):
         ((0.1, 0.9, 0.9, 0.9, 0.9), 1),
     ],
 )
-def test_the_best_iteration_is_kept(moons, monkeypatch, scores, best):
+def test_the_best_iteration_is_kept(moons, scripted, scores, best):
     X, y = moons
-    scripted(monkeypatch, *scores)
-    kept = Kept()
-    clf = model(on_iteration=kept).fit(X, y)
+    scripted(*scores)
+    iterations = []
+    clf = model(on_iteration=iterations.append).fit(X, y)
     assert (clf.n_iter_, clf.best_iter_) == (4, best)
-    iteration = kept.iterations[best]
+    iteration = iterations[best]
     assert clf.student_ is iteration.student
     assert clf.teacher_ is iteration.teacher
     np.testing.assert_array_equal(clf.predict_proba(X), iteration.predict_proba(X))
     assert clf.termination_condition_ == "all_labeled"
 
 
-def test_early_stopping(moons, monkeypatch):
+def test_early_stopping(moons, scripted):
     X, y = moons
-    scripted(monkeypatch, 0.5, 0.6, 0.55, 0.6, 0.9)
+    scripted(0.5, 0.6, 0.55, 0.6, 0.9)
     clf = model(patience=2).fit(X, y)
     assert (clf.n_iter_, clf.best_iter_) == (3, 1)
     assert clf.termination_condition_ == "early_stopping"
@@ -142,36 +139,31 @@ def test_early_stopping(moons, monkeypatch):
     assert set(clf.labeled_iter_) <= {-1, 0, 1, 2, 3}
 
 
-def test_a_fit_that_does_not_help_says_so(moons, monkeypatch):
+def test_a_fit_that_does_not_help_warns(moons, scripted):
     X, y = moons
-    scripted(monkeypatch, 0.8, 0.7, 0.6)
+    scripted(0.8, 0.7, 0.6)
     with pytest.warns(UserWarning, match=r"did not help.*\(0.800\), the last one 0.600; "):
         clf = model(max_iter=2).fit(X, y)
     assert clf.best_iter_ == 0
     assert clf.student_ is clf.teacher_
-    scripted(monkeypatch, 0.8, 0.7, 0.9)
-    assert model(max_iter=2).fit(X, y).best_iter_ == 2  # and says nothing
 
 
-def test_a_fit_without_iterations_says_nothing(moons):
+@pytest.mark.filterwarnings(f"error:{NO_GAIN}")
+def test_a_fit_that_helps_or_has_no_iteration_does_not_warn(moons, scripted):
     X, y = moons
+    scripted(0.8, 0.7, 0.9)
+    assert model(max_iter=2).fit(X, y).best_iter_ == 2
+    scripted(0.8)
     clf = model(max_iter=0).fit(X, y)
     assert clf.best_iter_ == clf.n_iter_ == 0
-    assert "validation_score" in clf.history_[0]
+    assert clf.history_[0]["validation_score"] == 0.8
 
 
-@pytest.mark.filterwarnings("ignore:the unlabelled documents did not help")
-def test_a_resumed_fit_remembers_the_best(moons, monkeypatch, tmp_path):
+def test_a_resumed_fit_keeps_the_best(moons, tmp_path):
     X, y = moons
     plain = model(patience=3).fit(X, y)
-
-    class Kill:
-        def __call__(self, iteration):
-            if iteration.number == 2:
-                raise KeyError
-
-    with pytest.raises(KeyError):
-        model(patience=3, checkpoint_dir=tmp_path, on_iteration=Kill()).fit(X, y)
+    with pytest.raises(Killed):
+        model(patience=3, checkpoint_dir=tmp_path, on_iteration=KillAfter(2)).fit(X, y)
     resumed = model(patience=3, checkpoint_dir=tmp_path).fit(X, y)
     assert resumed.best_iter_ == plain.best_iter_
     np.testing.assert_array_equal(resumed.predict_proba(X), plain.predict_proba(X))
@@ -205,26 +197,18 @@ def test_bad_parameters(moons, params, error, message):
         model(**params).fit(*moons)
 
 
-# -- without labels ------------------------------------------------------------------------------
+# -- history -------------------------------------------------------------------------------------
 def test_changed_pseudo_labels_are_counted(moons):
     X, y = moons
-    labels = {}
+    labels = []
 
-    class Labels:
-        """Asks each teacher for the labels of the sample that it gave, as they stood."""
+    def on_iteration(iteration):
+        labels.append(iteration.predict_proba(X[60:], "teacher").argmax(axis=1))
 
-        def __call__(self, iteration):
-            labels[iteration.number] = iteration.predict_proba(X[60:], "teacher").argmax(axis=1)
-
-    settings = {"validation_fraction": None, "alpha": 0.0}
-    clf = model(on_iteration=Labels(), **settings).fit(X, y)
+    clf = model(on_iteration=on_iteration, validation_fraction=None, alpha=0.0).fit(X, y)
     changed = [entry.get("changed") for entry in clf.history_]
     assert changed[:2] == [None, None]
     assert all(0 <= share <= 1 for share in changed[2:])
-    # in the last iteration all rows are drawn; those that had a label got it from some teacher
-    from sklearn_spt._random import derive_seed
-    from sklearn_spt._sampling import draw_sample
-
     before = np.full(100, -1)
     for t, size in enumerate(clf.sample_sizes_, start=1):
         rows = draw_sample(100, size, np.random.default_rng(derive_seed(0, t, 1)))

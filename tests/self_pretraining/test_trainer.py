@@ -1,0 +1,87 @@
+"""The training of teacher and students: losses, learning rates, optimisers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from helpers.nets import mlp_net
+from helpers.variants import variant
+from sklearn.datasets import make_moons
+from skorch.callbacks import Callback, EarlyStopping
+
+
+@pytest.fixture(scope="module")
+def moons():
+    """200 rows, 20 of them labelled."""
+    X, y = make_moons(200, noise=0.1, random_state=0)
+    y[20:] = -1
+    return X.astype(np.float32), y
+
+
+@pytest.fixture
+def rates():
+    """A callback that collects the learning rates of every step, and its list."""
+    found = []
+
+    class Rates(Callback):
+        def on_batch_end(self, net, training=False, **kwargs):
+            if training:
+                found.append([group["lr"] for group in net.optimizer_.param_groups])
+
+    return Rates(), found
+
+
+def model(net=None, **params):
+    settings = {"pretrain_epochs": 2, "finetune_epochs": 4, "random_state": 0, **params}
+    return variant(mlp_net() if net is None else net, **settings)
+
+
+def test_lam_zero_ignores_the_teacher(moons):
+    """At λ = 0 stage 2 is cross-entropy, whatever the temperature."""
+    X, y = moons
+    settings = {"lam": 0.0, "alpha": 0.0, "pretrain_epochs": 0}
+    hot = model(temperature=9.0, **settings).fit(X, y)
+    cold = model(temperature=1.0, **settings).fit(X, y)
+    np.testing.assert_allclose(hot.predict_proba(X), cold.predict_proba(X), rtol=1e-6)
+    on = model(temperature=9.0, lam=0.5, alpha=0.0, pretrain_epochs=0).fit(X, y)
+    assert np.abs(on.predict_proba(X) - cold.predict_proba(X)).max() > 1e-4
+
+
+def test_the_first_iteration_does_not_depend_on_alpha(moons):
+    X, y = moons
+    found = []
+    for alpha in (0.1, 0.9):
+        with pytest.warns(UserWarning, match=f"alpha={alpha} has no effect.*only one iteration"):
+            clf = model(alpha=alpha, step_size=90, max_iter=1).fit(X, y)
+        found.append(clf.predict_proba(X))
+    np.testing.assert_array_equal(*found)
+
+
+def test_a_new_optimizer_matters_if_it_has_a_state(moons):
+    X, y = moons
+    net = mlp_net(optimizer=torch.optim.Adam, lr=0.01)
+    kept = model(net, switch="kept optimizer").fit(X, y).predict_proba(X)
+    renewed = model(net).fit(X, y).predict_proba(X)
+    assert np.abs(kept - renewed).max() > 1e-6
+
+
+def test_early_stopping_of_the_net_ends_a_stage_but_not_the_fit(moons, rates):
+    X, y = moons
+    stop = EarlyStopping(monitor="train_loss", patience=1, threshold=9.0, sink=lambda text: None)
+    net = mlp_net(callbacks=[stop, rates[0]], lr=0.5, batch_size=10)
+    clf = model(net, step_size=180, alpha=0.0, pretrain_epochs=5, finetune_epochs=3).fit(X, y)
+    losses = clf.history_[1]["loss"]
+    assert len(losses["stage1"]) < 5
+    assert len(losses["stage2"]) < 3
+    # the rate of stage 2 falls from its start all the same
+    steps = 2 * len(losses["stage2"])
+    np.testing.assert_allclose(np.ravel(rates[1][-steps:]), 0.5 * (1 - np.arange(steps) / 6))
+
+
+def test_parameter_groups_keep_their_proportions(moons, rates):
+    groups = [("first*", {"lr": 0.01})]
+    net = mlp_net(callbacks=[rates[0]], lr=0.1, optimizer__param_groups=groups)
+    model(net).fit(*moons)
+    found = np.array(rates[1])
+    np.testing.assert_allclose(found[:, 0], 0.1 * found[:, 1])
