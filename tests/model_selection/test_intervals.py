@@ -15,7 +15,6 @@ from sklearn_spt.model_selection._intervals import (
     mean_of_means_with_interval,
     mean_with_interval,
     paired_gain,
-    resample_counts,
     shares_with_intervals,
     weighted_f1,
 )
@@ -49,13 +48,6 @@ def test_macro_f1_is_scikit_learns():
 def test_a_class_that_is_nowhere_scores_zero():
     y = p = np.zeros(5, dtype=np.int64)
     assert weighted_f1(np.ones((1, 5)), y, p, 2, 1).tolist() == [0.0]
-
-
-def test_resamples_are_of_the_same_size():
-    W = resample_counts(30, 2000, rng_of())
-    assert W.shape == (2000, 30)
-    assert (W.sum(axis=1) == 30).all()
-    np.testing.assert_allclose(W.mean(axis=0), 1, atol=0.12)
 
 
 # -- gain ----------------------------------------------------------------------------------------
