@@ -69,7 +69,6 @@ class ForestDisplay:
         Returns
         -------
         display : ForestDisplay
-            This object.
 
         Raises
         ------

@@ -110,7 +110,6 @@ class GainDisplay:
         Returns
         -------
         display : GainDisplay
-            The drawn display.
 
         Raises
         ------
@@ -167,7 +166,6 @@ class GainDisplay:
         Returns
         -------
         display : GainDisplay
-            This object.
         """
         check_real(confidence, "confidence", low=0, high=1, closed="neither")
         checked = {

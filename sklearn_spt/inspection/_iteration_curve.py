@@ -76,7 +76,6 @@ class IterationCurveDisplay:
         Returns
         -------
         display : IterationCurveDisplay
-            The drawn display.
 
         Raises
         ------
@@ -89,9 +88,9 @@ class IterationCurveDisplay:
         run = {e["iteration"]: e[score] for e in clf.history_ if e.get(score) is not None}
         if not run:
             raise ValueError(
-                f"history_ of this {kind} holds no 'validation_score', and the students of past "
-                "iterations are not kept. Score them on held-out texts during the fit with the "
-                "parameter on_iteration, and pass the scores to IterationCurveDisplay(scores=...)."
+                f"history_ of this {kind} holds no 'validation_score', and past students are not "
+                "kept. Score them on held-out texts during the fit, with the parameter "
+                "on_iteration, and pass the scores to IterationCurveDisplay(scores=...)."
             )
         name = kind if name is None else name
         iterations, scores = aligned([run])
@@ -128,7 +127,6 @@ class IterationCurveDisplay:
         Returns
         -------
         display : IterationCurveDisplay
-            The drawn display.
 
         Raises
         ------
@@ -168,7 +166,6 @@ class IterationCurveDisplay:
         Returns
         -------
         display : IterationCurveDisplay
-            This object.
         """
         (ax,) = panels_for(ax, 1, self)
         self.lines_, self.spreads_ = draw_curves(ax, self.iterations, self.scores, self.score_name)

@@ -114,7 +114,6 @@ class LearningCurveDisplay:
         Returns
         -------
         display : LearningCurveDisplay
-            The drawn display.
         """
         check_flag(supervised, "supervised")
         check_integer(n_repeats, "n_repeats", low=1)
@@ -184,7 +183,6 @@ class LearningCurveDisplay:
         Returns
         -------
         display : LearningCurveDisplay
-            The drawn display.
 
         Raises
         ------
@@ -222,7 +220,6 @@ class LearningCurveDisplay:
         Returns
         -------
         display : LearningCurveDisplay
-            This object.
         """
         (ax,) = panels_for(ax, 1, self)
         self.lines_, self.spreads_ = draw_curves(

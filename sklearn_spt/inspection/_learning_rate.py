@@ -82,7 +82,6 @@ class LearningRateDisplay:
         Returns
         -------
         display : LearningRateDisplay
-            The drawn display.
 
         Raises
         ------
@@ -127,7 +126,6 @@ class LearningRateDisplay:
         Returns
         -------
         display : LearningRateDisplay
-            The drawn display.
         """
         check_integer(n_constant, "n_constant", low=0)
         check_integer(n_decay, "n_decay", low=0)
@@ -162,7 +160,6 @@ class LearningRateDisplay:
         Returns
         -------
         display : LearningRateDisplay
-            The drawn display.
 
         Raises
         ------
@@ -204,7 +201,6 @@ class LearningRateDisplay:
         Returns
         -------
         display : LearningRateDisplay
-            This object.
         """
         (ax,) = panels_for(ax, 1, self)
         self.lines_ = []

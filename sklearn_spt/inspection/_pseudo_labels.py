@@ -91,7 +91,6 @@ class PseudoLabelDisplay:
         Returns
         -------
         display : PseudoLabelDisplay
-            The drawn display.
 
         Raises
         ------
@@ -129,7 +128,6 @@ class PseudoLabelDisplay:
         Returns
         -------
         display : PseudoLabelDisplay
-            The drawn display.
 
         Raises
         ------
@@ -203,7 +201,6 @@ class PseudoLabelDisplay:
         Returns
         -------
         display : PseudoLabelDisplay
-            This object.
         """
         check_flag(share, "share")
         panels = panels_for(ax, 2 if self.before else 1, self)

@@ -1,4 +1,4 @@
-"""Rows of numbers with their intervals, and the tables that are drawn so."""
+"""Forest plots, and the tables of experiments that are drawn as such."""
 
 from __future__ import annotations
 
@@ -45,9 +45,10 @@ def segments(points):
     }
 
 
-def test_points_and_intervals_stand_in_their_rows():
+def test_points_intervals_and_zero_lines():
     values = [None, (0.1, -0.1, 0.3), (0.2, None, None)]
-    display = ForestDisplay(rows=ROWS, panels={"F1": [0.5, 0.6, 0.7], "gain": values}).plot()
+    panels = {"F1": [0.5, 0.6, 0.7], "gain": values}
+    display = ForestDisplay(rows=ROWS, panels=panels, zero=["gain"]).plot()
     f1, gain = display.points_
     assert f1.lines[0].get_xdata() == pytest.approx([0.5, 0.6, 0.7])
     assert segments(f1) == {}
@@ -55,12 +56,8 @@ def test_points_and_intervals_stand_in_their_rows():
     assert segments(gain) == {1: pytest.approx((-0.1, 0.3))}
     assert ticks_of(display.axes_[0]) == ROWS
     assert names_shown(display.axes_) == [True, False]
-    # the first row is the upper one, in all panels
+    # the first row is at the top of all panels
     assert [ax.get_ylim() for ax in display.axes_] == [(2.5, -0.5)] * 2
-
-
-def test_panels_of_differences_have_a_line_at_zero():
-    display = ForestDisplay(rows=["a"], panels={"F1": [0.5], "gain": [0.1]}, zero=["gain"]).plot()
     at_zero = [
         [line for line in ax.lines if list(line.get_xdata()) == [0, 0]] for ax in display.axes_
     ]
@@ -68,7 +65,7 @@ def test_panels_of_differences_have_a_line_at_zero():
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"rows": []}, "rows and panels must each hold at least one name"),
         ({"panels": {}}, "rows and panels must each hold at least one name"),
@@ -87,13 +84,13 @@ def test_panels_of_differences_have_a_line_at_zero():
         ({"zero": ["recall"]}, "zero names the unknown panel 'recall'; panels has F1"),
     ],
 )
-def test_what_cannot_be_drawn_is_said(changed, said):
+def test_invalid_parameters(changed, message):
     given = {"rows": ["a", "b"], "panels": {"F1": [0.5, 0.6]}, **changed}
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         ForestDisplay(**given).plot()
 
 
-def test_ranks_are_those_of_the_table_with_the_best_at_the_top():
+def test_ranks_are_those_of_the_table_sorted_from_the_best():
     table = make_table("ranks", rivals(), against="setfit")
     rows = sorted(
         (dict(zip([c.key for c in table.columns], row, strict=True)) for row in table.rows),
@@ -134,12 +131,12 @@ def test_choices_name_the_method_only_where_there_are_several():
     assert names[0] == "SetFit, class-weighted head: epochs=2"
 
 
-def test_rows_over_other_pairs_say_over_how_many():
+def test_rows_show_their_number_of_pairs_if_it_differs():
     names = ticks_of(draw("choices", choices()[:-1]).axes[0])
     assert names == ["lam=0.1 (3 pairs)", "temperature=1 (2 pairs)"]
 
 
-def test_names_stay_on_axes_that_share_theirs():
+def test_shared_axes_keep_their_names():
     import matplotlib.pyplot as plt
 
     _, axes = plt.subplots(1, 2, sharey=True)
@@ -157,7 +154,7 @@ def test_long_names_are_wrapped_and_get_room():
     assert figure.get_size_inches()[1] > draw("choices", choices()).get_size_inches()[1] + 1
 
 
-def test_parameters_that_are_no_defaults_stand_in_the_title():
+def test_title_shows_parameters_other_than_the_defaults():
     records = [*rivals(), record("bert_classifier", 0, 0.5, params={"lr": 1e-5})]
     for kind in ("ranks", "gains"):
         title = draw(kind, records).axes[0].get_title(loc="left")

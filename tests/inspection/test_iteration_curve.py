@@ -61,7 +61,7 @@ def test_two_estimators_on_the_same_axes_differ_in_colour():
 
 
 def test_from_estimator_without_validation_scores_says_why(fitted):
-    with pytest.raises(ValueError, match=r"students of past iterations are not.*on_iteration"):
+    with pytest.raises(ValueError, match=r"past students are not kept.*on_iteration"):
         IterationCurveDisplay.from_estimator(fitted)
     with pytest.raises(NotFittedError):
         IterationCurveDisplay.from_estimator(SelfPretrainingClassifier())
