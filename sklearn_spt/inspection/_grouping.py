@@ -33,8 +33,6 @@ def checked_records(records: Iterable[Record]) -> list[Record]:
         lacking = [key for key in CELL_KEYS if key not in cell]
         if lacking:
             raise ValueError(f"the cell of record {number} lacks {', '.join(map(repr, lacking))}.")
-        if not isinstance(cell.get("params", {}), Mapping):
-            raise ValueError(f"record {number} ({describe(cell)}): 'params' must be a dict.")
         if record.get("status") not in ("done", "failed"):
             raise ValueError(
                 f"record {number} ({describe(cell)}): 'status' must be 'done' or 'failed', got "
@@ -72,8 +70,8 @@ def select(records: Iterable[Record], where: Mapping[str, Any] | None = None) ->
             raise ValueError(f"no cell has {key!r} to select by; there are {', '.join(keys)}.")
         found = [r for r, cell in zip(kept, cells, strict=True) if cell.get(key, DEFAULT) in values]
         if not found:
-            there = ", ".join(map(repr, distinct(cell.get(key, DEFAULT) for cell in cells)))
-            raise ValueError(f"no record has {key}={wanted!r}; there are {there}.")
+            known = ", ".join(map(repr, distinct(cell.get(key, DEFAULT) for cell in cells)))
+            raise ValueError(f"no record has {key}={wanted!r}; there are {known}.")
         kept = found
     return kept
 
@@ -84,9 +82,8 @@ def finished(records: Iterable[Record], purpose: str) -> list[Record]:
     done = [record for record in found if record["status"] == "done"]
     if done:
         return done
-    broken = f": all {len(found)} have failed" if found else ""
-    first = f", the first with {error_of(found[0])}" if found else ""
-    raise ValueError(f"there is no finished record for {purpose}{broken}{first}.")
+    why = f": all {len(found)} have failed, the first with {error_of(found[0])}" if found else ""
+    raise ValueError(f"there is no finished record for {purpose}{why}.")
 
 
 def error_of(record: Record) -> str:

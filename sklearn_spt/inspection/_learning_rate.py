@@ -62,9 +62,7 @@ class LearningRateDisplay:
     relative: bool = False
 
     @classmethod
-    def from_estimator(
-        cls, clf: Any, *, ax: Axes | None = None, name: str | None = None
-    ) -> LearningRateDisplay:
+    def from_estimator(cls, clf: Any, *, ax: Axes | None = None) -> LearningRateDisplay:
         """Draw the schedule of the last student of a fit.
 
         The rates are the net's `lr` times the schedule. Groups of weights with another rate keep
@@ -76,8 +74,6 @@ class LearningRateDisplay:
             Fitted. The number of steps is that of its student.
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; None creates a figure.
-        name : str or None, default=None
-            Name of the line; None is the name of the schedule.
 
         Returns
         -------
@@ -101,10 +97,8 @@ class LearningRateDisplay:
         first = len(losses.get("stage1", ()))
         n_constant, n_decay = sum(per_epoch[:first]), sum(per_epoch[first:])
         schedule = "right-trapezoidal" if "stage2" in losses else "slanted"
-        rates = _rates(n_constant, n_decay, lr)[schedule]
-        return cls(rates={schedule if name is None else name: rates}, n_constant=n_constant).plot(
-            ax
-        )
+        rates = {schedule: _rates(n_constant, n_decay, lr)[schedule]}
+        return cls(rates=rates, n_constant=n_constant).plot(ax)
 
     @classmethod
     def from_schedule(

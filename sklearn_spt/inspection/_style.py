@@ -142,12 +142,12 @@ def mean_and_sd(runs: FloatArray, *, partial: bool) -> tuple[FloatArray, FloatAr
     With `partial`, each column is averaged over the runs that have a value there. Otherwise both
     are NaN where a run has no value: a curve over iterations would jump where a run ends.
     """
-    there = ~np.isnan(runs)
-    n = there.sum(axis=0)
-    none = np.full(n.shape, np.nan)
-    mean = np.divide(np.where(there, runs, 0.0).sum(axis=0), n, out=none.copy(), where=n > 0)
-    squares = (np.where(there, runs - mean, 0.0) ** 2).sum(axis=0)
-    sd = np.sqrt(np.divide(squares, n - 1, out=none, where=n > 1))
+    valid = ~np.isnan(runs)
+    n = valid.sum(axis=0)
+    nans = np.full(n.shape, np.nan)
+    mean = np.divide(np.where(valid, runs, 0.0).sum(axis=0), n, out=nans.copy(), where=n > 0)
+    squares = (np.where(valid, runs - mean, 0.0) ** 2).sum(axis=0)
+    sd = np.sqrt(np.divide(squares, n - 1, out=nans, where=n > 1))
     if not partial:
         mean[n < len(runs)] = sd[n < len(runs)] = np.nan
     return mean, sd

@@ -53,7 +53,7 @@ def folds_of(X, y, n_splits):
     return cv.split(X, y)
 
 
-class Told(ClassifierMixin, BaseEstimator):
+class SignRule(ClassifierMixin, BaseEstimator):
     """Predicts the sign of the first column, with errors by rule; keeps what it was fitted on."""
 
     seen: ClassVar = []
@@ -62,7 +62,7 @@ class Told(ClassifierMixin, BaseEstimator):
         self.rule = rule
 
     def fit(self, X, y):
-        Told.seen.append((X, y))
+        SignRule.seen.append((X, y))
         self.classes_ = np.unique(y[y != -1])
         return self
 
@@ -83,7 +83,7 @@ def signs():
     X = np.random.default_rng(0).normal(size=(200, 2))
     y = (X[:, 0] > 0).astype(int)
     y[120:] = -1
-    Told.seen = []
+    SignRule.seen = []
     return X, y
 
 
@@ -113,48 +113,50 @@ def test_the_default_rival_is_the_first_teacher(moons):
 
 def test_no_classifier_sees_the_label_of_a_row_that_it_predicts(signs):
     X, y = signs
-    compare(Told(), X, y, supervised=Told())
-    assert len(Told.seen) == 6
-    for (few, _), (many, labels) in zip(Told.seen[0::2], Told.seen[1::2], strict=True):
+    compare(SignRule(), X, y, supervised=SignRule())
+    assert len(SignRule.seen) == 6
+    for (few, _), (many, labels) in zip(SignRule.seen[0::2], SignRule.seen[1::2], strict=True):
         # a rival from another package gets the same labelled rows only
         np.testing.assert_array_equal(few, many[labels != -1])
         assert (labels == -1).sum() == 80  # all unlabelled rows
         assert len(few) == 80
     left_out = [
-        {tuple(row) for row in X[:120]} - {tuple(row) for row in few} for few, _ in Told.seen
+        {tuple(row) for row in X[:120]} - {tuple(row) for row in few} for few, _ in SignRule.seen
     ]
     assert set.union(*left_out) == {tuple(row) for row in X[:120]}
 
 
 def test_a_rival_from_scikit_learn_is_fitted_on_the_labelled_rows(signs):
     X, y = signs
-    found = compare(Told(), X, y, supervised=LogisticRegression())
+    found = compare(SignRule(), X, y, supervised=LogisticRegression())
     expected = np.empty(120, dtype=int)
     for train, test in folds_of(X, y, 3):
         rows = train[y[train] != -1]
         expected[test] = LogisticRegression().fit(X[rows], y[rows]).predict(X[test])
     np.testing.assert_array_equal(found.supervised_predictions[0], expected)
     with pytest.raises(ValueError, match="predicts 7, which is not one of the classes"):
-        compare(Told(), X, y, supervised=Told("seven"))
+        compare(SignRule(), X, y, supervised=SignRule("seven"))
 
 
 def test_verdicts(signs):
     X, y = signs
-    better = compare(Told(), X, y, supervised=Told("every third is wrong"))
+    better = compare(SignRule(), X, y, supervised=SignRule("every third is wrong"))
     assert better.verdict == "use"
     assert better.probability == 1
     assert str(better).startswith("use: F1 1.000 with the 80 unlabelled rows, 0.6")
-    worse = compare(Told("every third is wrong"), X, y, supervised=Told())
+    worse = compare(SignRule("every third is wrong"), X, y, supervised=SignRule())
     assert worse.verdict == "do not use"
     assert "The unlabelled rows did not help." in str(worse)
-    same = compare(Told(), X, y, supervised=Told())
+    same = compare(SignRule(), X, y, supervised=SignRule())
     assert (same.verdict, same.gain) == ("do not use", 0)
 
 
 def test_a_gain_that_may_be_due_to_chance(signs):
     X, y = signs
     few = np.r_[0:14, 120:200]
-    found = compare(Told(), X[few], y[few], supervised=Told("first of seven is wrong"), cv=2)
+    found = compare(
+        SignRule(), X[few], y[few], supervised=SignRule("first of seven is wrong"), cv=2
+    )
     assert found.gain > 0
     assert found.verdict == "do not use"
     assert "may be due to chance" in str(found)
@@ -163,25 +165,25 @@ def test_a_gain_that_may_be_due_to_chance(signs):
 # -- shares --------------------------------------------------------------------------------------
 def test_shares_among_the_unlabelled(signs):
     X, y = signs
-    found = compare(Told("every third is wrong"), X, y, supervised=Told())
+    found = compare(SignRule("every third is wrong"), X, y, supervised=SignRule())
     truth = (X[120:, 0] > 0).mean()
     share, low, high = found.shares[1]
     assert low <= truth <= high
     assert low <= share <= high
     assert found.shares[0][0] == pytest.approx(1 - share)
     assert "Shares among the unlabelled rows, corrected for errors:" in str(found)
-    exact = compare(Told(), X, y, supervised=Told())
+    exact = compare(SignRule(), X, y, supervised=SignRule())
     assert exact.shares[1][0] == pytest.approx(truth)
     assert exact.predicted_shares[1] == pytest.approx(truth)
 
 
 def test_shares_that_cannot_be_corrected(signs):
     X, y = signs
-    found = compare(Told("always the last class"), X, y, supervised=Told())
+    found = compare(SignRule("always the last class"), X, y, supervised=SignRule())
     assert found.shares is None
     assert found.predicted_shares == {0: 0.0, 1: 1.0}
     assert "cannot be corrected" in str(found)
-    without = compare(Told(), X, y, supervised=Told(), shares=False)
+    without = compare(SignRule(), X, y, supervised=SignRule(), shares=False)
     assert without.shares is without.predicted_shares is None
     assert "Shares" not in str(without)
 

@@ -143,7 +143,7 @@ def test_unlabelled_rows_need_no_group(missing):
     assert sorted(folds) == [([0, 1, 2, 3], [4, 5]), ([2, 4, 5], [0, 1])]
 
 
-def test_shuffle_is_reproducible_and_changes_thefolds_of():
+def test_shuffle_is_reproducible_and_changes_the_folds():
     y = np.tile([0, 1, -1], 20)
     one, same, other = (
         folds_of(SemiSupervisedStratifiedKFold(5, shuffle=True, random_state=seed), y, y)
@@ -281,7 +281,7 @@ def test_it_is_a_splitter_of_scikit_learn():
     )
 
 
-def test_pickle_and_clone_keep_thefolds_of():
+def test_pickle_and_clone_keep_the_folds():
     y = np.tile([0, 1, -1], 10)
     cv = SemiSupervisedStratifiedKFold(3, shuffle=True, random_state=1, unlabeled_marker=-1)
     expected = folds_of(cv, y, y)
