@@ -1,8 +1,8 @@
 """Plots of fits and of experiments, after scikit-learn's ``Display`` classes.
 
-Each class but `ForestDisplay`, which takes numbers, is made by ``from_estimator`` (a fitted
-classifier) or ``from_records`` (records of ``python -m sklearn_spt.experiments``); all draw with
-``plot``. They need matplotlib, which the extra ``plot`` installs.
+Create a display with ``from_estimator`` (a fitted classifier) or ``from_records`` (records of
+``python -m sklearn_spt.experiments``); `ForestDisplay` takes numbers. The displays need matplotlib,
+which the extra ``plot`` installs.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Gain of methods over one of them, by data set: paired differences with their intervals."""
+"""Gains of methods over a reference method: paired differences with intervals, by data set."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,25 +14,27 @@ from sklearn_spt._validation import check_option, check_real
 from sklearn_spt.inspection._grouping import Record, distinct, finished, finite, grouped
 from sklearn_spt.inspection._score_names import CALIBRATION, SCORE_NAMES
 from sklearn_spt.inspection._style import (
-    axes_for,
-    figure_of,
-    line_style,
+    ZERO_LINE,
+    count_range,
+    draw_points,
+    name_rows,
+    offsets,
+    panels_for,
     place_legend,
-    row_style,
 )
 from sklearn_spt.model_selection._intervals import mean_with_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Share of the height of a data set over which its methods are spread.
+#: Share of a row's height over which the methods are spread.
 _SPREAD = 0.7
-#: Characters of the axis label: the axes are about as wide.
+#: Maximum number of characters in a line of the axis label, which fits the width of the axes.
 _LABEL_WIDTH = 52
 
 
 def paired(ours: Sequence[Record], theirs: Sequence[Record], metric: str = "f1") -> list[float]:
-    """Differences of a score over the seeds that both groups of records have, by seed."""
+    """Differences of a score, sorted by seed, over the seeds that both groups have."""
     first, second = (
         {r["cell"]["seed"]: finite(r, r.get("scores") or {}, metric, "scores") for r in group}
         for group in (ours, theirs)
@@ -39,40 +42,29 @@ def paired(ours: Sequence[Record], theirs: Sequence[Record], metric: str = "f1")
     return [first[seed] - second[seed] for seed in sorted(set(first) & set(second))]
 
 
-def _checked(values: Any, name: str, method: str) -> FloatArray:
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1 or not found.size or not np.isfinite(found).all():
-        raise ValueError(
-            f"gains[{name!r}][{method!r}] must hold one finite difference for each seed, got "
-            f"{values!r}."
-        )
-    return found
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class GainDisplay:
-    """Gain of each method over one of them: a point and an interval for each data set.
+    """Gain of each method over a reference method: a point and an interval for each data set.
 
-    Make it with `from_records`; the constructor takes differences of one's own.
+    Use `from_records` to create it. The constructor takes other differences.
 
     Parameters
     ----------
     gains : dict of dict of array-like
         Data set -> method -> differences of shape (n_seeds,).
     against : str
-        Name of the method that the others are compared with.
+        Name of the reference method.
     score_name : str, default="F1"
-        What the scores are.
+        Name of the score in the axis label.
     less_is_better : bool, default=False
-        Whether they are errors, whose differences are called changes, not gains.
+        Whether the score is an error. The label then says change instead of gain.
 
     Attributes
     ----------
     points_ : list of matplotlib.container.ErrorbarContainer
-        One for each method.
-    ax_ : matplotlib.axes.Axes
-        Where it is drawn.
-    figure_ : matplotlib.figure.Figure
-        The figure of the axes.
+        The points of each method.
+    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
+        The axes and their figure.
 
     Examples
     --------
@@ -81,18 +73,10 @@ class GainDisplay:
     >>> display.plot()  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        *,
-        gains: Mapping[str, Mapping[str, Any]],
-        against: str,
-        score_name: str = "F1",
-        less_is_better: bool = False,
-    ) -> None:
-        self.gains = gains
-        self.against = against
-        self.score_name = score_name
-        self.less_is_better = less_is_better
+    gains: Mapping[str, Mapping[str, Any]]
+    against: str
+    score_name: str = "F1"
+    less_is_better: bool = False
 
     @classmethod
     def from_records(
@@ -105,96 +89,83 @@ class GainDisplay:
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> GainDisplay:
-        """Draw records of experiments, a row for each data set and number of labelled texts.
+        """Draw records of experiments, with a row for each data set and number of labelled texts.
 
         Parameters
         ----------
         records : iterable of dict
-            Records of cells; failed ones are left out.
+            Records of cells. Failed ones are left out.
         against : str, default="baseline"
-            Method that the others are compared with, over the seeds that both have.
+            Reference method. Differences are over the seeds that both methods have.
         metric : str, default="f1"
-            ``"f1"``, ``"precision"``, ``"recall"``, ``"accuracy"`` or ``"macro_f1"``; or, of which
-            less is better, ``"brier"`` or ``"ece"`` (the expected calibration error).
+            ``"f1"``, ``"precision"``, ``"recall"``, ``"accuracy"`` or ``"macro_f1"``; or one of the
+            errors ``"brier"`` and ``"ece"`` (the expected calibration error).
         labels : dict or None, default=None
             Method -> its name in the legend.
         ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None makes a figure.
+            Where to draw; None creates a figure.
         **kwargs
-            To `plot`.
+            Passed to `plot`.
 
         Returns
         -------
         display : GainDisplay
-            Drawn.
 
         Raises
         ------
         ValueError
-            If no data set has `against` and another method with a common seed, or cells of
-            different settings would be mixed.
+            If no data set has `against` and another method with a common seed, or the cells of a
+            data set differ in their settings.
         """
         names_of_scores = {**SCORE_NAMES, **CALIBRATION}
         check_option(metric, "metric", names_of_scores)
-        found = finished(records, "the gains")
-        blocks = distinct((r["cell"]["dataset"], r["cell"]["n_labeled"]) for r in found)
-        several = len({n for _, n in blocks}) > 1
         names = dict(labels or {})
         if len(set(names.values())) < len(names):
-            raise ValueError("labels must give each method a name of its own.")
-        methods = distinct([*names, *sorted({r["cell"]["method"] for r in found})])
-        order = {method: place for place, method in enumerate(methods)}
+            raise ValueError("labels must give each method a different name.")
+        found = finished(records, "the gains")
+        blocks: dict[tuple[str, int], list[Record]] = {}
+        for record in found:
+            cell = record["cell"]
+            blocks.setdefault((cell["dataset"], cell["n_labeled"]), []).append(record)
+        several_sizes = len({n for _, n in blocks}) > 1
+        methods = sorted({record["cell"]["method"] for record in found})
         gains: dict[str, dict[str, list[float]]] = {}
-        for dataset, n in blocks:
-            here = [
-                r for r in found if (r["cell"]["dataset"], r["cell"]["n_labeled"]) == (dataset, n)
-            ]
-            _, groups = grouped(here, "method")
+        for (dataset, n), block in blocks.items():
+            _, groups = grouped(block, "method")
             theirs = groups.pop(against, [])
             of_block = {
                 names.get(method, method): differences
-                for method in sorted(groups, key=lambda method: order[method])
-                if (differences := paired(groups[method], theirs, metric))
+                for method in distinct([*names, *methods])
+                if (differences := paired(groups.get(method, []), theirs, metric))
             }
             if of_block:
-                gains[f"{dataset}, {n:,} labelled" if several else dataset] = of_block
+                gains[f"{dataset}, {n:,} labelled" if several_sizes else dataset] = of_block
         if not gains:
-            there = ", ".join(distinct(r["cell"]["method"] for r in found))
             raise ValueError(
                 f"no data set has records of against={against!r} and of another method for the "
-                f"same seed; there are those of {there}."
+                f"same seed; there are records of {', '.join(methods)}."
             )
-        display = cls(
+        return cls(
             gains=gains,
             against=names.get(against, against),
             score_name=names_of_scores[metric],
             less_is_better=metric in CALIBRATION,
-        )
-        return display.plot(ax, **kwargs)
+        ).plot(ax, **kwargs)
 
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        confidence: float = 0.95,
-        marker_kw: Mapping[str, Any] | None = None,
-    ) -> GainDisplay:
-        """Draw.
+    def plot(self, ax: Axes | None = None, *, confidence: float = 0.95) -> GainDisplay:
+        """Draw the points and their intervals.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None makes a figure.
+            Where to draw; None creates a figure.
         confidence : float in (0, 1), default=0.95
-            Coverage of the intervals of the means, which are Student's. A single difference has
-            none.
-        marker_kw : dict or None, default=None
-            To ``matplotlib.axes.Axes.errorbar``, for all points.
+            Coverage of the intervals of the means, which use Student's t distribution. A single
+            difference has no interval.
 
         Returns
         -------
         display : GainDisplay
-            This object.
         """
         check_real(confidence, "confidence", low=0, high=1, closed="neither")
         checked = {
@@ -203,48 +174,41 @@ class GainDisplay:
         }
         if not checked:
             raise ValueError("gains must hold at least one data set.")
-        ax = axes_for(ax, type(self).__name__)
-        methods = distinct(method for of_block in self.gains.values() for method in of_block)
-        rows = list(self.gains)
-        offsets = (np.arange(len(methods)) - (len(methods) - 1) / 2) * _SPREAD / len(methods)
+        (ax,) = panels_for(ax, 1, self)
+        methods = distinct(method for of_block in checked.values() for method in of_block)
         self.points_ = []
-        for number, (method, offset) in enumerate(zip(methods, offsets, strict=True)):
-            x, y, down, up = [], [], [], []
-            for row, name in enumerate(rows):
-                if method not in self.gains[name]:
-                    continue
-                values = checked[name][method]
-                mean, low, high = mean_with_interval(values, confidence)
-                x.append(mean)
-                y.append(row + offset)
-                down.append(0.0 if low is None else mean - low)
-                up.append(0.0 if high is None else high - mean)
-            style = line_style(number)
-            given: dict[str, Any] = {
-                "color": style["color"],
-                "marker": style["marker"],
-                "linestyle": "none",
-                "markersize": 5,
-                "capsize": 2,
-                "elinewidth": 1.2,
-                "label": method,
-                **(marker_kw or {}),
+        for number, (method, offset) in enumerate(
+            zip(methods, offsets(len(methods), _SPREAD), strict=True)
+        ):
+            points = {
+                row + offset: mean_with_interval(of_block[method], confidence)
+                for row, of_block in enumerate(checked.values())
+                if method in of_block
             }
-            self.points_.append(ax.errorbar(x, y, xerr=[down, up], **given))
-        ax.axvline(0.0, color="0.4", linewidth=1.0, zorder=0)
-        ax.set_yticks(range(len(rows)), rows)
-        ax.set_ylim(len(rows) - 0.5, -0.5)
-        row_style(ax)
-        counts = sorted({len(v) for of_block in checked.values() for v in of_block.values()})
-        among = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-        shown = f": mean of {among} seeds, {100 * confidence:g}% interval"
-        change = (
+            self.points_.append(draw_points(ax, points, number, label=method))
+        ax.axvline(0.0, **ZERO_LINE)
+        name_rows(ax, list(checked), n_ticks=5)
+        label = (
             f"change of {self.score_name} (less is better) against {self.against}"
             if self.less_is_better
             else f"gain of {self.score_name} over {self.against}"
         )
-        ax.set_xlabel(textwrap.fill(change if counts == [1] else change + shown, _LABEL_WIDTH))
+        counts = {len(values) for of_block in checked.values() for values in of_block.values()}
+        if counts != {1}:
+            label += f": mean of {count_range(counts)} seeds, {100 * confidence:g}% interval"
+        ax.set_xlabel(textwrap.fill(label, _LABEL_WIDTH))
         ax.set_ylabel("data set")
         place_legend(ax)
-        self.ax_, self.figure_ = ax, figure_of(ax)
+        self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def _checked(values: Any, name: str, method: str) -> FloatArray:
+    """Return the differences of a method as an array of shape (n_seeds,)."""
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 1 or not found.size or not np.isfinite(found).all():
+        raise ValueError(
+            f"gains[{name!r}][{method!r}] must hold one finite difference for each seed, got "
+            f"{values!r}."
+        )
+    return found

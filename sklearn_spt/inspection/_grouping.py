@@ -1,7 +1,6 @@
-"""Which records belong together: selection, grouping, and what must not be mixed in one mean.
+"""Selection and grouping of records, and checks of which records may be averaged together.
 
-A record is a dict with ``status``, ``cell`` (what was run) and, if it is done, its results. Pure:
-dicts in, dicts out.
+A record is a dict with ``status``, ``cell`` (what was run) and, if it is done, its results.
 """
 
 from __future__ import annotations
@@ -12,46 +11,28 @@ from typing import Any
 
 Record = Mapping[str, Any]
 
-#: What two cells must share to stand in one comparison, besides what the comparison is about.
+#: Keys of a cell that must be equal within a comparison.
 SETTING = ("n_unlabeled", "n_test", "encoder", "normalize", "protocol")
-#: Part of the setting too, but absent from cells that leave it alone.
+#: Also part of the setting, but absent from cells that use the default.
 LATER_SETTING = ("n_validation",)
-#: Every cell has these.
+#: Keys that every cell has.
 CELL_KEYS = ("dataset", "method", "n_labeled", "seed", *SETTING)
-#: These change no result of a method, or are what a mean is taken over.
+#: Keys that do not change the result of a method, or over which means are taken.
 NOT_A_CONDITION = frozenset({"seed", "score_iterations"})
-#: Stands for the value of a parameter that a cell leaves at its default.
+#: Value that represents a parameter that a cell does not set.
 DEFAULT = "default"
 
 
 def checked_records(records: Iterable[Record]) -> list[Record]:
-    """Return the records as a list, or raise an error that names the first broken one.
-
-    Parameters
-    ----------
-    records : iterable of dict
-        Records of cells, done or failed.
-
-    Returns
-    -------
-    records : list of dict
-        The same ones.
-
-    Raises
-    ------
-    ValueError
-        If a record lacks its status or a part of its cell; the message names both.
-    """
+    """Return the records as a list, or raise an error that names the first invalid one."""
     found = list(records)
     for number, record in enumerate(found):
         cell = record.get("cell") if isinstance(record, Mapping) else None
         if not isinstance(cell, Mapping):
-            raise ValueError(f"record {number} is no record of a cell: it has no 'cell'.")
+            raise ValueError(f"record {number} is not a record of a cell: it has no 'cell'.")
         lacking = [key for key in CELL_KEYS if key not in cell]
         if lacking:
             raise ValueError(f"the cell of record {number} lacks {', '.join(map(repr, lacking))}.")
-        if not isinstance(cell.get("params", {}), Mapping):
-            raise ValueError(f"record {number} ({describe(cell)}): 'params' must be a dict.")
         if record.get("status") not in ("done", "failed"):
             raise ValueError(
                 f"record {number} ({describe(cell)}): 'status' must be 'done' or 'failed', got "
@@ -61,14 +42,14 @@ def checked_records(records: Iterable[Record]) -> list[Record]:
 
 
 def describe(cell: Mapping[str, Any]) -> str:
-    """Name a cell in a message: data set, labelled texts, method, parameters, seed."""
+    """Describe a cell in a message: data set, labelled texts, method, parameters, seed."""
     parts = [str(cell["dataset"]), f"{cell['n_labeled']} labelled", str(cell["method"])]
     parts += [f"{name}={value}" for name, value in sorted(dict(cell.get("params", {})).items())]
     return ", ".join([*parts, f"seed {cell['seed']}"])
 
 
 def condition(record: Record) -> dict[str, Any]:
-    """Everything that was chosen for a cell, but for the seed; parameters beside the rest."""
+    """Return the keys of a cell without the seed, and its parameters, in one dict."""
     cell = record["cell"]
     chosen = {**cell, **cell.get("params", {})}
     return {k: v for k, v in chosen.items() if k != "params" and k not in NOT_A_CONDITION}
@@ -77,23 +58,8 @@ def condition(record: Record) -> dict[str, Any]:
 def select(records: Iterable[Record], where: Mapping[str, Any] | None = None) -> list[Record]:
     """Keep the records whose cell has the given values.
 
-    Parameters
-    ----------
-    records : iterable of dict
-        Records of cells.
-    where : dict or None
-        Part of a cell, or parameter of a method -> value, or list of values. ``"default"`` keeps
-        the cells that leave the parameter alone. None keeps all.
-
-    Returns
-    -------
-    records : list of dict
-        Those kept, in their order.
-
-    Raises
-    ------
-    ValueError
-        If no cell has such a key, or none is left; the message lists what there is.
+    `where` maps a key of the cell, or a parameter, to a value or a list of values. The value
+    "default" keeps the cells that do not set the parameter.
     """
     kept = checked_records(records)
     for key, wanted in (where or {}).items():
@@ -104,33 +70,24 @@ def select(records: Iterable[Record], where: Mapping[str, Any] | None = None) ->
             raise ValueError(f"no cell has {key!r} to select by; there are {', '.join(keys)}.")
         found = [r for r, cell in zip(kept, cells, strict=True) if cell.get(key, DEFAULT) in values]
         if not found:
-            there = ", ".join(map(repr, distinct(cell.get(key, DEFAULT) for cell in cells)))
-            raise ValueError(f"no record has {key}={wanted!r}; there are {there}.")
+            known = ", ".join(map(repr, distinct(cell.get(key, DEFAULT) for cell in cells)))
+            raise ValueError(f"no record has {key}={wanted!r}; there are {known}.")
         kept = found
     return kept
 
 
 def finished(records: Iterable[Record], purpose: str) -> list[Record]:
-    """Keep the records that are done, or raise an error that says why there is none.
-
-    Parameters
-    ----------
-    records : iterable of dict
-        Records of cells.
-    purpose : str
-        What they are wanted for, for the message.
-    """
+    """Keep the records that are done; if there are none, raise an error that names `purpose`."""
     found = checked_records(records)
     done = [record for record in found if record["status"] == "done"]
     if done:
         return done
-    broken = f": all {len(found)} have failed" if found else ""
-    first = f", the first with {error_of(found[0])}" if found else ""
-    raise ValueError(f"there is no finished record for {purpose}{broken}{first}.")
+    why = f": all {len(found)} have failed, the first with {error_of(found[0])}" if found else ""
+    raise ValueError(f"there is no finished record for {purpose}{why}.")
 
 
 def error_of(record: Record) -> str:
-    """Name the error of a failed record in one line."""
+    """Describe the error of a failed record in one line."""
     error = record.get("error") or {}
     message = str(error.get("message", "")).strip().split("\n")[0]
     return f"{error.get('type', 'an unknown error')}: {message}".rstrip(": ")
@@ -139,35 +96,15 @@ def error_of(record: Record) -> str:
 def grouped(
     records: Sequence[Record], by: str | None = None, *, along: Collection[str] = ()
 ) -> tuple[str, dict[Any, list[Record]]]:
-    """Put records of one condition together, and refuse to compare what differs otherwise.
+    """Group finished records by a key of the cell or a parameter; return the key and the groups.
 
-    Parameters
-    ----------
-    records : sequence of dict
-        Finished records.
-    by : str or None
-        What the groups differ in: part of the cell, or a parameter. None finds it: it has to be
-        the only such thing.
-    along : collection of str
-        What may differ inside a group, besides the seed.
-
-    Returns
-    -------
-    by : str
-        What the groups differ in; "method" if in nothing.
-    groups : dict of list
-        Value -> its records; values in their natural order. A seed that was run twice with the
-        same result stands there once.
-
-    Raises
-    ------
-    ValueError
-        If the records differ in something else; the message names it and says how to select.
+    ``by=None`` uses the only thing in which the records differ, or "method" if they do not differ.
+    Values in `along` may differ within a group. Groups are sorted by value.
     """
-    conditions = [condition(record) for record in records]
-    for one in conditions:
-        for key in along:
-            one.pop(key, None)
+    conditions = [
+        {key: value for key, value in condition(record).items() if key not in along}
+        for record in records
+    ]
     keys = distinct(key for one in conditions for key in one)
     varying = [key for key in keys if len(values_of(conditions, key)) > 1]
     if by is None:
@@ -175,7 +112,7 @@ def grouped(
         if len(possible) > 1 or (varying and not possible):
             raise ValueError(
                 f"the records differ in {_listed(conditions, varying)}; {_advice(varying[0])} or "
-                "name the one that tells the lines apart with by=."
+                "name the one that distinguishes the lines with by=."
             )
         by = possible[0] if possible else "method"
     clashes = _clashes(conditions, varying, by)
@@ -195,10 +132,9 @@ def grouped(
 
 
 def once_a_seed(records: Sequence[Record], along: Collection[str] = ()) -> list[Record]:
-    """Drop repetitions of a seed; two results for one seed are an error.
+    """Keep one record for each seed; raise an error if two have different scores.
 
-    Cells that are the same run, such as one with per-iteration scores and one without, have the
-    same scores and count once.
+    The same run may exist with and without scores per iteration. The one with them is kept.
     """
     kept: dict[tuple[Any, ...], Record] = {}
     for record in records:
@@ -209,8 +145,8 @@ def once_a_seed(records: Sequence[Record], along: Collection[str] = ()) -> list[
             continue
         if other.get("scores") != record.get("scores"):
             raise ValueError(
-                f"two records of one cell have different scores ({describe(cell)}); select one of "
-                "them, or keep records of different machines or versions in different folders."
+                f"two records of the same cell have different scores ({describe(cell)}); select "
+                "one, or keep records of different computers or versions in different folders."
             )
         if "iterations" in record and "iterations" not in other:
             kept[key] = record
@@ -218,7 +154,7 @@ def once_a_seed(records: Sequence[Record], along: Collection[str] = ()) -> list[
 
 
 def finite(record: Record, container: Mapping[str, Any], key: str, what: str) -> float:
-    """Return a number of a record, or raise an error that names the cell and what is wrong."""
+    """Return a number of a record, or raise an error that names the cell and the value."""
     value: Any = container.get(key)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not math.isfinite(value):
@@ -230,7 +166,7 @@ def finite(record: Record, container: Mapping[str, Any], key: str, what: str) ->
 
 
 def values_of(conditions: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
-    """Distinct values of a key, numbers in order and before words; "default" where it is absent."""
+    """Distinct values of a key, sorted, with numbers before strings; "default" if it is absent."""
     return sorted(
         distinct(one.get(key, DEFAULT) for one in conditions),
         key=lambda v: (0, v, "") if isinstance(v, int | float) else (1, 0, str(v)),
@@ -238,7 +174,7 @@ def values_of(conditions: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
 
 
 def distinct(values: Iterable[Any]) -> list[Any]:
-    """Different values in the order in which they come; they need not be hashable."""
+    """Distinct values in order of first occurrence; they need not be hashable."""
     found: list[Any] = []
     for value in values:
         if value not in found:
@@ -247,28 +183,24 @@ def distinct(values: Iterable[Any]) -> list[Any]:
 
 
 def _clashes(conditions: list[dict[str, Any]], varying: list[str], by: str) -> list[str]:
-    """Find what must not vary beside `by`.
-
-    That is: part of the setting anywhere, and anything inside a group. Methods may have parameters
-    of their own.
-    """
-    clashes = []
-    for key in varying:
-        if key == by:
-            continue
-        per_group: list[list[Any]] = [
-            values_of([one for one in conditions if one.get(by, DEFAULT) == value], key)
-            for value in values_of(conditions, by)
-        ]
-        fixed = key in (*CELL_KEYS, *LATER_SETTING)
-        if fixed or any(len(values) > 1 for values in per_group):
-            clashes.append(key)
-    return clashes
+    """Return the keys that vary but must not: a setting, or anything within a group."""
+    groups = [
+        [one for one in conditions if one.get(by, DEFAULT) == value]
+        for value in values_of(conditions, by)
+    ]
+    fixed = (*CELL_KEYS, *LATER_SETTING)
+    return [
+        key
+        for key in varying
+        if key != by and (key in fixed or any(len(values_of(group, key)) > 1 for group in groups))
+    ]
 
 
 def _listed(conditions: list[dict[str, Any]], keys: list[str]) -> str:
+    """List keys with their values, for a message."""
     return ", ".join(f"{key} ({', '.join(map(str, values_of(conditions, key)))})" for key in keys)
 
 
 def _advice(key: str) -> str:
+    """Say how to select records by a key."""
     return f"select the records first, as with where={{{key!r}: value}} (--select {key}=value)"

@@ -1,65 +1,58 @@
-"""Pseudo-labels over the iterations: how many of each class, and what inertia did to them."""
+"""Pseudo-labels over the iterations: counts of each class, and the effect of inertia."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_spt._typing import FloatArray
-from sklearn_spt._validation import check_flag, check_option
-from sklearn_spt.inspection._grouping import Record, finished, grouped
+from sklearn_spt._validation import check_flag
+from sklearn_spt.inspection._grouping import Record, distinct, finished, grouped
 from sklearn_spt.inspection._style import (
     as_runs,
-    draw_curve,
-    figure_of,
+    draw_curves,
+    finish,
     line_style,
+    offsets,
     panels_for,
-    place_legend,
-    run_counts,
-    tidy,
-    whole_numbers,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PANELS = ("counts", "distributions")
-#: Class -> its values, of shape (n_runs, n_iterations).
-ByClass = Mapping[str, Any]
 
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class PseudoLabelDisplay:
     """Pseudo-labels of each class over the iterations of a semi-supervised fit.
 
-    The upper panel counts them. The lower one, which only Self-Pretraining with inertia has, shows
-    the class distributions that inertia works on: the probability (at temperature T) that texts
-    give to their own pseudo-label, as mean ± sd over the texts of each class, before and after.
+    The upper panel counts them. The lower panel exists only for Self-Pretraining with inertia. It
+    shows the probability (at temperature T) that texts give to their own pseudo-label, as mean
+    ± sd over the texts of each class, before and after inertia.
 
     Parameters
     ----------
     iterations : array-like of shape (n_iterations,)
-        Their numbers; there are no pseudo-labels at the supervised start.
+        Iteration numbers. The supervised start has no pseudo-labels.
     counts : dict of array-like
-        Class -> pseudo-labels of it, of shape (n_runs, n_iterations) or (n_iterations,).
+        Class -> numbers of its pseudo-labels, of shape (n_runs, n_iterations) or (n_iterations,).
     before, after : dict of tuple of array-like or None, default=None
-        Class -> (means, variances) of its distribution before and after inertia, each of the shape
-        of the counts; NaN where no text was given to the class.
+        Class -> (means, variances) of its probabilities before and after inertia, each of the shape
+        of the counts. Use NaN where no text has the class.
 
     Attributes
     ----------
     lines_ : list of matplotlib.lines.Line2D
-        The counts, one line a class.
+        The counts of each class.
     errorbars_ : list of matplotlib.container.ErrorbarContainer
-        The distributions: for each class that before inertia, then that after it.
+        The distributions: for each class before inertia, then after it.
     axes_ : list of matplotlib.axes.Axes
         The panels.
-    ax_ : matplotlib.axes.Axes
-        The first of them.
-    figure_ : matplotlib.figure.Figure
-        The figure of the axes.
+    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
+        The first panel and its figure.
 
     Examples
     --------
@@ -68,18 +61,10 @@ class PseudoLabelDisplay:
     >>> display.plot()  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        *,
-        iterations: Any,
-        counts: ByClass,
-        before: Mapping[str, tuple[Any, Any]] | None = None,
-        after: Mapping[str, tuple[Any, Any]] | None = None,
-    ) -> None:
-        self.iterations = iterations
-        self.counts = counts
-        self.before = before
-        self.after = after
+    iterations: Any
+    counts: Mapping[str, Any]
+    before: Mapping[str, tuple[Any, Any]] | None = None
+    after: Mapping[str, tuple[Any, Any]] | None = None
 
     @classmethod
     def from_estimator(
@@ -90,7 +75,7 @@ class PseudoLabelDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> PseudoLabelDisplay:
-        """Draw what a fitted classifier noted down in ``history_``.
+        """Draw the ``history_`` of a fitted classifier.
 
         Parameters
         ----------
@@ -99,14 +84,13 @@ class PseudoLabelDisplay:
         class_names : dict or None, default=None
             Class label -> its name in the legend; None shows the labels.
         ax : matplotlib.axes.Axes, sequence of these, or None, default=None
-            One for each panel; None makes a figure.
+            Where to draw, one for each panel; None creates a figure.
         **kwargs
-            To `plot`.
+            Passed to `plot`.
 
         Returns
         -------
         display : PseudoLabelDisplay
-            Drawn.
 
         Raises
         ------
@@ -114,10 +98,10 @@ class PseudoLabelDisplay:
             If there was no iteration.
         """
         check_is_fitted(clf, "history_")
-        kind = type(clf).__name__
-        return cls._from_histories([clf.history_], class_names, f"history_ of this {kind}").plot(
-            ax, **kwargs
+        display = cls._from_histories(
+            [clf.history_], class_names, f"history_ of this {type(clf).__name__}"
         )
+        return display.plot(ax, **kwargs)
 
     @classmethod
     def from_records(
@@ -128,23 +112,22 @@ class PseudoLabelDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> PseudoLabelDisplay:
-        """Draw records of one condition: the mean over seeds, and their sd in the upper panel.
+        """Draw the mean over records of experiments that differ in their seed only.
 
         Parameters
         ----------
         records : iterable of dict
-            Records of cells that differ in their seed alone. Failed ones are left out.
+            Records of cells. Failed ones are left out.
         class_names : dict or None, default=None
-            Class label (as a string, since JSON has no other keys) -> its name in the legend.
+            Class label (a string, as in JSON) -> its name in the legend; None shows the labels.
         ax : matplotlib.axes.Axes, sequence of these, or None, default=None
-            One for each panel; None makes a figure.
+            Where to draw, one for each panel; None creates a figure.
         **kwargs
-            To `plot`.
+            Passed to `plot`.
 
         Returns
         -------
         display : PseudoLabelDisplay
-            Drawn.
 
         Raises
         ------
@@ -153,16 +136,15 @@ class PseudoLabelDisplay:
         """
         by, groups = grouped(finished(records, "the pseudo-labels"))
         if len(groups) > 1:
+            values = ", ".join(map(str, groups))
             raise ValueError(
-                f"one figure shows one condition, but the records differ in {by} "
-                f"({', '.join(map(str, groups))}); select one, as with where={{{by!r}: value}} "
-                f"(--select {by}=value)."
+                f"the records must differ in their seed only, but differ in {by} ({values}); "
+                f"select one, as with --select {by}=value."
             )
         (group,) = groups.values()
         histories = [record.get("history") or [] for record in group]
-        return cls._from_histories(histories, class_names, "these records' history").plot(
-            ax, **kwargs
-        )
+        display = cls._from_histories(histories, class_names, "the history of these records")
+        return display.plot(ax, **kwargs)
 
     @classmethod
     def _from_histories(
@@ -171,6 +153,7 @@ class PseudoLabelDisplay:
         class_names: Mapping[Any, str] | None,
         what: str,
     ) -> PseudoLabelDisplay:
+        """Collect the numbers of some histories; `what` names them in an error."""
         runs = [
             {entry["iteration"]: entry for entry in history if entry.get("pseudo_label_counts")}
             for history in histories
@@ -178,126 +161,89 @@ class PseudoLabelDisplay:
         points = sorted({t for run in runs for t in run})
         if not points:
             raise ValueError(
-                f"{what} holds no pseudo-labels: there was no iteration, or the method gives none."
+                f"{what} holds no pseudo-labels: there was no iteration, or the method creates "
+                "none."
             )
-        labels = list(
-            dict.fromkeys(
-                label for run in runs for e in run.values() for label in e["pseudo_label_counts"]
-            )
-        )
-        names = {label: str((class_names or {}).get(label, label)) for label in labels}
+        entries = [entry for run in runs for entry in run.values()]
+        labels = distinct(label for entry in entries for label in entry["pseudo_label_counts"])
 
-        def collected(key: str, field: str | None) -> dict[str, FloatArray]:
+        def collected(key: str, field: str | None = None) -> dict[str, FloatArray]:
             return {
-                names[label]: np.array(
+                str((class_names or {}).get(label, label)): np.array(
                     [[_number(run.get(t), key, label, field) for t in points] for run in runs]
                 )
                 for label in labels
             }
 
-        has_groups = any(entry.get("groups_before") for run in runs for entry in run.values())
-
         def distributions(key: str) -> dict[str, tuple[FloatArray, FloatArray]] | None:
+            if not any(entry.get("groups_before") for entry in entries):
+                return None
             means, variances = collected(key, "mean"), collected(key, "variance")
-            return {name: (means[name], variances[name]) for name in means} if has_groups else None
+            return {name: (means[name], variances[name]) for name in means}
 
         return cls(
             iterations=points,
-            counts=collected("pseudo_label_counts", None),
+            counts=collected("pseudo_label_counts"),
             before=distributions("groups_before"),
             after=distributions("groups_after"),
         )
 
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        kind: str | None = None,
-        share: bool = False,
-        std_display_style: str | None = "fill_between",
-    ) -> PseudoLabelDisplay:
-        """Draw.
+    def plot(self, ax: Any = None, *, share: bool = False) -> PseudoLabelDisplay:
+        """Draw the panels.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, sequence of these, or None, default=None
-            One for each panel; None makes a figure.
-        kind : {"counts", "distributions"} or None, default=None
-            One panel alone; None draws all that there are numbers for.
+            Where to draw, one for each panel; None creates a figure.
         share : bool, default=False
-            Whether counts are drawn as a share of all pseudo-labels of the iteration.
-        std_display_style : {"fill_between", "errorbar"} or None, default="fill_between"
-            How the spread of the counts over seeds is shown.
+            Whether to draw counts as a share of all pseudo-labels of the iteration.
 
         Returns
         -------
         display : PseudoLabelDisplay
-            This object.
         """
         check_flag(share, "share")
-        if kind is not None:
-            check_option(kind, "kind", PANELS)
-        if kind == "distributions" and not self.before:
-            raise ValueError(
-                "there are no class distributions to draw: the method has no inertia, or ran "
-                "without distillation; use kind='counts'."
-            )
-        kinds = [kind] if kind else list(PANELS if self.before else PANELS[:1])
-        panels = panels_for(ax, len(kinds), type(self).__name__)
-        self.lines_: list[Any] = []
+        panels = panels_for(ax, 2 if self.before else 1, self)
+        self._plot_counts(panels[0], share)
         self.errorbars_: list[Any] = []
-        for panel, one in zip(panels, kinds, strict=True):
-            if one == "counts":
-                self._plot_counts(panel, share, std_display_style)
-            else:
-                self._plot_distributions(panel)
-            whole_numbers(panel)
-            tidy(panel)
-            place_legend(panel, "pseudo-label")
+        if self.before:
+            self._plot_distributions(panels[1])
+        for panel in panels:
+            finish(panel, "pseudo-label")
         shared = panels[0].get_shared_x_axes().joined(panels[0], panels[-1])
         for panel in panels[-1:] if shared else panels:
             panel.set_xlabel("iteration")
-        self.axes_, self.ax_, self.figure_ = panels, panels[0], figure_of(panels[0])
+        self.axes_, self.ax_, self.figure_ = panels, panels[0], panels[0].figure
         return self
 
-    def _plot_counts(self, ax: Axes, share: bool, std_display_style: str | None) -> None:
+    def _plot_counts(self, ax: Axes, share: bool) -> None:
+        """Draw a curve for each class."""
         curves = {name: as_runs(runs, f"counts[{name!r}]") for name, runs in self.counts.items()}
         if share:
             total = np.sum(list(curves.values()), axis=0)
-            total[total == 0.0] = np.nan  # no share of nothing
+            total[total == 0.0] = np.nan  # an iteration without pseudo-labels has no shares
             curves = {name: 100.0 * runs / total for name, runs in curves.items()}
-        x = np.asarray(self.iterations, dtype=np.float64)
-        for name, runs in curves.items():
-            line, _ = draw_curve(ax, x, runs, name, std_display_style=std_display_style)
-            self.lines_.append(line)
+        points = dict.fromkeys(curves, self.iterations)
+        label = "share of texts (%)" if share else "texts"
+        self.lines_, _ = draw_curves(ax, points, curves, label)
         ax.set_ylim(bottom=0.0)
-        ax.set_ylabel(
-            ("share of texts (%)" if share else "texts") + run_counts(curves, std_display_style)
-        )
 
     def _plot_distributions(self, ax: Axes) -> None:
-        assert self.before is not None
-        assert self.after is not None
+        """Draw points with error bars for each class, before and after inertia."""
         x = np.asarray(self.iterations, dtype=np.float64)
-        series = [
-            (name, when, groups[name])
-            for name in self.before
-            for when, groups in (("before", self.before), ("after", self.after))
-        ]
-        # side by side around each iteration, so that no bar hides another
-        offsets = (np.arange(len(series)) - (len(series) - 1) / 2) * 0.6 / len(series)
-        for i, ((name, when, (means, variances)), offset) in enumerate(
-            zip(series, offsets, strict=True)
+        groups = {"before": self.before or {}, "after": self.after or {}}
+        series = [(name, when) for name in groups["before"] for when in groups]
+        for i, ((name, when), offset) in enumerate(
+            zip(series, offsets(len(series), 0.6), strict=True)
         ):
             style = line_style(i // 2) | {"linestyle": "none"}
             if when == "before":
                 style["markerfacecolor"] = "white"
-            mean = as_runs(means, name).mean(axis=0)
-            sd = np.sqrt(as_runs(variances, name).mean(axis=0))
+            means, variances = groups[when][name]
             bars = ax.errorbar(
                 x + offset,
-                mean,
-                sd,
+                as_runs(means, name).mean(axis=0),
+                np.sqrt(as_runs(variances, name).mean(axis=0)),
                 label=f"{name}, {when} inertia",
                 markersize=5,
                 capsize=2.5 if len(x) <= 10 else 0,
@@ -309,7 +255,7 @@ class PseudoLabelDisplay:
 
 
 def _number(entry: Any, key: str, label: Any, field: str | None) -> float:
-    """Return a number of a history's entry, NaN where there is none."""
+    """Return a number of a history's entry, or NaN if it is missing."""
     found = ((entry or {}).get(key) or {}).get(label)
     if field is not None and found is not None:
         found = found.get(field)

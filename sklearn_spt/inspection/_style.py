@@ -1,31 +1,33 @@
-"""What the displays share: axes, colours, legends, and a curve with its spread."""
+"""What the displays share: axes, colours, legends, curves with bands, points with intervals."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sklearn_spt._typing import FloatArray
-from sklearn_spt._validation import check_option
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
-#: Colours of Okabe and Ito, which colour-blind readers tell apart; without the pale yellow.
+#: The Okabe-Ito colours, which are safe for colour-blind readers, without the pale yellow.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", "--", "-.", ":")
-#: Characters of a line of a row's name.
+#: Look of the vertical line at zero, behind the points.
+ZERO_LINE: dict[str, Any] = {"color": "0.4", "linewidth": 1.0, "zorder": 0}
+#: Maximum number of characters in a line of a row's name.
 _NAME_WIDTH = 45
+#: A mean and the ends of its interval, which are None if there is no interval.
+Point = tuple[float, float | None, float | None]
 
 
 def require_matplotlib(owner: str) -> None:
-    """Raise an error that says how to get matplotlib, if it is not there."""
+    """Raise an error that says how to install matplotlib if it is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -34,13 +36,12 @@ def require_matplotlib(owner: str) -> None:
         ) from error
 
 
-def axes_for(ax: Axes | None, owner: str) -> Axes:
-    """Return the given axes, or the axes of a new figure."""
-    return panels_for(None if ax is None else [ax], 1, owner)[0]
+def panels_for(axes: Any, n: int, display: object, rows: Sequence[str] | None = None) -> list[Axes]:
+    """Return the `n` given axes, or those of a new figure.
 
-
-def panels_for(axes: Any, n: int, owner: str) -> list[Axes]:
-    """Return `n` given axes, or those of a new figure, one above the other."""
+    New axes are stacked vertically, or placed side by side if the names of their `rows` are given.
+    """
+    owner = type(display).__name__
     require_matplotlib(owner)
     if axes is not None:
         given = list(np.ravel(np.asarray(axes, dtype=object)))
@@ -49,58 +50,32 @@ def panels_for(axes: Any, n: int, owner: str) -> list[Axes]:
         return given
     import matplotlib.pyplot as plt
 
+    shape = (n, 1) if rows is None else (1, n)
+    size = figure_size(n) if rows is None else row_figure_size(n, rows)
     _, made = plt.subplots(
-        n, 1, figsize=figure_size(n), layout="constrained", sharex=True, squeeze=False
+        *shape, figsize=size, layout="constrained", sharex=rows is None, squeeze=False
     )
-    return list(made[:, 0])
+    return list(made.ravel())
 
 
-def row_panels_for(axes: Any, n: int, rows: Sequence[str], owner: str) -> list[Axes]:
-    """Return `n` given axes, or those of a new figure, side by side, with room for the rows."""
-    require_matplotlib(owner)
-    if axes is not None:
-        return panels_for(axes, n, owner)
-    import matplotlib.pyplot as plt
-
-    size = row_figure_size(n, rows)
-    _, made = plt.subplots(1, n, figsize=size, layout="constrained", squeeze=False)
-    return list(made[0])
+def figure_size(n_panels: int) -> tuple[float, float]:
+    """Width and height in inches of stacked panels with a legend to their right."""
+    return 7.5, 1.0 + 3.0 * n_panels
 
 
 def row_figure_size(n_panels: int, rows: Sequence[str]) -> tuple[float, float]:
-    """Width and height in inches of panels side by side, whose rows are named to their left."""
+    """Width and height in inches of panels side by side, with the names of the rows to the left."""
     most_lines = max(wrapped_name(row).count("\n") + 1 for row in rows)
     return 3.5 + 2.5 * n_panels, 1.2 + (0.14 + 0.18 * most_lines) * len(rows)
 
 
 def wrapped_name(row: str) -> str:
-    """Break the name of a row into lines that leave room for the panels."""
+    """Break the name of a row into lines."""
     return textwrap.fill(row, _NAME_WIDTH)
 
 
-def row_style(ax: Axes) -> None:
-    """Let rows be found by their names, and keep the numbers below them apart."""
-    from matplotlib.ticker import MaxNLocator
-
-    ax.xaxis.set_major_locator(MaxNLocator(nbins=5))
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.tick_params(axis="y", length=0)
-    ax.grid(visible=True, axis="x", color="0.9", linewidth=0.8)
-    ax.set_axisbelow(True)
-
-
-def figure_size(n_panels: int = 1) -> tuple[float, float]:
-    """Width and height in inches: room for the legend beside the axes."""
-    return 7.5, 1.0 + 3.0 * n_panels
-
-
-def figure_of(ax: Axes) -> Figure:
-    """Figure that the axes stand in."""
-    return ax.figure  # type: ignore[return-value]
-
-
 def line_style(number: int) -> dict[str, Any]:
-    """Colour, marker and dashes of the n-th line: told apart also in grey print."""
+    """Colour, marker and dashes of the n-th line; lines also differ in greyscale print."""
     turn = number // len(PALETTE)
     return {
         "color": PALETTE[number % len(PALETTE)],
@@ -110,21 +85,18 @@ def line_style(number: int) -> dict[str, Any]:
 
 
 def lines_so_far(ax: Axes) -> int:
-    """Lines with a name that the axes have: the next one gets the next style."""
+    """Return the number of named lines on the axes, which sets the style of the next line."""
     return len(ax.get_legend_handles_labels()[1])
 
 
 def place_legend(ax: Axes, title: str | None = None) -> None:
-    """Name the lines beside the axes, where a legend can hide nothing.
-
-    A figure whose layout makes no room for it gets the legend inside the axes.
-    """
+    """Place the legend to the right of the axes, or inside them if the figure has no layout."""
     if not lines_so_far(ax):
         return
-    if figure_of(ax).get_layout_engine() is None:
+    if ax.figure.get_layout_engine() is None:
         ax.legend(title=title, loc="best", fontsize="small")
         return
-    legend = ax.legend(
+    ax.legend(
         title=title,
         loc="upper left",
         bbox_to_anchor=(1.01, 1.0),
@@ -133,43 +105,21 @@ def place_legend(ax: Axes, title: str | None = None) -> None:
         fontsize="small",
         alignment="left",
     )
-    legend.set_in_layout(True)
 
 
-def tidy(ax: Axes) -> None:
-    """Take away what carries no number."""
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(visible=True, axis="y", color="0.9", linewidth=0.8)
-    ax.set_axisbelow(True)
-
-
-def whole_numbers(ax: Axes) -> None:
-    """Let the ticks of the x axis be whole numbers."""
+def finish(ax: Axes, legend_title: str | None = None) -> None:
+    """Set ticks at whole numbers, remove two borders, draw a grid and place the legend."""
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=10))
-
-
-def mean_and_sd(runs: FloatArray, *, partial: bool = False) -> tuple[FloatArray, FloatArray]:
-    """Mean and sd (n - 1) of each column; the sd of a single run is NaN.
-
-    Where a run has no value, both are NaN: along a curve over iterations, a mean over those runs
-    only that got so far would jump where one of them ends. With `partial` they are over the runs
-    that have one.
-    """
-    there = ~np.isnan(runs)
-    n = there.sum(axis=0)
-    none = np.full(n.shape, np.nan)
-    mean = np.divide(np.where(there, runs, 0.0).sum(axis=0), n, out=none.copy(), where=n > 0)
-    squares = (np.where(there, runs - mean, 0.0) ** 2).sum(axis=0)
-    sd = np.sqrt(np.divide(squares, n - 1, out=none, where=n > 1))
-    if not partial:
-        mean[n < len(runs)] = sd[n < len(runs)] = np.nan
-    return mean, sd
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(visible=True, axis="y", color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+    place_legend(ax, legend_title)
 
 
 def as_runs(values: Any, name: str) -> FloatArray:
-    """Return scores as a float array of shape (n_runs, n_points); one run may be a plain list."""
+    """Return values as a float array of shape (n_runs, n_points); a single run may be 1-d."""
     runs = np.asarray(values, dtype=np.float64)
     runs = runs[np.newaxis] if runs.ndim == 1 else runs
     if runs.ndim != 2 or not runs.size:
@@ -177,77 +127,108 @@ def as_runs(values: Any, name: str) -> FloatArray:
     return runs
 
 
-def stacked(runs: Sequence[Mapping[Any, float]], points: Sequence[Any]) -> FloatArray:
-    """Put runs into the rows of an array, by point; NaN where a run lacks a point."""
-    return np.array([[run.get(point, np.nan) for point in points] for run in runs])
+def aligned(runs: Sequence[Mapping[int, float]]) -> tuple[list[int], FloatArray]:
+    """Return the sorted points of all runs and one row of values for each run.
 
-
-def run_counts(
-    curves: Mapping[str, FloatArray], std_display_style: str | None, *, partial: bool = False
-) -> str:
-    """Say over how many seeds the means are, for a label; "" for single runs."""
-    counts = sorted({len(runs) for runs in curves.values()})
-    if partial:
-        at = np.concatenate([(~np.isnan(runs)).sum(axis=0) for runs in curves.values()])
-        counts = sorted(set(at[at > 0].tolist()))
-    if counts == [1]:
-        return ""
-    among = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    spread = " ± sd" if std_display_style else ""
-    return f", mean{spread} of {among} seeds"
-
-
-def draw_curve(
-    ax: Axes,
-    x: FloatArray,
-    runs: FloatArray,
-    name: str,
-    *,
-    std_display_style: str | None,
-    line_kw: Mapping[str, Any] | None = None,
-    partial: bool = False,
-) -> tuple[Any, Any]:
-    """Draw the mean of some runs, and one sd to each side; return the line and the spread.
-
-    See `mean_and_sd` for `partial`.
+    A value is NaN where a run lacks the point.
     """
-    if std_display_style is not None:
-        check_option(std_display_style, "std_display_style", ("fill_between", "errorbar"))
-    mean, sd = mean_and_sd(runs, partial=partial)
-    style: dict[str, Any] = {"label": name, "markersize": 4.5, "linewidth": 1.6}
-    style |= {**line_style(lines_so_far(ax)), **(line_kw or {})}
-    (line,) = ax.plot(x, mean, **style)
-    shown = np.isfinite(sd)
-    spread: Any = None
-    if shown.any() and std_display_style == "fill_between":
-        band: dict[str, Any] = {"color": line.get_color(), "alpha": 0.15, "linewidth": 0}
-        spread = ax.fill_between(x[shown], (mean - sd)[shown], (mean + sd)[shown], **band)
-    elif shown.any() and std_display_style == "errorbar":
-        bars: dict[str, Any] = {
-            "color": line.get_color(),
-            "capsize": 3,
-            "elinewidth": 1.0,
-            "fmt": "none",
-        }
-        spread = ax.errorbar(x[shown], mean[shown], sd[shown], **bars)
-    return line, spread
+    points = sorted({point for run in runs for point in run})
+    return points, np.array([[run.get(point, np.nan) for point in points] for run in runs])
+
+
+def mean_and_sd(runs: FloatArray, *, partial: bool) -> tuple[FloatArray, FloatArray]:
+    """Mean and sd (n - 1) of each column; the sd of a single value is NaN.
+
+    With `partial`, each column is averaged over the runs that have a value there. Otherwise both
+    are NaN where a run has no value: a curve over iterations would jump where a run ends.
+    """
+    valid = ~np.isnan(runs)
+    n = valid.sum(axis=0)
+    nans = np.full(n.shape, np.nan)
+    mean = np.divide(np.where(valid, runs, 0.0).sum(axis=0), n, out=nans.copy(), where=n > 0)
+    squares = (np.where(valid, runs - mean, 0.0) ** 2).sum(axis=0)
+    sd = np.sqrt(np.divide(squares, n - 1, out=nans, where=n > 1))
+    if not partial:
+        mean[n < len(runs)] = sd[n < len(runs)] = np.nan
+    return mean, sd
+
+
+def count_range(counts: Collection[int]) -> str:
+    """Write one count, or the smallest and largest of several."""
+    low, high = min(counts), max(counts)
+    return str(low) if low == high else f"{low} to {high}"
 
 
 def draw_curves(
     ax: Axes,
     points: Mapping[str, Any] | None,
     scores: Mapping[str, Any],
-    **kwargs: Any,
-) -> tuple[dict[str, FloatArray], list[Any], list[Any]]:
-    """Draw one curve a name, see `draw_curve`; return the runs, the lines and the spreads.
+    score_name: str,
+    *,
+    partial: bool = False,
+) -> tuple[list[Any], list[Any]]:
+    """Draw a curve for each name and label the y axis; return the lines and the spreads.
 
-    ``points=None`` counts the points of each curve from 0.
+    A curve is the mean over the runs, with one sd to each side; `mean_and_sd` explains `partial`.
+    With ``points=None``, the points of each curve are counted from 0.
     """
     curves = {name: as_runs(runs, f"scores[{name!r}]") for name, runs in scores.items()}
     lines, spreads = [], []
+    counts: set[int] = set()
     for name, runs in curves.items():
-        x = np.arange(runs.shape[1]) if points is None else points[name]
-        line, spread = draw_curve(ax, np.asarray(x, dtype=np.float64), runs, name, **kwargs)
+        x = np.asarray(
+            np.arange(runs.shape[1]) if points is None else points[name], dtype=np.float64
+        )
+        mean, sd = mean_and_sd(runs, partial=partial)
+        style = line_style(lines_so_far(ax))
+        (line,) = ax.plot(x, mean, label=name, markersize=4.5, linewidth=1.6, **style)
+        shown = np.isfinite(sd)
+        spread: Any = None
+        if shown.any():
+            low, high = (mean - sd)[shown], (mean + sd)[shown]
+            spread = ax.fill_between(
+                x[shown], low, high, color=style["color"], alpha=0.15, linewidth=0
+            )
         lines.append(line)
         spreads.append(spread)
-    return curves, lines, spreads
+        at = (~np.isnan(runs)).sum(axis=0)
+        counts.update(at[at > 0].tolist() if partial else [len(runs)])
+    if counts - {1}:
+        score_name += f", mean ± sd of {count_range(counts)} seeds"
+    ax.set_ylabel(score_name)
+    return lines, spreads
+
+
+def draw_points(ax: Axes, points: Mapping[float, Point], number: int, **kwargs: Any) -> Any:
+    """Draw points with their intervals, by height, in the n-th style."""
+    means = [mean for mean, _, _ in points.values()]
+    down = [0.0 if low is None else mean - low for mean, low, _ in points.values()]
+    up = [0.0 if high is None else high - mean for mean, _, high in points.values()]
+    return ax.errorbar(
+        means,
+        list(points),
+        xerr=[down, up],
+        markersize=5,
+        capsize=2,
+        elinewidth=1.2,
+        **line_style(number) | {"linestyle": "none"},
+        **kwargs,
+    )
+
+
+def name_rows(ax: Axes, names: Sequence[str], n_ticks: int) -> None:
+    """Name the rows from top to bottom, and limit the number of ticks below them."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=n_ticks))
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(visible=True, axis="x", color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+
+
+def offsets(n: int, spread: float) -> FloatArray:
+    """Offsets of `n` points side by side around a common place, so that none hides another."""
+    return (np.arange(n) - (n - 1) / 2) * spread / n

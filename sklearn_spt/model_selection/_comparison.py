@@ -1,4 +1,4 @@
-"""Is the semi-supervised classifier worth it? Compare it with its supervised start, out of fold."""
+"""Out-of-fold comparison of a semi-supervised classifier with supervised learning."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from sklearn_spt.text._encoding import is_text, text_array
 
 @dataclass(frozen=True)
 class SupervisedComparison:
-    """What `compare_with_supervised` found; ``print`` it for plain words.
+    """Result of `compare_with_supervised`; ``print`` shows it in words.
 
     Attributes
     ----------
     score_name : {"F1", "macro-F1"}
-        F1 of the positive class of two classes, macro-F1 of more.
+        F1 of the positive class for two classes, macro-F1 for more.
     supervised, semi_supervised : float
-        Scores of the out-of-fold predictions of all labelled rows, the mean over the repeats.
+        Scores of the out-of-fold predictions of all labelled rows, averaged over the repeats.
     gain : float
-        Their difference.
+        ``semi_supervised - supervised``.
     interval : tuple of float
-        Ends of its bootstrap interval over the labelled rows.
+        Ends of the bootstrap interval of the gain.
     confidence : float
         Coverage of the intervals.
     probability : float
@@ -45,11 +45,11 @@ class SupervisedComparison:
     verdict : {"use", "do not use"}
         "use" if the whole interval lies above 0.
     shares : dict or None
-        For each class label the share among the unlabelled rows, corrected for the classifier's
-        errors, and the ends of its interval. None if not asked for, or if it cannot be told.
+        Class label -> its share among the unlabelled rows, corrected for the classifier's errors,
+        and the ends of its interval. None if not requested, or if it cannot be estimated.
     predicted_shares : dict or None
-        The shares of the predicted classes, not corrected. With ``logit_adjustment="auto"`` they
-        were drawn towards those of the labelled rows.
+        Class label -> its share of the predictions, not corrected. With ``logit_adjustment="auto"``
+        the predictions are adjusted towards the shares of the labelled rows.
     n_labeled, n_unlabeled : int
         Number of rows.
     supervised_predictions, semi_supervised_predictions : ndarray of shape (n_repeats, n_labeled)
@@ -72,7 +72,7 @@ class SupervisedComparison:
     semi_supervised_predictions: AnyArray = field(repr=False)
 
     def __str__(self) -> str:
-        """Say it in words."""
+        """Describe the result in words."""
         low, high = self.interval
         lines = [
             f"{self.verdict}: {self.score_name} {self.semi_supervised:.3f} with the "
@@ -84,7 +84,7 @@ class SupervisedComparison:
             lines.append(
                 "The unlabelled rows did not help."
                 if self.gain <= 0
-                else "The gain cannot be told from chance: label more rows to be sure of it."
+                else "The gain may be due to chance; label more rows to find out."
             )
         if self.shares is not None and self.predicted_shares is not None:
             lines.append("Shares among the unlabelled rows, corrected for errors:")
@@ -95,8 +95,8 @@ class SupervisedComparison:
             ]
         elif self.predicted_shares is not None:
             lines.append(
-                "The shares among the unlabelled rows cannot be corrected: out of fold, the "
-                "predictions do not tell the classes apart."
+                "The shares among the unlabelled rows cannot be corrected: the out-of-fold "
+                "predictions do not distinguish the classes."
             )
         return "\n".join(lines)
 
@@ -117,68 +117,61 @@ def compare_with_supervised(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> SupervisedComparison:
-    """Say whether the unlabelled rows help, and how common each class is among them.
+    """Estimate whether the unlabelled rows help, and the share of each class among them.
 
-    Few labels make a held-out part too small to judge by: 20% of 300 rows hold ten of a class that
-    has a sixth of them. So every labelled row is predicted once by classifiers that did
-    not see its label, with and without the unlabelled rows, on the same folds; the scores are
-    those of all rows together. The interval is that of a paired bootstrap over the rows: it tells
-    how far another set of rows might change the verdict, not another seed (see `n_repeats`).
+    With few labels, a held-out part is too small for a verdict. Here, every labelled row is
+    predicted by classifiers that did not see its label, with and without the unlabelled rows, on
+    the same folds. The scores use all these predictions. The interval comes from a paired bootstrap
+    over the rows (Efron and Tibshirani, 1993). It covers the choice of the rows, not the seed.
 
     Parameters
     ----------
     estimator : classifier of this package, or a pipeline that ends in one
-        Unfitted or fitted; is cloned.
+        Unfitted or fitted. It is cloned.
     X : documents, n_samples rows
-        Labelled and unlabelled.
+        Labelled and unlabelled documents.
     y : array-like of shape (n_samples,)
-        Labels; unlabelled rows carry the marker of the classifier.
+        Labels; unlabelled rows carry the classifier's `unlabeled_marker`.
     supervised : classifier or None, default=None
-        What is compared with, fitted on the same rows; one that is not of this package, or a
-        `BertClassifier`, gets the labelled ones alone. None is the first teacher: the same net,
-        fine-tuned on the labelled rows. It has the same
-        `logit_adjustment`, so that the gain is what training on the unlabelled rows brings.
+        The classifier to compare with. A `BertClassifier`, or a classifier from another package,
+        is fitted on the labelled rows only. None uses the first teacher: the same net with the same
+        `logit_adjustment`, fine-tuned on the labelled rows.
     cv : int, default=5
         Number of folds.
     n_repeats : int, default=1
-        How often the folds are drawn anew, which tells the gain from luck with one division.
+        Number of times the folds are drawn. Increase it to average out the choice of the folds.
     pos_label : label or None, default=None
         Positive class of two; None is the greatest.
     shares : bool, default=True
-        Whether to estimate the shares of the classes among the unlabelled rows, which takes their
-        labelling in each fold. The error rates are those of labelled rows that a classifier has
-        not seen: the unlabelled rows have to be of the same kind, and it has seen their texts.
+        Whether to estimate the class shares among the unlabelled rows, which predicts these rows
+        in each fold. The estimate assumes that both kinds of rows have the same error rates.
     confidence : float in (0, 1), default=0.95
         Coverage of the intervals.
     n_resamples : int, default=2000
-        Bootstrap resamples.
+        Number of bootstrap resamples.
     random_state : int, RandomState or None, default=None
-        Draws folds and resamples. The classifiers have seeds of their own.
+        Seed of the folds and resamples. The classifiers use their own.
     n_jobs : int or None, default=None
-        Fits in parallel processes, as in joblib.
+        Number of parallel processes, as in joblib.
     verbose : int, default=0
         0 prints nothing; otherwise a progress bar over the fits is shown.
 
     Returns
     -------
     SupervisedComparison
-        Print it.
+        Scores, gain, verdict and shares.
 
     Raises
     ------
     TypeError
-        If `estimator` is of another kind and `supervised` is None.
+        If `supervised` is None and `estimator` has no supervised start.
     ValueError
-        If there are no unlabelled rows, or for unusable parameters.
+        If there are no unlabelled rows, or a parameter is invalid.
 
     Warns
     -----
     UserWarning
         If a class has fewer labelled rows than there are folds.
-
-    References
-    ----------
-    .. [1] B. Efron and R. Tibshirani, "An Introduction to the Bootstrap", 1993.
 
     Examples
     --------
@@ -196,12 +189,12 @@ def compare_with_supervised(
     check_verbose(verbose)
     marker = getattr(_last(estimator), "unlabeled_marker", -1)
     rival = _supervised_start(estimator) if supervised is None else supervised
-    if is_text(X) and len(np.shape(X)) < 2:  # any container of texts; a frame may hold keywords too
+    if is_text(X) and len(np.shape(X)) < 2:  # a 2-d container may hold keywords too
         X = text_array(X)
     elif isinstance(X, list):
         X = np.asarray(X)
     elif hasattr(X, "tocsr"):
-        X = X.tocsr()  # other sparse matrices have no rows to take
+        X = X.tocsr()  # other sparse formats cannot be indexed by row
     n = n_rows(X, "X")
     labeled, classes, codes = check_labels(y, n, marker)
     positive = positive_code(classes, pos_label)
@@ -209,34 +202,28 @@ def compare_with_supervised(
     others = np.flatnonzero(~labeled)
     if not len(others):
         raise ValueError(
-            f"y holds no row with the marker {marker!r}: without unlabelled rows there is nothing "
-            "to compare."
+            f"y holds no row with the marker {marker!r}: the comparison needs unlabelled rows."
         )
     root = root_seed(random_state)
     labels = label_column(y)
-
+    only_labeled = not isinstance(_last(rival), BaseSemiSupervisedClassifier)
     tasks = []
     for repeat in range(n_repeats):
         folds = SemiSupervisedStratifiedKFold(
             cv, shuffle=True, random_state=derive_seed(root, repeat), unlabeled_marker=marker
         )
         for train, test in folds.split(np.zeros((n, 1)), labels):
-            tasks += [(which, repeat, train, test) for which in (0, 1)]
+            known = train[labeled[train]] if only_labeled else train
+            tasks += [(0, repeat, known, test), (1, repeat, train, test)]
     U = multi_indexing(X, others) if shares else None
-    alone = not isinstance(_last(rival), BaseSemiSupervisedClassifier)
-
-    def seen(which: int, train: IntArray) -> IntArray:
-        return train[labeled[train]] if alone and not which else train
-
-    progress = Progress(verbose, "comparison", len(tasks))
     found = np.full((2, n_repeats, n), -1, dtype=np.int64)
     counts = np.zeros(len(classes), dtype=np.int64)
     run = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
-    with progress:
+    with Progress(verbose, "comparison", len(tasks)) as progress:
         results = run(
             joblib.delayed(_predicted)(
                 (rival, estimator)[which],
-                *(multi_indexing(part, seen(which, train)) for part in (X, labels)),
+                *(multi_indexing(part, train) for part in (X, labels)),
                 multi_indexing(X, test),
                 U if which else None,
             )
@@ -247,32 +234,24 @@ def compare_with_supervised(
             if on_U is not None:
                 counts += np.bincount(_codes(on_U, classes), minlength=len(classes))
             progress.advance(1)
-    y_l = codes[rows]
+    y_l, n_classes = codes[rows], len(classes)
     first, second = found[:, :, rows]
     options: dict[str, Any] = {"confidence": confidence, "n_resamples": n_resamples}
-    compared = paired_gain(
-        y_l,
-        first,
-        second,
-        len(classes),
-        positive,
-        rng=np.random.default_rng(derive_seed(root, 0, 1)),
-        **options,
-    )
-    corrected = None
-    if shares:
-        corrected = shares_with_intervals(
-            y_l,
-            second,
-            # what every fold and repeat says, as one set of its true size
-            np.round(counts / (cv * n_repeats)).astype(np.int64),
-            len(classes),
-            rng=np.random.default_rng(derive_seed(root, 0, 2)),
-            **options,
-        )
+    rng = np.random.default_rng(derive_seed(root, 0, 1))
+    compared = paired_gain(y_l, first, second, n_classes, positive, rng=rng, **options)
     names = [plain_label(c) for c in classes]
+    corrected = predicted = None
+    if shares:
+        rng = np.random.default_rng(derive_seed(root, 0, 2))
+        # the mean over folds and repeats, with the true number of unlabelled rows
+        per_fit = np.round(counts / (cv * n_repeats)).astype(np.int64)
+        estimate = shares_with_intervals(y_l, second, per_fit, n_classes, rng=rng, **options)
+        if estimate is not None:
+            columns = zip(*(column.tolist() for column in estimate), strict=True)
+            corrected = dict(zip(names, columns, strict=True))
+        predicted = dict(zip(names, (counts / counts.sum()).tolist(), strict=True))
     return SupervisedComparison(
-        score_name="F1" if len(classes) == 2 else "macro-F1",
+        score_name="F1" if n_classes == 2 else "macro-F1",
         supervised=compared.first,
         semi_supervised=compared.second,
         gain=compared.gain,
@@ -280,15 +259,8 @@ def compare_with_supervised(
         confidence=confidence,
         probability=compared.probability,
         verdict="use" if compared.low > 0 else "do not use",
-        shares=None
-        if corrected is None
-        else {
-            name: (float(share), float(low), float(high))
-            for name, share, low, high in zip(names, *corrected, strict=True)
-        },
-        predicted_shares=dict(zip(names, (counts / counts.sum()).tolist(), strict=True))
-        if shares
-        else None,
+        shares=corrected,
+        predicted_shares=predicted,
         n_labeled=len(rows),
         n_unlabeled=len(others),
         supervised_predictions=classes[first],
@@ -297,11 +269,12 @@ def compare_with_supervised(
 
 
 def _last(estimator: Any) -> Any:
+    """Return the classifier itself, or the last step of a pipeline."""
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
 def _supervised_start(estimator: Any) -> Any:
-    """Unfitted classifier that does what the first teacher of `estimator` does."""
+    """Return an unfitted classifier that is equivalent to the first teacher of `estimator`."""
     model = _last(estimator)
     if not isinstance(model, BaseSemiSupervisedClassifier):
         raise TypeError(
@@ -310,12 +283,12 @@ def _supervised_start(estimator: Any) -> Any:
         )
     if not model._one_text_a_row:
         raise TypeError(
-            f"the supervised start of {type(model).__name__} has no text of its own to learn from; "
-            "pass supervised=, for example a pipeline that takes the same documents."
+            f"{type(model).__name__} has no supervised start that takes its documents; pass "
+            "supervised=, for example a pipeline that takes the same documents."
         )
     start = SelfPretrainingClassifier(
         model.estimator,
-        # the gain is that of students: both predict alike
+        # the same adjustment in both classifiers, so that it does not count as a gain
         logit_adjustment=getattr(model, "logit_adjustment", 0.0),
         max_iter=0,
         finetune_epochs=model.finetune_epochs,
@@ -331,17 +304,18 @@ def _supervised_start(estimator: Any) -> Any:
 def _predicted(
     estimator: Any, X: Any, y: Any, X_test: Any, U: Any
 ) -> tuple[AnyArray, AnyArray | None]:
-    """Fit a clone, and predict held-out rows and, if given, the unlabelled ones."""
+    """Fit a clone and predict the held-out rows and, if given, the unlabelled rows `U`."""
     fitted = clone(estimator).fit(X, y)
     return fitted.predict(X_test), None if U is None else fitted.predict(U)
 
 
 def _codes(predicted: AnyArray, classes: AnyArray) -> IntArray:
+    """Return the class codes of predicted labels."""
     place = {label: code for code, label in enumerate(classes.tolist())}
     unknown = [label for label in predicted.tolist() if label not in place]
     if unknown:
         raise ValueError(
-            f"a compared classifier predicts {unknown[0]!r}, which is none of the classes "
+            f"a compared classifier predicts {unknown[0]!r}, which is not one of the classes "
             f"{classes.tolist()}."
         )
     return np.array([place[label] for label in predicted.tolist()], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Cross-validation for data in which most rows carry no label."""
+"""Cross-validation for partly labelled data."""
 
 from __future__ import annotations
 
@@ -7,64 +7,47 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.model_selection import BaseCrossValidator, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from sklearn_spt._labels import check_labels, is_missing
-from sklearn_spt._typing import AnyArray, BoolArray
-
-__all__ = ["SemiSupervisedStratifiedKFold"]
-
-IntArray = npt.NDArray[np.intp]
+from sklearn_spt._typing import AnyArray, BoolArray, IntArray
 
 
 class SemiSupervisedStratifiedKFold(BaseCrossValidator):
     """Stratified K-fold cross-validator for partly labelled data.
 
-    The labelled rows are dealt out to the folds as by
-    :class:`~sklearn.model_selection.StratifiedKFold` (with `groups`, as by
-    :class:`~sklearn.model_selection.StratifiedGroupKFold`). The unlabelled rows are never tested,
-    since a score needs a label, and are in every training fold, since a semi-supervised learner
-    wants all of them. With an ordinary splitter, the marker of the unlabelled rows would be
-    scored as if it were one class more.
+    The labelled rows are split as by :class:`~sklearn.model_selection.StratifiedKFold`, or, with
+    `groups`, as by :class:`~sklearn.model_selection.StratifiedGroupKFold`. The unlabelled rows are
+    in every training fold and in no test fold. An ordinary splitter would treat the marker of the
+    unlabelled rows as one more class.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of folds, at least 2.
-
     shuffle : bool, default=False
-        Whether to shuffle each class's labelled rows before they are dealt out. Leave it off only
-        where the order of the rows is meant to be kept together in a fold.
-
+        Whether to shuffle the labelled rows of each class before splitting. Use False only to keep
+        neighbouring rows in the same fold.
     random_state : int, RandomState instance or None, default=None
-        Order of the shuffled rows; pass an int for the same folds at every call. Must be None when
+        Seed of the shuffling; pass an int for the same folds at every call. Must be None if
         `shuffle` is False.
-
     unlabeled_marker : number, str or missing (None, NaN, NA), default=-1
-        What stands in `y` at an unlabelled row. None, NaN and NA are one marker.
-
-    See Also
-    --------
-    sklearn.model_selection.StratifiedKFold : What deals out the labelled rows.
-    sklearn.model_selection.StratifiedGroupKFold : The same with `groups`.
+        Value of unlabelled rows in `y`. None, NaN and NA are equivalent.
 
     Notes
     -----
-    Without an unlabelled row the folds are exactly those of the scikit-learn splitter.
+    Without unlabelled rows, the folds are those of the scikit-learn splitter.
 
-    Where `groups` are given (threads, users, near-duplicates), an unlabelled row whose group is in
-    the test fold is left out of that training fold: its text would tell the learner about the
-    texts on which it is tested. It is in all other training folds. Groups can be missing (None,
-    NaN) for unlabelled rows: such a row belongs to no group and is in every training fold.
-
-    `groups` is requested by default when metadata routing is enabled.
+    If there are `groups` (threads, users, near-duplicates), an unlabelled row whose group is in the
+    test fold is left out of that training fold only. Groups may be missing (None, NaN) for
+    unlabelled rows, which are then in every training fold. With metadata routing, `groups` is
+    requested by default.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_spt.model_selection._splitter import SemiSupervisedStratifiedKFold
+    >>> from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
     >>> texts = ["a", "b", "c", "d", "e", "f"]
     >>> y = np.array([0, -1, 1, 0, -1, 1])
     >>> cv = SemiSupervisedStratifiedKFold(n_splits=2)
@@ -74,7 +57,7 @@ class SemiSupervisedStratifiedKFold(BaseCrossValidator):
     [0 1 2 4] [3 5]
     """
 
-    # `groups` is an option here, yet whoever passes it to a search means it for the splitter.
+    # groups that are passed to a search are meant for the splitter
     __metadata_request__split = {"groups": True}  # noqa: RUF012 (scikit-learn's own protocol)
 
     def __init__(
@@ -85,7 +68,7 @@ class SemiSupervisedStratifiedKFold(BaseCrossValidator):
         random_state: int | np.random.RandomState | None = None,
         unlabeled_marker: Any = -1,
     ) -> None:
-        # as scikit-learn's splitters do, bad parameters are refused here, and by them
+        # checks the parameters, as scikit-learn's splitters do in their constructor
         StratifiedKFold(n_splits, shuffle=shuffle, random_state=random_state)
         self.n_splits = n_splits
         self.shuffle = shuffle
@@ -98,7 +81,7 @@ class SemiSupervisedStratifiedKFold(BaseCrossValidator):
         Parameters
         ----------
         X, y, groups : object, default=None
-            Ignored; here because scikit-learn's splitters have them.
+            Ignored; present for API consistency.
 
         Returns
         -------
@@ -110,35 +93,32 @@ class SemiSupervisedStratifiedKFold(BaseCrossValidator):
     def split(
         self, X: Any, y: Any = None, groups: Any = None
     ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Generate the row numbers of training and test folds.
+        """Generate the row indices of training and test folds.
 
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_features)
-            Anything with a length: a list of texts, a Series, an array. It is not looked into.
-
+            Only the length is used.
         y : array-like of shape (n_samples,)
             Class labels; unlabelled rows carry `unlabeled_marker`.
-
         groups : array-like of shape (n_samples,), default=None
-            Rows of one group are never in the training and the test part of the same fold.
+            Rows of the same group are never in both parts of a split.
 
         Returns
         -------
         folds : iterator of (train, test)
-            Sorted row numbers. `test` holds labelled rows only; each labelled row is in exactly
-            one test fold.
+            Sorted row indices. Each labelled row is in exactly one test fold.
 
         Raises
         ------
         ValueError
-            No `y` or one of another length, no labelled row, one class only, fewer than `n_splits`
-            labelled rows in every class, or fewer than `n_splits` groups with a labelled row.
+            If `y` is missing, has another length, no labelled row or a single class; or if there
+            are fewer than `n_splits` labelled rows in every class, or groups with a labelled row.
         """
         if y is None:
             raise ValueError(
-                "SemiSupervisedStratifiedKFold.split needs y: it says which rows are unlabelled "
-                f"(marked with {self.unlabeled_marker!r}), and the folds are stratified by it."
+                "SemiSupervisedStratifiedKFold.split needs y; mark unlabelled rows in it with "
+                f"{self.unlabeled_marker!r}."
             )
         check_consistent_length(X, y, groups)
         labelled, classes, codes = check_labels(y, len(y), self.unlabeled_marker)
@@ -150,20 +130,21 @@ class SemiSupervisedStratifiedKFold(BaseCrossValidator):
                 f"n_splits={self.n_splits} cannot be greater than the number of groups that have "
                 f"a labelled row: {group_ids.max() + 1}. Use fewer folds."
             )
-        test_folds = self._deal_out(codes[rows], None if group_ids is None else group_ids[rows])
-        # a generator of its own: all that can be wrong is said now, not at the first fold
+        test_folds = self._test_folds(codes[rows], None if group_ids is None else group_ids[rows])
+        # a separate generator, so that errors are raised now, not at the first fold
         return _folds([rows[test] for test in test_folds], ~labelled, group_ids)
 
-    def _deal_out(self, codes: IntArray, groups: IntArray | None) -> list[IntArray]:
+    def _test_folds(self, codes: IntArray, groups: IntArray | None) -> list[IntArray]:
+        """Split the labelled rows by scikit-learn's splitter."""
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         inner = kind(self.n_splits, shuffle=self.shuffle, random_state=self.random_state)
-        placeholder = np.zeros(len(codes))
         with warnings.catch_warnings():
-            # said before, with the name of the class
+            # _check_counts has warned already, with the name of the class
             warnings.filterwarnings("ignore", message="The least populated class")
-            return [test for _, test in inner.split(placeholder, codes, groups)]
+            return [test for _, test in inner.split(np.zeros(len(codes)), codes, groups)]
 
     def _check_counts(self, classes: AnyArray, codes: IntArray) -> None:
+        """Raise an error if all classes have fewer rows than folds, warn if one has."""
         counts = np.bincount(codes, minlength=len(classes))
         if (counts < self.n_splits).all():
             found = ", ".join(
@@ -184,10 +165,9 @@ class SemiSupervisedStratifiedKFold(BaseCrossValidator):
 
 
 def _folds(
-    test_folds: list[IntArray],
-    unlabelled: BoolArray,
-    groups: IntArray | None,
+    test_folds: list[IntArray], unlabelled: BoolArray, groups: IntArray | None
 ) -> Iterator[tuple[IntArray, IntArray]]:
+    """Generate each training fold with its test fold."""
     for test in test_folds:
         train = np.ones(len(unlabelled), dtype=bool)
         train[test] = False
@@ -197,9 +177,9 @@ def _folds(
 
 
 def _number_groups(groups: Any, labelled_rows: IntArray) -> IntArray:
-    """Give each group that has a labelled row a number; -1 stands for all others.
+    """Return a number for each group that has a labelled row, and -1 for the others.
 
-    Groups are compared as they are, so that numbers, strings and missing ones can stand together.
+    Groups may mix numbers, strings and missing values.
     """
     values = groups.to_numpy() if hasattr(groups, "to_numpy") else groups
     items = column_or_1d(values).tolist() if isinstance(values, np.ndarray) else list(values)
@@ -208,7 +188,7 @@ def _number_groups(groups: Any, labelled_rows: IntArray) -> IntArray:
         if is_missing(items[row]):
             raise ValueError(
                 f"groups is missing ({items[row]!r}) in row {row}, which is labelled. Give each "
-                "labelled row a group; only unlabelled rows can be without."
+                "labelled row a group; only unlabelled rows may lack one."
             )
         known[items[row]] = None
     try:

@@ -373,7 +373,7 @@ class TestBrokenRecords:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"cell": None}, "record 1 is no record of a cell"),
+            ({"cell": None}, "record 1 is not a record of a cell"),
             ({"cell": {"dataset": "illness"}}, "cell of record 1 lacks 'method', 'n_labeled'"),
             ({"status": "running"}, r"record 1 \(illness.*seed 0\): 'status' must be"),
             ({"scores": {"f1": float("nan")}}, "illness.*has no number 'f1' in 'scores': got nan"),

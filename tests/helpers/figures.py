@@ -1,13 +1,40 @@
-"""What every figure has to keep: legible text that hides nothing and is cut off nowhere."""
+"""Checks of figures: which text they show, and whether it overlaps or is cut off."""
 
 from __future__ import annotations
 
 import itertools
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
+
+class Noted(BaseEstimator):
+    """A fitted estimator that has nothing but a history."""
+
+    def __init__(self, entries: Any) -> None:
+        self.history_ = entries
+
+    def fit(self, X: Any, y: Any) -> Noted:
+        return self
+
+
+def names_of(ax: Any) -> list[str]:
+    """Names in the legend."""
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def ticks_of(ax: Any) -> list[str]:
+    """Labels of the y axis' ticks."""
+    return [label.get_text() for label in ax.get_yticklabels()]
+
+
+def x_label(ax: Any) -> str:
+    """Label of the x axis without its line breaks."""
+    return " ".join(ax.get_xlabel().split())
+
 
 def texts_of(figure: Any) -> list[Any]:
-    """All texts of a figure that are drawn."""
+    """All texts that are drawn in a figure."""
     from matplotlib.text import Text
 
     hidden = {id(label) for ax in figure.axes for label in _labels_outside(ax)}
@@ -19,7 +46,7 @@ def texts_of(figure: Any) -> list[Any]:
 
 
 def overlaps(figure: Any) -> list[tuple[str, str]]:
-    """Pairs of texts of a figure that touch each other; one that is cut off, with itself."""
+    """Pairs of texts that overlap; a text that is cut off is paired with itself."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     FigureCanvasAgg(figure).draw()
@@ -37,7 +64,7 @@ def overlaps(figure: Any) -> list[tuple[str, str]]:
 
 
 def _labels_outside(ax: Any) -> list[Any]:
-    """Labels of ticks outside the limits, which matplotlib makes but does not draw."""
+    """Labels of ticks outside the limits, which matplotlib creates but does not draw."""
     labels = []
     for axis, limits in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
         low, high = sorted(limits)

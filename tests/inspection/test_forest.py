@@ -1,18 +1,15 @@
-"""Rows of numbers with their intervals, and the tables that are drawn so."""
+"""Forest plots, and the tables of experiments that are drawn as such."""
 
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import pytest
-from helpers.figures import overlaps, texts_of
+from helpers.figures import overlaps, ticks_of, x_label
 from records import record
 
 from sklearn_spt.experiments._plots import draw
 from sklearn_spt.experiments._tables import make_table
 from sklearn_spt.inspection import ForestDisplay
-
-mpl.use("Agg")
 
 ROWS = ["Baseline", "SetFit", "SelfPretrainingClassifier"]
 F1 = {
@@ -20,14 +17,6 @@ F1 = {
     "setfit": [0.6, 0.4, 0.61],
     "self_pretraining": [0.7, 0.65, 0.9],
 }
-
-
-@pytest.fixture(autouse=True)
-def closed_figures():
-    import matplotlib.pyplot as plt
-
-    yield
-    plt.close("all")
 
 
 def rivals():
@@ -43,16 +32,8 @@ def choices():
     ]
 
 
-def ticks(ax):
-    return [label.get_text() for label in ax.get_yticklabels()]
-
-
 def names_shown(axes):
     return [ax.yaxis.get_tick_params()["labelleft"] for ax in axes]
-
-
-def label_of(ax):
-    return " ".join(ax.get_xlabel().split())
 
 
 def segments(points):
@@ -64,40 +45,27 @@ def segments(points):
     }
 
 
-def test_points_and_intervals_stand_in_their_rows():
+def test_points_intervals_and_zero_lines():
     values = [None, (0.1, -0.1, 0.3), (0.2, None, None)]
-    display = ForestDisplay(rows=ROWS, panels={"F1": [0.5, 0.6, 0.7], "gain": values}).plot()
+    panels = {"F1": [0.5, 0.6, 0.7], "gain": values}
+    display = ForestDisplay(rows=ROWS, panels=panels, zero=["gain"]).plot()
     f1, gain = display.points_
     assert f1.lines[0].get_xdata() == pytest.approx([0.5, 0.6, 0.7])
     assert segments(f1) == {}
     assert list(gain.lines[0].get_ydata()) == [1, 2]
     assert segments(gain) == {1: pytest.approx((-0.1, 0.3))}
-    assert ticks(display.axes_[0]) == ROWS
+    assert ticks_of(display.axes_[0]) == ROWS
     assert names_shown(display.axes_) == [True, False]
-    # the first row is the upper one, in all panels
+    # the first row is at the top of all panels
     assert [ax.get_ylim() for ax in display.axes_] == [(2.5, -0.5)] * 2
-
-
-def test_panels_of_differences_have_a_line_at_zero():
-    display = ForestDisplay(rows=["a"], panels={"F1": [0.5], "gain": [0.1]}, zero=["gain"]).plot()
     at_zero = [
         [line for line in ax.lines if list(line.get_xdata()) == [0, 0]] for ax in display.axes_
     ]
     assert [len(lines) for lines in at_zero] == [0, 1]
 
 
-def test_no_text_hides_another_or_is_cut_off():
-    panels = {
-        f"panel {i}, with a label of some length": [(x, x - 1, x + 1) for x in range(12)]
-        for i in range(3)
-    }
-    display = ForestDisplay(rows=[f"{ROWS[2]} {i}" for i in range(12)], panels=panels).plot()
-    assert overlaps(display.figure_) == []
-    assert len(texts_of(display.figure_)) > 20
-
-
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"rows": []}, "rows and panels must each hold at least one name"),
         ({"panels": {}}, "rows and panels must each hold at least one name"),
@@ -113,16 +81,16 @@ def test_no_text_hides_another_or_is_cut_off():
         ({"panels": {"F1": [0.5, (0.1, 0.2, 0.3)]}}, r"number for 'b'.*got \(0.1, 0.2, 0.3\)"),
         ({"panels": {"F1": [0.5, (0.1, 0.0)]}}, r"number for 'b'.*got \(0.1, 0.0\)"),
         ({"panels": {"F1": [0.5, "x"]}}, r"number for 'b'.*got 'x'"),
-        ({"zero": ["recall"]}, "zero names the panel 'recall'; there are F1"),
+        ({"zero": ["recall"]}, "zero names the unknown panel 'recall'; panels has F1"),
     ],
 )
-def test_what_cannot_be_drawn_is_said(changed, said):
+def test_invalid_parameters(changed, message):
     given = {"rows": ["a", "b"], "panels": {"F1": [0.5, 0.6]}, **changed}
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         ForestDisplay(**given).plot()
 
 
-def test_ranks_are_those_of_the_table_with_the_best_at_the_top():
+def test_ranks_are_those_of_the_table_sorted_from_the_best():
     table = make_table("ranks", rivals(), against="setfit")
     rows = sorted(
         (dict(zip([c.key for c in table.columns], row, strict=True)) for row in table.rows),
@@ -130,10 +98,10 @@ def test_ranks_are_those_of_the_table_with_the_best_at_the_top():
     )
     figure = draw("ranks", rivals(), against="setfit")
     first, _, last = figure.axes
-    assert ticks(first) == [row["method"] for row in rows]
-    assert label_of(first) == "mean rank of 3 (1 is best)"
+    assert ticks_of(first) == [row["method"] for row in rows]
+    assert x_label(first) == "mean rank of 3 (1 is best)"
     assert first.lines[0].get_xdata() == pytest.approx([row["rank"] for row in rows])
-    assert "over SetFit, class-weighted head, 95% interval" in label_of(last)
+    assert "over SetFit, class-weighted head, 95% interval" in x_label(last)
     (gain,) = last.containers
     expected = {i: row["gain"] for i, row in enumerate(rows) if row["gain"] is not None}
     assert segments(gain) == {i: pytest.approx((x.low, x.high)) for i, x in expected.items()}
@@ -146,34 +114,34 @@ def test_choices_name_what_they_are_compared_with():
         for seed in range(3)
     ]
     figure = draw("choices", both)
-    assert ticks(figure.axes[0]) == ["dropout=0.2"]
-    assert label_of(figure.axes[0]).startswith("gain of F1 over lr=1e-05,")
+    assert ticks_of(figure.axes[0]) == ["dropout=0.2"]
+    assert x_label(figure.axes[0]).startswith("gain of F1 over lr=1e-05,")
     figure = draw("choices", [*both, *choices()])
-    assert "BertClassifier: dropout=0.2: over lr=1e-05" in ticks(figure.axes[0])
-    assert label_of(figure.axes[0]).startswith("gain of F1 over the base,")
+    assert "BertClassifier: dropout=0.2: over lr=1e-05" in ticks_of(figure.axes[0])
+    assert x_label(figure.axes[0]).startswith("gain of F1 over the base,")
 
 
 def test_choices_name_the_method_only_where_there_are_several():
     figure = draw("choices", choices())
-    assert ticks(figure.axes[0]) == ["lam=0.1", "temperature=1"]
-    assert label_of(figure.axes[1]) == "change of the Brier score (less is better), 95% interval"
+    assert ticks_of(figure.axes[0]) == ["lam=0.1", "temperature=1"]
+    assert x_label(figure.axes[1]) == "change of the Brier score (less is better), 95% interval"
     more = [record("setfit", s, params=p) for s in range(3) for p in (None, {"epochs": 2})]
-    names = ticks(draw("choices", [*choices(), *more]).axes[0])
+    names = ticks_of(draw("choices", [*choices(), *more]).axes[0])
     assert names[-2:] == ["Self-Pretraining: lam=0.1", "Self-Pretraining: temperature=1"]
     assert names[0] == "SetFit, class-weighted head: epochs=2"
 
 
-def test_rows_over_other_pairs_say_over_how_many():
-    names = ticks(draw("choices", choices()[:-1]).axes[0])
+def test_rows_show_their_number_of_pairs_if_it_differs():
+    names = ticks_of(draw("choices", choices()[:-1]).axes[0])
     assert names == ["lam=0.1 (3 pairs)", "temperature=1 (2 pairs)"]
 
 
-def test_names_stay_on_axes_that_share_theirs():
+def test_shared_axes_keep_their_names():
     import matplotlib.pyplot as plt
 
     _, axes = plt.subplots(1, 2, sharey=True)
     ForestDisplay(rows=["a", "b"], panels={"F1": [0.5, 0.6], "gain": [None, 0.1]}).plot(axes)
-    assert ticks(axes[0]) == ["a", "b"]
+    assert ticks_of(axes[0]) == ["a", "b"]
     assert names_shown(axes) == [True, False]
 
 
@@ -182,11 +150,11 @@ def test_long_names_are_wrapped_and_get_room():
     long = [record(seed=seed, f1=0.6, params=params) for seed in range(3)]
     figure = draw("choices", [*choices(), *long])
     assert overlaps(figure) == []
-    assert max(len(line) for name in ticks(figure.axes[0]) for line in name.split("\n")) <= 45
+    assert max(len(line) for name in ticks_of(figure.axes[0]) for line in name.split("\n")) <= 45
     assert figure.get_size_inches()[1] > draw("choices", choices()).get_size_inches()[1] + 1
 
 
-def test_parameters_that_are_no_defaults_stand_in_the_title():
+def test_title_shows_parameters_other_than_the_defaults():
     records = [*rivals(), record("bert_classifier", 0, 0.5, params={"lr": 1e-5})]
     for kind in ("ranks", "gains"):
         title = draw(kind, records).axes[0].get_title(loc="left")

@@ -1,4 +1,4 @@
-"""`compare_with_supervised` judges by rows that no compared classifier has learned from."""
+"""`compare_with_supervised`: out-of-fold scores, verdicts and class shares."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from sklearn_spt import (
     ThrottledSelfTrainingClassifier,
     compare_with_supervised,
 )
+from sklearn_spt._random import derive_seed
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
 
 
@@ -46,25 +47,35 @@ def compare(*args, **params):
     )
 
 
-class Told(ClassifierMixin, BaseEstimator):
-    """Predicts the sign of the first column, well or not; remembers what it was given."""
+def folds_of(X, y, n_splits):
+    """The folds of the first repeat with ``random_state=0``."""
+    cv = SemiSupervisedStratifiedKFold(n_splits, shuffle=True, random_state=derive_seed(0, 0))
+    return cv.split(X, y)
+
+
+class SignRule(ClassifierMixin, BaseEstimator):
+    """Predicts the sign of the first column, with errors by rule; keeps what it was fitted on."""
 
     seen: ClassVar = []
 
-    def __init__(self, good=True):
-        self.good = good
+    def __init__(self, rule="right"):
+        self.rule = rule
 
     def fit(self, X, y):
-        """Remember."""
-        Told.seen.append((X, y))
+        SignRule.seen.append((X, y))
         self.classes_ = np.unique(y[y != -1])
         return self
 
     def predict(self, X):
-        """Sign of the first column; every third row is wrong if it is not good."""
         right = (X[:, 0] > 0).astype(int)
-        wrong = (np.arange(len(X)) % 3 == 0) & (not self.good)
-        return self.classes_[np.where(wrong, 1 - right, right)]
+        row = np.arange(len(X))
+        return {
+            "right": right,
+            "every third is wrong": np.where(row % 3 == 0, 1 - right, right),
+            "first of seven is wrong": np.where((row == 0) & (len(X) == 7), 1 - right, right),
+            "always the last class": np.full(len(X), self.classes_[-1]),
+            "seven": np.full(len(X), 7),
+        }[self.rule]
 
 
 @pytest.fixture
@@ -72,7 +83,7 @@ def signs():
     X = np.random.default_rng(0).normal(size=(200, 2))
     y = (X[:, 0] > 0).astype(int)
     y[120:] = -1
-    Told.seen = []
+    SignRule.seen = []
     return X, y
 
 
@@ -92,136 +103,89 @@ def test_scores_are_those_of_out_of_fold_predictions(moons):
 def test_the_default_rival_is_the_first_teacher(moons):
     X, partial, _ = moons
     starts = []
-    clf = model(on_iteration=Starts(starts))
+    clf = model(on_iteration=lambda it: starts.append(it) if it.number == 0 else None)
     found = compare(clf, X, partial, cv=2, shares=False)
     expected = np.empty(60, dtype=int)
-    by_call = iter(starts)
-    folds = SemiSupervisedStratifiedKFold(2, shuffle=True, random_state=fold_seed())
-    for _, test in folds.split(X, partial):
-        expected[test] = next(by_call).predict_proba(X[test]).argmax(axis=1)
+    for start, (_, test) in zip(starts, folds_of(X, partial, 2), strict=True):
+        expected[test] = start.predict_proba(X[test]).argmax(axis=1)
     np.testing.assert_array_equal(found.supervised_predictions[0], expected)
 
 
-class Starts:
-    """Keeps the supervised starts."""
-
-    def __init__(self, into):
-        self.into = into
-
-    def __deepcopy__(self, memo):
-        return self  # so that clones write into the same list
-
-    def __call__(self, iteration):
-        """Keep the first."""
-        if iteration.number == 0:
-            self.into.append(iteration)
-
-
-def fold_seed():
-    from sklearn_spt._random import derive_seed
-
-    return derive_seed(0, 0)
-
-
-def test_no_classifier_sees_the_label_of_a_row_that_it_is_judged_by(signs):
+def test_no_classifier_sees_the_label_of_a_row_that_it_predicts(signs):
     X, y = signs
-    compare(Told(), X, y, supervised=Told())
-    assert len(Told.seen) == 6
-    for (few, _), (many, labels) in zip(Told.seen[0::2], Told.seen[1::2], strict=True):
-        # a rival that is not of this package gets the same labelled rows alone
+    compare(SignRule(), X, y, supervised=SignRule())
+    assert len(SignRule.seen) == 6
+    for (few, _), (many, labels) in zip(SignRule.seen[0::2], SignRule.seen[1::2], strict=True):
+        # a rival from another package gets the same labelled rows only
         np.testing.assert_array_equal(few, many[labels != -1])
-        assert (labels == -1).sum() == 80  # all unlabelled rows, every time
+        assert (labels == -1).sum() == 80  # all unlabelled rows
         assert len(few) == 80
     left_out = [
-        {tuple(row) for row in X[:120]} - {tuple(row) for row in few} for few, _ in Told.seen
+        {tuple(row) for row in X[:120]} - {tuple(row) for row in few} for few, _ in SignRule.seen
     ]
     assert set.union(*left_out) == {tuple(row) for row in X[:120]}
 
 
-def test_a_rival_of_scikit_learn_learns_from_the_labelled_rows_alone(signs):
+def test_a_rival_from_scikit_learn_is_fitted_on_the_labelled_rows(signs):
     X, y = signs
-    found = compare(Told(), X, y, supervised=LogisticRegression())
+    found = compare(SignRule(), X, y, supervised=LogisticRegression())
     expected = np.empty(120, dtype=int)
-    folds = SemiSupervisedStratifiedKFold(3, shuffle=True, random_state=fold_seed())
-    for train, test in folds.split(X, y):
+    for train, test in folds_of(X, y, 3):
         rows = train[y[train] != -1]
         expected[test] = LogisticRegression().fit(X[rows], y[rows]).predict(X[test])
     np.testing.assert_array_equal(found.supervised_predictions[0], expected)
-    with pytest.raises(ValueError, match="predicts 7, which is none of the classes"):
-        compare(Told(), X, y, supervised=Seven())
-
-
-class Seven(Told):
-    """Predicts what was never a label."""
-
-    def predict(self, X):
-        """Sevens."""
-        return np.full(len(X), 7)
+    with pytest.raises(ValueError, match="predicts 7, which is not one of the classes"):
+        compare(SignRule(), X, y, supervised=SignRule("seven"))
 
 
 def test_verdicts(signs):
     X, y = signs
-    better = compare(Told(), X, y, supervised=Told(good=False))
+    better = compare(SignRule(), X, y, supervised=SignRule("every third is wrong"))
     assert better.verdict == "use"
     assert better.probability == 1
     assert str(better).startswith("use: F1 1.000 with the 80 unlabelled rows, 0.6")
-    worse = compare(Told(good=False), X, y, supervised=Told())
+    worse = compare(SignRule("every third is wrong"), X, y, supervised=SignRule())
     assert worse.verdict == "do not use"
     assert "The unlabelled rows did not help." in str(worse)
-    same = compare(Told(), X, y, supervised=Told())
+    same = compare(SignRule(), X, y, supervised=SignRule())
     assert (same.verdict, same.gain) == ("do not use", 0)
 
 
-def test_a_gain_that_may_be_chance_is_called_so(signs):
+def test_a_gain_that_may_be_due_to_chance(signs):
     X, y = signs
     few = np.r_[0:14, 120:200]
-    found = compare(Told(), X[few], y[few], supervised=Sometimes(), cv=2)
+    found = compare(
+        SignRule(), X[few], y[few], supervised=SignRule("first of seven is wrong"), cv=2
+    )
     assert found.gain > 0
     assert found.verdict == "do not use"
-    assert "cannot be told from chance" in str(found)
-
-
-class Sometimes(Told):
-    """Wrong on one row of a fold."""
-
-    def predict(self, X):
-        """Turn the first."""
-        out = super().predict(X)
-        return np.concatenate([1 - out[:1], out[1:]]) if len(X) == 7 else out
+    assert "may be due to chance" in str(found)
 
 
 # -- shares --------------------------------------------------------------------------------------
 def test_shares_among_the_unlabelled(signs):
     X, y = signs
-    found = compare(Told(good=False), X, y, supervised=Told())
+    found = compare(SignRule("every third is wrong"), X, y, supervised=SignRule())
     truth = (X[120:, 0] > 0).mean()
     share, low, high = found.shares[1]
     assert low <= truth <= high
     assert low <= share <= high
     assert found.shares[0][0] == pytest.approx(1 - share)
     assert "Shares among the unlabelled rows, corrected for errors:" in str(found)
-    exact = compare(Told(), X, y, supervised=Told())
+    exact = compare(SignRule(), X, y, supervised=SignRule())
     assert exact.shares[1][0] == pytest.approx(truth)
     assert exact.predicted_shares[1] == pytest.approx(truth)
 
 
-def test_shares_that_cannot_be_told(signs):
+def test_shares_that_cannot_be_corrected(signs):
     X, y = signs
-    found = compare(Always(), X, y, supervised=Told())
+    found = compare(SignRule("always the last class"), X, y, supervised=SignRule())
     assert found.shares is None
     assert found.predicted_shares == {0: 0.0, 1: 1.0}
     assert "cannot be corrected" in str(found)
-    without = compare(Told(), X, y, supervised=Told(), shares=False)
+    without = compare(SignRule(), X, y, supervised=SignRule(), shares=False)
     assert without.shares is without.predicted_shares is None
     assert "Shares" not in str(without)
-
-
-class Always(Told):
-    """Predicts one class."""
-
-    def predict(self, X):
-        """The last."""
-        return np.full(len(X), self.classes_[-1])
 
 
 # -- kinds of input ------------------------------------------------------------------------------
@@ -272,18 +236,16 @@ def test_lists_of_rows_and_sparse_matrices(moons):
     X, partial, _ = moons
     expected = str(compare(model(), X, partial))
     assert str(compare(model(), X.tolist(), partial)) == expected
-    dense = FunctionTransformer(to_dense, accept_sparse=True)
+    dense = FunctionTransformer(lambda X: X.toarray(), accept_sparse=True)
     piped = make_pipeline(dense, model())
     assert str(compare(piped, coo_array(X), partial)) == expected
 
 
-def to_dense(X):
-    return X.toarray()
-
-
-def test_documents_with_keywords_need_a_rival_of_their_own(tiny_checkpoint, tiny_texts):
+def test_documents_with_keywords_need_a_given_rival(tiny_checkpoint, tiny_texts):
     clf = CoDecompositionClassifier(BertClassifier(tiny_checkpoint, max_length=32), keywords="shot")
-    with pytest.raises(TypeError, match=r"of CoDecompositionClassifier has no text.*supervised="):
+    with pytest.raises(
+        TypeError, match=r"CoDecompositionClassifier has no supervised start.*supervised="
+    ):
         compare(clf, tiny_texts, [0, 1, -1] * 8)
 
 
@@ -297,13 +259,12 @@ def test_the_positive_class_can_be_named(moons):
 def test_pipelines_and_other_methods(moons):
     X, partial, _ = moons
     bare = compare(model(), X, partial)
-    piped = compare(
-        make_pipeline(StandardScaler(with_std=False, with_mean=False), model()), X, partial
-    )
+    scaler = StandardScaler(with_std=False, with_mean=False)
+    piped = compare(make_pipeline(scaler, model()), X, partial)
     np.testing.assert_array_equal(piped.supervised_predictions, bare.supervised_predictions)
     assert piped.gain == bare.gain
     other = ThrottledSelfTrainingClassifier(
-        mlp_net(), n_iterations=1, threshold=0.5, random_state=0
+        mlp_net(), threshold=0.5, random_state=0, n_iterations=1
     )
     found = compare(other, X, partial)
     np.testing.assert_array_equal(found.supervised_predictions, bare.supervised_predictions)
@@ -341,7 +302,7 @@ def test_bad_parameters(moons, params, message):
 
 def test_bad_input(moons):
     X, partial, truth = moons
-    with pytest.raises(ValueError, match="y holds no row with the marker -1: without unlabelled"):
+    with pytest.raises(ValueError, match="y holds no row with the marker -1: the comparison needs"):
         compare(model(), X, truth)
     with pytest.raises(TypeError, match="estimator must be a semi-supervised classifier of this"):
         compare(DummyClassifier(), X, partial)

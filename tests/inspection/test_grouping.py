@@ -1,0 +1,65 @@
+"""Which records the displays accept in one figure."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from helpers.figures import names_of
+from records import record
+
+from sklearn_spt.inspection import (
+    GainDisplay,
+    IterationCurveDisplay,
+    LearningCurveDisplay,
+    LearningRateDisplay,
+    PseudoLabelDisplay,
+)
+
+
+def test_two_differences_are_named():
+    records = [record(params={"lam": a, "alpha": b}) for a in (0.1, 0.3) for b in (0.1, 0.3)]
+    with pytest.raises(ValueError, match=r"differ in lam \(0.1, 0.3\), alpha \(0.1, 0.3\); select"):
+        IterationCurveDisplay.from_records(records)
+    with pytest.raises(ValueError, match=r"differ in alpha \(0.1, 0.3\) must not be mixed"):
+        IterationCurveDisplay.from_records(records, by="lam")
+
+
+@pytest.mark.parametrize("key", ["n_unlabeled", "n_test", "encoder", "normalize", "protocol"])
+def test_settings_are_not_mixed(key):
+    records = [record(), record("no_inertia", **{key: 7})]
+    with pytest.raises(ValueError, match=rf"{key} \(.*7.*must not be mixed"):
+        IterationCurveDisplay.from_records(records, by="method")
+
+
+def test_methods_may_have_different_parameters():
+    records = [record(), record("self_training", params={"threshold": 0.8})]
+    display = IterationCurveDisplay.from_records(records)
+    assert names_of(display.ax_) == ["self_pretraining", "self_training"]
+
+
+def test_unknown_by_is_an_error():
+    with pytest.raises(ValueError, match="no cell has 'lamb' to group by"):
+        IterationCurveDisplay.from_records([record()], by="lamb")
+
+
+def test_without_finished_records_the_error_says_why():
+    with pytest.raises(ValueError, match="all 1 have failed, the first with ValueError: the l"):
+        IterationCurveDisplay.from_records([record(status="failed")])
+    with pytest.raises(ValueError, match="there is no finished record"):
+        IterationCurveDisplay.from_records([])
+
+
+def test_records_are_not_changed():
+    records = [record(seed=seed) for seed in (0, 1)]
+    before = copy.deepcopy(records)
+    for display in (
+        IterationCurveDisplay,
+        LearningCurveDisplay,
+        LearningRateDisplay,
+        PseudoLabelDisplay,
+    ):
+        display.from_records(records)
+    both = [*records, record("baseline")]
+    GainDisplay.from_records(both)
+    assert both == [*before, record("baseline")]

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from helpers.figures import Noted, names_of
+from numpy.testing import assert_allclose, assert_array_equal
+from records import history, record
+
+from sklearn_spt.inspection import PseudoLabelDisplay
+
+
+def drawn(entries, **params):
+    return PseudoLabelDisplay.from_estimator(Noted(entries), **params)
+
+
+def test_from_estimator_shows_the_history(fitted):
+    display = PseudoLabelDisplay.from_estimator(fitted)
+    entries = fitted.history_[1:]
+    for line, label in zip(display.lines_, (0, 1), strict=True):
+        assert_array_equal(line.get_xdata(), [1, 2])
+        assert_array_equal(
+            line.get_ydata(), [entry["pseudo_label_counts"][label] for entry in entries]
+        )
+    assert len(display.axes_) == 2
+    assert len(display.errorbars_) == 4
+    after = display.errorbars_[3]
+    means = [entry["groups_after"].get(1, {}).get("mean", np.nan) for entry in entries]
+    assert_allclose(after.lines[0].get_ydata(), means)
+    assert after.get_label() == "1, after inertia"
+
+
+def test_error_bars_are_one_sd_of_the_class():
+    display = drawn(history(("no", "yes")), class_names={"yes": "illness"})
+    (bars,) = display.errorbars_[0].lines[2]
+    assert bars.get_segments()[0][:, 1] == pytest.approx((0.9 - 0.1, 0.9 + 0.1))
+    assert names_of(display.axes_[0]) == ["no", "illness"]
+
+
+def test_bars_are_side_by_side():
+    x = np.array([bars.lines[0].get_xdata() for bars in drawn(history(("a", "b", "c"))).errorbars_])
+    assert np.diff(np.sort(x.ravel())).min() > 0.05
+    assert_array_equal(np.round(x), np.tile([1, 2], (6, 1)))
+
+
+def test_history_may_have_been_json():
+    entries = history(classes=(0, 1))
+    lines = zip(drawn(entries).lines_, drawn(json.loads(json.dumps(entries))).lines_, strict=True)
+    for a, b in lines:
+        assert_array_equal(a.get_ydata(), b.get_ydata())
+        assert a.get_label() == b.get_label()
+
+
+def test_from_records_is_the_mean_over_seeds():
+    display = PseudoLabelDisplay.from_records([record(seed=s) for s in (0, 1, 2)])
+    assert_allclose(display.lines_[1].get_ydata(), [41, 81])
+    assert_allclose(display.lines_[0].get_ydata(), [359, 719])
+    assert "mean ± sd of 3 seeds" in display.ax_.get_ylabel()
+
+
+def test_shares_sum_to_100():
+    display = drawn(history(("a", "b", "c")), share=True)
+    assert_allclose(sum(line.get_ydata() for line in display.lines_), 100.0)
+
+
+def test_missing_counts_and_groups_are_not_drawn():
+    entries = history()
+    entries[1]["pseudo_label_counts"] = {"0": 0, "1": 0}
+    del entries[1]["groups_before"]["1"]
+    display = drawn(entries, share=True)
+    assert np.isnan(display.lines_[0].get_ydata()[0])
+    assert np.isnan(display.errorbars_[2].lines[0].get_ydata()[0])
+
+
+def test_without_inertia_there_is_one_panel():
+    display = drawn([{"iteration": 1, "pseudo_label_counts": {"a": 3, "b": 1}}])
+    assert len(display.axes_) == 1
+    assert display.errorbars_ == []
+
+
+def test_given_axes():
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(1, 2)
+    display = drawn(history(), ax=axes)
+    assert display.axes_ == list(axes)
+    assert [ax.get_xlabel() for ax in axes] == ["iteration"] * 2
+    with pytest.raises(ValueError, match=r"draws 2 panel\(s\), but ax holds 1 axes"):
+        drawn(history(), ax=axes[0])
+
+
+def test_no_iteration():
+    with pytest.raises(ValueError, match="history_ of this Noted holds no pseudo-labels"):
+        drawn(history(n_iter=0))
+
+
+def test_only_the_seeds_may_differ():
+    with pytest.raises(ValueError, match=r"differ in method \(no_inertia, self_pretraining\)"):
+        PseudoLabelDisplay.from_records([record(), record("no_inertia")])
