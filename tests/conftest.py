@@ -23,8 +23,8 @@ import torch
 from hypothesis import settings
 
 from sklearn_spt._progress import Progress
-from sklearn_spt.text._checkpoints import load_tokenizer
 from sklearn_spt.text._locations import DEFAULT_ENCODER
+from sklearn_spt.text._pretrained import load_tokenizer
 
 # The same examples on every machine and in every run; a failure is never a matter of luck.
 settings.register_profile(

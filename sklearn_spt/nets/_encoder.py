@@ -9,7 +9,7 @@ from torch import nn
 
 from sklearn_spt._validation import check_option
 from sklearn_spt.nets._kernels import packing_of, replace_dropout, use_attention
-from sklearn_spt.text._checkpoints import default_pooling, load_encoder, pad_token_id
+from sklearn_spt.text._pretrained import default_pooling, load_encoder, pad_token_id
 
 POOLINGS = ("auto", "mean", "cls")
 

@@ -16,14 +16,14 @@ from sklearn.utils import check_array
 from sklearn_spt._labels import is_missing
 from sklearn_spt._typing import TextArray
 from sklearn_spt.text._allocator import give_back
-from sklearn_spt.text._checkpoints import (
+from sklearn_spt.text._locations import DEFAULT_ENCODER
+from sklearn_spt.text._pretrained import (
     load_tokenizer,
     max_positions,
     pad_token_id,
     resolve_max_length,
     vocabulary_size,
 )
-from sklearn_spt.text._locations import DEFAULT_ENCODER
 from sklearn_spt.text._tokenizer_threads import n_threads_for, own_threads_off
 
 if TYPE_CHECKING:

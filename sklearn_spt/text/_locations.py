@@ -39,7 +39,7 @@ _HUB_FILES = [
 LOCK = threading.RLock()
 
 
-def resolve_checkpoint(pretrained: str | os.PathLike[str]) -> str:
+def resolve_encoder(pretrained: str | os.PathLike[str]) -> str:
     """Find out what a checkpoint's name stands for.
 
     Parameters
@@ -88,12 +88,12 @@ def resolve_checkpoint(pretrained: str | os.PathLike[str]) -> str:
     return name
 
 
-def checkpoint_folder(pretrained: str | os.PathLike[str]) -> str:
+def encoder_folder(pretrained: str | os.PathLike[str]) -> str:
     """Return the local folder of a checkpoint, downloaded into the hub's cache if need be.
 
     Raises ValueError if neither the machine nor the hub, which may be out of reach, knows it.
     """
-    resolved = resolve_checkpoint(pretrained)
+    resolved = resolve_encoder(pretrained)
     return resolved if os.path.isdir(resolved) else _hub_snapshot(resolved)
 
 

@@ -23,7 +23,6 @@ from sklearn.utils.estimator_checks import check_estimator
 from transformers import AutoTokenizer
 
 from sklearn_spt.text import _encoding, _tokenizer_threads
-from sklearn_spt.text._checkpoints import load_tokenizer, resolve_max_length
 from sklearn_spt.text._encoding import (
     TokenIdVectorizer,
     check_texts,
@@ -32,7 +31,8 @@ from sklearn_spt.text._encoding import (
     is_text,
     sequence_lengths,
 )
-from sklearn_spt.text._locations import resolve_checkpoint
+from sklearn_spt.text._locations import resolve_encoder
+from sklearn_spt.text._pretrained import load_tokenizer, resolve_max_length
 
 TEXTS = ["she got the flu shot", "", "no"]
 
@@ -322,7 +322,7 @@ def test_rows_do_not_depend_on_their_neighbours(tiny_checkpoint, tiny_texts):
 
 def test_ids_are_those_of_transformers(minilm):
     texts = ["Flu shot: DONE!!", "naïve café 中文", "x" * 300, "word " * 300, "@user #tag", ""]
-    reference = AutoTokenizer.from_pretrained(resolve_checkpoint(minilm))
+    reference = AutoTokenizer.from_pretrained(resolve_encoder(minilm))
     expected = reference(
         texts, truncation=True, padding="max_length", max_length=40, return_tensors="np"
     )

@@ -22,7 +22,6 @@ from sklearn_spt.baselines._keyword_net import (
     marked_ids,
 )
 from sklearn_spt.nets._encoder import Encoder
-from sklearn_spt.text._checkpoints import vocabulary_size
 from sklearn_spt.text._encoding import encode_texts
 from sklearn_spt.text._keyword_window import (
     KeywordWindow,
@@ -31,6 +30,7 @@ from sklearn_spt.text._keyword_window import (
     parsed_keywords,
     texts_and_keywords,
 )
+from sklearn_spt.text._pretrained import vocabulary_size
 
 TEXTS = ["my sister got the flu today", "no shot, no fun", "nothing here"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sklearn_spt._validation import check_integer
-from sklearn_spt.text._locations import LOCK, checkpoint_folder, quiet
+from sklearn_spt.text._locations import LOCK, encoder_folder, quiet
 
 if TYPE_CHECKING:
     import torch
@@ -51,7 +51,7 @@ def load_encoder(
     Raises ValueError if the folder holds no safetensors weights, if a file is damaged, or if the
     weights do not fit the configuration: an encoder is never filled up with random weights.
     """
-    folder = checkpoint_folder(pretrained)
+    folder = encoder_folder(pretrained)
     with LOCK:
         encoder = _read_encoder(folder, _fingerprint(folder), attn_implementation)
     copied: torch.nn.Module = copy.deepcopy(encoder)
@@ -126,7 +126,7 @@ def encoder_size(pretrained: str | os.PathLike[str]) -> int:
     to train: a multilingual MiniLM is 118M weights, of which 96M are its word table. Heads of
     language models are not counted either.
     """
-    folder = checkpoint_folder(pretrained)
+    folder = encoder_folder(pretrained)
     size = 0
     for name, shape in _weight_shapes(folder, _fingerprint(folder)).items():
         if "embed" not in name and not name.startswith(("cls.", "lm_head.", "vocab_")):
@@ -201,7 +201,7 @@ def load_tokenizer(pretrained: str | os.PathLike[str], max_length: int | None = 
     disturb each other. The text of special tokens is read as plain text: a ``[SEP]`` typed by
     somebody must not become a separator.
     """
-    folder = checkpoint_folder(pretrained)
+    folder = encoder_folder(pretrained)
     with LOCK:
         return _truncating_tokenizer(folder, _fingerprint(folder), max_length)
 
@@ -259,21 +259,21 @@ def _read_config(folder: str, fingerprint: Fingerprint) -> Any:
 
 def pad_token_id(pretrained: str | os.PathLike[str]) -> int:
     """Return the id of the padding token of a checkpoint."""
-    folder = checkpoint_folder(pretrained)
+    folder = encoder_folder(pretrained)
     with LOCK:
         return _read_tokenizer(folder, _fingerprint(folder))[1]
 
 
 def vocabulary_size(pretrained: str | os.PathLike[str]) -> int:
     """Return the number of rows of a checkpoint's word table, which token ids are below."""
-    folder = checkpoint_folder(pretrained)
+    folder = encoder_folder(pretrained)
     with LOCK:
         return int(_read_config(folder, _fingerprint(folder)).vocab_size)
 
 
 def max_positions(pretrained: str | os.PathLike[str]) -> int:
     """Return how many tokens, special ones included, a checkpoint can read at once."""
-    folder = checkpoint_folder(pretrained)
+    folder = encoder_folder(pretrained)
     with LOCK:
         config = _read_config(folder, _fingerprint(folder))
     positions = int(getattr(config, "max_position_embeddings", 512))
@@ -309,7 +309,7 @@ def default_pooling(pretrained: str | os.PathLike[str]) -> Literal["mean", "cls"
     It is what a pooling configuration of sentence-transformers says, if the checkpoint carries
     one ("mean" for its other modes as well, as the nearest relative), and "cls" without one.
     """
-    folder = checkpoint_folder(pretrained)
+    folder = encoder_folder(pretrained)
     names = ["1_Pooling"]
     modules = os.path.join(folder, "modules.json")
     if os.path.isfile(modules):
@@ -325,9 +325,9 @@ def default_pooling(pretrained: str | os.PathLike[str]) -> Literal["mean", "cls"
     return "cls"
 
 
-def checkpoint_state(pretrained: str | os.PathLike[str]) -> object:
+def encoder_state(pretrained: str | os.PathLike[str]) -> object:
     """Return something that changes whenever a file of a checkpoint does."""
-    return _fingerprint(checkpoint_folder(pretrained))
+    return _fingerprint(encoder_folder(pretrained))
 
 
 # -- helpers -------------------------------------------------------------------------------------

