@@ -722,7 +722,7 @@ def test_a_text_net_for_the_keyword_view(tiny_checkpoint, words):
         (
             {"keyword_estimator": mlp_net(criterion__weight=torch.ones(2))},
             ValueError,
-            "keyword_estimator has a criterion of its own",
+            "keyword_estimator has a custom criterion",
         ),
         (
             {
