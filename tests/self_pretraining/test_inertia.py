@@ -116,7 +116,7 @@ class TestGroupStatistics:
             assert_allclose(group.mean, gaussian.means_[0, 0], rtol=1e-12)
             assert_allclose(group.variance, gaussian.covariances_[0, 0, 0], rtol=1e-9)
 
-    def test_class_that_nobody_is_predicted_to_be_is_absent(self):
+    def test_a_class_without_rows_is_absent(self):
         assert set(group_statistics([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])) == {0, 2}
         assert group_statistics(np.empty((0, 2))) == {}
 
