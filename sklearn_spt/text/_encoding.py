@@ -86,20 +86,18 @@ def check_texts(X: Any, name: str = "X") -> list[str]:
     return [str(entry) for entry in entries]  # numpy.str_ becomes str; a str stays itself
 
 
-def check_token_ids(
-    X: ArrayLike, pretrained: str | os.PathLike[str], name: str = "X"
-) -> NDArray[np.int32]:
+def check_token_ids(X: ArrayLike, pretrained: str | os.PathLike[str]) -> NDArray[np.int32]:
     """Return a numeric matrix as int32 token ids of an encoder; name the first value that is none.
 
     Floats that are whole numbers pass, since some meta-estimators turn matrices into floats.
     """
-    ids = check_array(X, dtype="numeric", ensure_all_finite=False, input_name=name)
+    ids = check_array(X, dtype="numeric", ensure_all_finite=False, input_name="X")
     if ids.dtype.kind not in "iuf":
-        raise ValueError(f"{name} must be a matrix of token ids, got the dtype {ids.dtype}.")
+        raise ValueError(f"X must be a matrix of token ids, got the dtype {ids.dtype}.")
     limit, width = max_positions(pretrained), ids.shape[1]
     if width > limit:
         raise ValueError(
-            f"{name} is {width} tokens wide, but the encoder {os.fspath(pretrained)!r} reads at "
+            f"X is {width} tokens wide, but the encoder {os.fspath(pretrained)!r} reads at "
             f"most {limit}; lower max_length of the vectorizer."
         )
     size = vocabulary_size(pretrained)
@@ -111,15 +109,15 @@ def check_token_ids(
         wrong = ~((ids >= 0) & (ids < size) & (np.floor(ids) == ids))
         row, column = np.argwhere(wrong)[0]
         raise ValueError(
-            f"{name} must hold token ids, whole numbers from 0 to {size - 1}, but row {row}, "
-            f"column {column} is {ids[row, column]}. Is {name} the output of TokenIdVectorizer "
+            f"X must hold token ids, whole numbers from 0 to {size - 1}, but row {row}, "
+            f"column {column} is {ids[row, column]}. Is X the output of TokenIdVectorizer "
             f"with pretrained={os.fspath(pretrained)!r}?"
         )
     pad_id = pad_token_id(pretrained)
     doubtful = np.flatnonzero(checked[:, 0] == pad_id)
     empty = doubtful[(checked[doubtful] == pad_id).all(axis=1)]
     if empty.size:
-        raise ValueError(f"{name} holds nothing but padding in row {empty[0]}.")
+        raise ValueError(f"X holds nothing but padding in row {empty[0]}.")
     return np.ascontiguousarray(checked)
 
 
@@ -145,9 +143,9 @@ def _first_column(X: Any) -> tuple[Iterable[Any] | None, int]:
     return None, 0
 
 
-def text_array(X: Any, name: str = "X") -> TextArray:
+def text_array(X: Any) -> TextArray:
     """Return texts as an array, which can be indexed by rows."""
-    texts = check_texts(X, name)
+    texts = check_texts(X)
     out = np.empty(len(texts), dtype=object)
     out[:] = texts
     return out

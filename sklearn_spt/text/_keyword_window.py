@@ -18,9 +18,7 @@ from sklearn_spt.text._transformer import TextTransformer
 _WORD = re.compile(r"\S+")
 
 
-def texts_and_keywords(
-    X: Any, keywords: Any = None, name: str = "X"
-) -> tuple[list[str], list[tuple[str, ...]]]:
+def texts_and_keywords(X: Any, keywords: Any = None) -> tuple[list[str], list[tuple[str, ...]]]:
     """Return the texts of X and the keywords of each.
 
     X may have a second column of keywords; `keywords` are those of the rows that have none there.
@@ -28,16 +26,16 @@ def texts_and_keywords(
     common = parsed_keywords(keywords, "keywords")
     texts_column, keywords_column = _two_columns(X)
     if keywords_column is None:
-        texts = check_texts(X, name)
+        texts = check_texts(X)
         return texts, [common] * len(texts)
     if not is_text(texts_column):
         raise TypeError(
-            f"the first column of {name} must hold the texts, and the second their keywords; the "
-            "first holds no str."
+            "the first column of X must hold the texts, and the second their keywords; the first "
+            "holds no str."
         )
-    texts = check_texts(texts_column, name)
+    texts = check_texts(texts_column)
     own = [
-        parsed_keywords(cell, f"the keyword column of {name}, row {row},")
+        parsed_keywords(cell, f"the keyword column of X, row {row},")
         for row, cell in enumerate(keywords_column)
     ]
     return texts, [words or common for words in own]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -69,9 +70,7 @@ class TweetNormalizer(TextTransformer):
 
     def _check(self, X: Any) -> None:
         check_texts(X)
-        self._check_parameters()
-        if self.tokenize:
-            _tweet_tokenizer()
+        self._split()
 
     def transform(self, X: Any) -> TextArray:
         """Normalise texts.
@@ -87,8 +86,7 @@ class TweetNormalizer(TextTransformer):
             The normalised texts, as ``str``.
         """
         texts = check_texts(X)
-        self._check_parameters()
-        split = _tweet_tokenizer().tokenize if self.tokenize else str.split
+        split = self._split()
         normalized = np.empty(len(texts), dtype=object)
         for row, text in enumerate(texts):
             if self.lowercase:
@@ -109,22 +107,22 @@ class TweetNormalizer(TextTransformer):
             normalized[row] = " ".join(" ".join(tokens).split())
         return normalized
 
-    def _check_parameters(self) -> None:
+    def _split(self) -> Callable[[str], list[str]]:
+        """Check the parameters and return the function that splits a text."""
         check_flag(self.lowercase, "lowercase")
         check_flag(self.tokenize, "tokenize")
         for name in ("url_token", "user_token"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise TypeError(f"{name} must be a str or None, got {value!r}.")
-
-
-def _tweet_tokenizer() -> Any:
-    # Imported late: nltk is optional, and slow to import.
-    try:
-        from nltk.tokenize import TweetTokenizer
-    except ImportError as error:
-        raise ImportError(
-            "TweetNormalizer(tokenize=True) needs nltk; install it with "
-            "`pip install 'sklearn-spt[tweets]'`, or set tokenize=False."
-        ) from error
-    return TweetTokenizer()
+        if not self.tokenize:
+            return str.split
+        try:
+            from nltk.tokenize import TweetTokenizer
+        except ImportError as error:
+            raise ImportError(
+                "TweetNormalizer(tokenize=True) needs nltk; install it with "
+                "`pip install 'sklearn-spt[tweets]'`, or set tokenize=False."
+            ) from error
+        tokenize: Callable[[str], list[str]] = TweetTokenizer().tokenize
+        return tokenize

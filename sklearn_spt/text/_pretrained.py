@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Fingerprint = tuple[tuple[str, int, int], ...]
 
 _PICKLE_SUFFIXES = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl"})
-# These architectures count positions from the padding id + 1 and can read that many tokens less.
+# These architectures count positions from the padding id + 1, and read that many fewer tokens.
 _OFFSET_POSITIONS = {
     *("camembert", "data2vec-text", "longformer", "mpnet", "roberta", "roberta-prelayernorm"),
     *("xlm-roberta", "xlm-roberta-xl", "xmod"),
@@ -39,24 +39,21 @@ _PAPER_LENGTH = 160
 # -- weights -------------------------------------------------------------------------------------
 
 
-def load_encoder(
-    pretrained: str | os.PathLike[str], *, attn_implementation: str | None = "eager"
-) -> torch.nn.Module:
+def load_encoder(pretrained: str | os.PathLike[str]) -> torch.nn.Module:
     """Return a copy of a pretrained encoder, in fp32 on the CPU and in evaluation mode.
 
     Two encoders stay in memory, since one fit starts dozens of nets from the same weights.
     ``pooler`` is None where the folder holds no weights for it.
     """
-    encoder: torch.nn.Module = _read(_read_encoder, pretrained, attn_implementation)
+    encoder: torch.nn.Module = _read(_read_encoder, pretrained)
     return copy.deepcopy(encoder)
 
 
 @functools.lru_cache(maxsize=2)
-def _read_encoder(folder: str, fingerprint: Fingerprint, attn_implementation: str | None) -> Any:
+def _read_encoder(folder: str, fingerprint: Fingerprint) -> Any:
     import torch
     from transformers import AutoModel
 
-    _require_config(folder)
     _weight_shapes(folder, fingerprint)
     if os.path.exists(os.path.join(folder, "adapter_config.json")):
         raise ValueError(
@@ -72,7 +69,6 @@ def _read_encoder(folder: str, fingerprint: Fingerprint, attn_implementation: st
             f"The encoder in {folder} cannot be loaded",
             use_safetensors=True,
             dtype=torch.float32,
-            attn_implementation=attn_implementation,
             ignore_mismatched_sizes=True,  # reported below, with names
             output_loading_info=True,
         )
@@ -195,7 +191,6 @@ def _truncating_tokenizer(
 def _read_tokenizer(folder: str, fingerprint: Fingerprint) -> tuple[Tokenizer, int]:
     from transformers import AutoTokenizer
 
-    _require_config(folder)
     what = f"The tokenizer in {folder} cannot be loaded"
     wrapper = _from_pretrained(AutoTokenizer, folder, what, use_fast=True)
     tokenizer = getattr(wrapper, "backend_tokenizer", None)
@@ -214,7 +209,6 @@ def _read_tokenizer(folder: str, fingerprint: Fingerprint) -> tuple[Tokenizer, i
 def _read_config(folder: str, fingerprint: Fingerprint) -> Any:
     from transformers import AutoConfig
 
-    _require_config(folder)
     return _from_pretrained(AutoConfig, folder, f"{folder}/config.json cannot be used")
 
 
@@ -286,6 +280,8 @@ def encoder_state(pretrained: str | os.PathLike[str]) -> object:
 def _read(reader: Callable[..., Any], pretrained: str | os.PathLike[str], *args: Any) -> Any:
     """Call a cached reader with the folder of an encoder and the state of its files."""
     folder = encoder_folder(pretrained)
+    if not os.path.isfile(os.path.join(folder, "config.json")):
+        raise ValueError(f"{folder} is not a pretrained encoder: it holds no config.json.")
     with LOCK:
         return reader(folder, _fingerprint(folder), *args)
 
@@ -306,11 +302,6 @@ def _fingerprint(folder: str) -> Fingerprint:
     with os.scandir(folder) as entries:
         files = [(entry.name, entry.stat()) for entry in entries if entry.is_file()]
     return tuple(sorted((name, stat.st_mtime_ns, stat.st_size) for name, stat in files))
-
-
-def _require_config(folder: str) -> None:
-    if not os.path.isfile(os.path.join(folder, "config.json")):
-        raise ValueError(f"{folder} is not a pretrained encoder: it holds no config.json.")
 
 
 def _read_json(file: str) -> Any:

@@ -287,12 +287,6 @@ def test_overwriting_the_file_does_not_change_the_encoder_in_memory(encoder_copy
     assert_same_weights(load_encoder(encoder_copy), expected)
 
 
-def test_two_encoders_stay_in_memory(tiny_checkpoint, tiny_pooling_checkpoint, encoder_copy):
-    for folder in (tiny_checkpoint, tiny_pooling_checkpoint, encoder_copy):
-        load_encoder(folder)
-    assert _pretrained._read_encoder.cache_info().currsize == 2
-
-
 def test_loading_draws_no_global_random_number(encoder_copy, global_random_state_unchanged):
     edit_weights(encoder_copy, lambda w: {k: v for k, v in w.items() if "pooler" not in k})
     state = torch.get_rng_state()
@@ -352,15 +346,6 @@ def test_the_torch_modes_of_the_caller_do_not_change_the_encoder(encoder_copy):
     encoder(input_ids=torch.tensor([[2, 19, 3]])).last_hidden_state.sum().backward()
     assert all(w.dtype is torch.float32 and w.is_cpu for w in encoder.parameters())
     assert encoder.embeddings.word_embeddings.weight.grad is not None
-
-
-def test_the_attention_implementation_can_be_chosen(tiny_checkpoint):
-    ids = torch.tensor([[2, 19, 32, 45, 3]])
-    eager = load_encoder(tiny_checkpoint)
-    sdpa = load_encoder(tiny_checkpoint, attn_implementation="sdpa")
-    assert eager.config._attn_implementation == "eager"
-    assert sdpa.config._attn_implementation == "sdpa"
-    torch.testing.assert_close(eager(ids).last_hidden_state, sdpa(ids).last_hidden_state)
 
 
 def test_threads_may_load_at_once(encoder_copy):
@@ -538,12 +523,6 @@ def test_a_tokenizer_needs_a_padding_token(encoder_copy):
 
 
 # -- sizes and defaults --------------------------------------------------------------------------
-
-
-def test_sizes_follow_the_configuration(tiny_checkpoint):
-    assert vocabulary_size(tiny_checkpoint) == len(load_tokenizer(tiny_checkpoint).get_vocab())
-    assert max_positions(tiny_checkpoint) == 64
-    assert pad_token_id(tiny_checkpoint) == 0
 
 
 def test_roberta_counts_positions_after_its_padding_id(encoder_copy):
