@@ -67,14 +67,14 @@ def over_mlp(cls=SelfPretrainingClassifier, **params):
     return cls(mlp_net(batch_size=20, verbose=0), **{**settings, **params})
 
 
-def bert(checkpoint, **params):
+def bert(encoder, **params):
     settings = {"max_length": 16, "lr": 3e-3, "batch_size": 8, "n_threads": 1, "random_state": 0}
-    return BertClassifier(checkpoint, **{**settings, **params})
+    return BertClassifier(encoder, **{**settings, **params})
 
 
-def over_bert(checkpoint, **params):
+def over_bert(encoder, **params):
     settings = {"step_size": 0.5, "finetune_epochs": 2, "random_state": 0}
-    return SelfPretrainingClassifier(bert(checkpoint), **{**settings, **params})
+    return SelfPretrainingClassifier(bert(encoder), **{**settings, **params})
 
 
 class Noting(SelfPretrainingClassifier):
@@ -242,7 +242,7 @@ def test_parameters_of_the_net_are_searched_in_a_pipeline_of_texts(tiny_checkpoi
     assert best.student_.dropout == search.best_params_["clf__estimator__dropout"]
 
 
-@pytest.mark.parametrize("estimator", [None, "some/checkpoint"])
+@pytest.mark.parametrize("estimator", [None, "some/encoder"])
 def test_a_search_over_an_implicit_net_says_what_to_do(moons, estimator):
     X, y, _ = moons
     search = GridSearchCV(
@@ -327,9 +327,9 @@ def test_copies_predict_the_same(moons, tiny_checkpoint, corpus, kind, copied):
 
 
 # -- reproducible numbers --------------------------------------------------------------
-def exact(checkpoint, texts, y):
+def exact(encoder, texts, y):
     """Probabilities of a fit, to the last bit."""
-    clf = over_bert(checkpoint, random_state=7)
+    clf = over_bert(encoder, random_state=7)
     return [value.hex() for value in clf.fit(texts, y).predict_proba(texts)[:, 1].tolist()]
 
 
@@ -340,8 +340,8 @@ def test_the_same_seed_gives_the_same_bits_in_another_process(tiny_checkpoint, c
     code = (
         "import json, sys, numpy, random, test_composition as t\n"
         "random.seed(99), numpy.random.seed(99), t.torch.manual_seed(99)\n"
-        "checkpoint, texts, y = json.loads(sys.argv[1])\n"
-        "print(json.dumps(t.exact(checkpoint, texts, numpy.array(y))))"
+        "encoder, texts, y = json.loads(sys.argv[1])\n"
+        "print(json.dumps(t.exact(encoder, texts, numpy.array(y))))"
     )
     result = subprocess.run(
         [sys.executable, "-c", code, json.dumps([tiny_checkpoint, texts, y.tolist()])],
