@@ -80,7 +80,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
     random_state: Any
     verbose: int
 
-    #: Whether a text document is one text, without keywords beside it.
+    #: Whether a text document is one text, without keywords in a second column.
     _one_text_a_row = True
 
     # -- the contract ---------------------------------------------------------------------------

@@ -39,7 +39,7 @@ class TestTemperedSoftmax:
         assert_allclose(tempered_softmax(logits, 1e9), np.full((1, 3), 1 / 3), atol=1e-8)
         assert_array_equal(tempered_softmax(logits, 1e-3), [[1.0, 0.0, 0.0]])
 
-    def test_works_in_float64_whatever_comes_in(self):
+    def test_computes_in_float64(self):
         p = tempered_softmax(np.array([[0.1, 0.7]], dtype=np.float32))
         assert p.dtype == np.float64
         assert abs(p.sum() - 1) < 1e-15

@@ -41,7 +41,7 @@ def pins(file: str) -> dict[str, str]:
         requirement = line.partition("#")[0].strip()
         if requirement:
             name, separator, version = requirement.partition("==")
-            assert separator, f"{file}: {line!r} is no exact version"
+            assert separator, f"{file}: {line!r} is not an exact version"
             found[canonicalize_name(name)] = version
     return found
 
@@ -91,7 +91,7 @@ def test_constraints_hold_each_direct_dependency(extra):
         assert requirement.specifier.contains(held[name]), f"{requirement} against {held[name]}"
 
 
-def test_constraints_name_versions_and_no_place():
+def test_constraints_name_versions_and_no_index():
     for file in ("constraints.txt", "constraints-min.txt"):
         text = (ROOT / file).read_text(encoding="utf-8")
         assert not re.search(r"://|^-|--|\+cpu", text, re.M), file

@@ -131,10 +131,6 @@ class TestGroupStatistics:
         assert group.variance == 0.0
         assert group.mean == max(P[0])
 
-    def test_counts_every_row_once(self):
-        groups = group_statistics(draw_probabilities(1, 97, 4))
-        assert sum(group.count for group in groups.values()) == 97
-
     def test_goes_through_json_unchanged(self):
         statistics = group_statistics(draw_probabilities(2, 20, 3))
         read = json.loads(json.dumps({c: vars(group) for c, group in statistics.items()}))
@@ -384,13 +380,6 @@ class TestInertiaProperties:
         for t in range(2, 8):
             state = inertial_transform(later, state, alpha).state
             assert_allclose(state[1][0] - mu, alpha ** (t - 1) * (0.85 - mu))
-
-    def test_raw_state_is_that_of_the_input(self):
-        P = draw_probabilities(7, 50, 3)
-        result = inertial_transform(P, {0: (0.9, 0.1)}, 0.5, new_state="raw")
-        assert result.state == {
-            c: (group.mean, group.variance) for c, group in group_statistics(P).items()
-        }
 
     def test_alpha_one_keeps_the_old_distribution(self):
         P = draw_probabilities(8, 100, 2)

@@ -214,7 +214,7 @@ def test_the_first_and_the_last_id_are_ids(tiny_checkpoint):
     ],
     ids=["1-D", "3-D", "no rows", "no columns", "bool", "complex", "texts", "sparse", "wide"],
 )
-def test_what_is_no_matrix_of_token_ids_is_refused(X, error, message, tiny_checkpoint):
+def test_what_is_not_a_matrix_of_token_ids_is_refused(X, error, message, tiny_checkpoint):
     with pytest.raises(error, match=message):
         check_token_ids(X, tiny_checkpoint)
 
@@ -308,9 +308,6 @@ def watched(monkeypatch):
     class Watching:
         def __init__(self, tokenizer):
             self.tokenizer = tokenizer
-
-        def num_special_tokens_to_add(self, pair):
-            return self.tokenizer.num_special_tokens_to_add(pair)
 
         def encode_batch_fast(self, texts):
             calls.append((texts, os.environ.get("TOKENIZERS_PARALLELISM")))

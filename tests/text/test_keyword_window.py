@@ -157,13 +157,16 @@ WORDS = " ".join(f"w{i}" for i in range(20))
         (["w3", "w16"], 1, "w2 w3 w4 w15 w16 w17"),
         (["w4", "w3"], 1, "w2 w3 w4 w5"),
         (["w3", "absent"], 1, "w2 w3 w4"),
-        ("w10", 5, " ".join(f"w{i}" for i in range(5, 16))),
     ],
 )
 def test_the_words_around_a_keyword(keywords, window, expected):
     cut = KeywordWindow(keywords, window).fit_transform([WORDS])
     assert cut.tolist() == [expected]
     assert cut.dtype == object
+
+
+def test_five_words_on_each_side_are_the_default():
+    assert KeywordWindow("w10").transform([WORDS])[0] == " ".join(WORDS.split()[5:16])
 
 
 @pytest.mark.parametrize("keywords", [None, "absent"])
