@@ -1,4 +1,4 @@
-"""What every semi-supervised classifier here shares: validate, encode, fit, attributes."""
+"""The base of all semi-supervised classifiers: validation, encoding, fit, attributes."""
 
 from __future__ import annotations
 
@@ -42,28 +42,18 @@ from sklearn_spt.text._encoding import check_texts, is_text
 
 @dataclass(frozen=True)
 class SemiSupervisedData:
-    """Encoded documents, split into labelled and unlabelled ones.
-
-    Attributes
-    ----------
-    X_labeled, X_unlabeled : indexable
-        Documents in the form that the net takes; ``X_unlabeled`` holds the marked rows of X, then
-        the rows that were passed as ``X_unlabeled``. None if there are none.
-    y : ndarray of int64 of shape (n_labeled,)
-        Class codes.
-    classes : ndarray of shape (n_classes,)
-        Class labels.
-    weights : ndarray of shape (n_labeled,) or None
-        Weights with mean one.
-    labeled : ndarray of bool of shape (n_rows,)
-        Which of all rows are labelled: those of X, then those of ``X_unlabeled``.
-    """
+    """Encoded documents, split into labelled and unlabelled ones."""
 
     X_labeled: Any
+    #: The marked rows of X, then those that were passed as ``X_unlabeled``; None without any.
     X_unlabeled: Any
+    #: Class codes of the labelled rows.
     y: IntArray
+    #: Class labels by code.
     classes: AnyArray
+    #: Weights of the labelled rows, with mean one.
     weights: FloatArray | None
+    #: Which rows are labelled, of X and then of ``X_unlabeled``.
     labeled: BoolArray
 
     @property
@@ -80,10 +70,7 @@ class SemiSupervisedData:
 class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):
     """Template of the semi-supervised classifiers.
 
-    A subclass writes `_fit`, and extends `_check_params` by its own parameters.
-
-    A subclass has the parameters `estimator`, `finetune_epochs`, `balanced_batches`,
-    `unlabeled_marker`, `random_state` and `verbose`.
+    A subclass has the parameters below, writes `_fit`, and extends `_check_params`.
     """
 
     estimator: Any
@@ -93,7 +80,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
     random_state: Any
     verbose: int
 
-    #: Whether a document that is text is nothing but one text.
+    #: Whether a text document is one text, without keywords in a second column.
     _one_text_a_row = True
 
     # -- the contract ---------------------------------------------------------------------------
@@ -106,14 +93,14 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         ----------
         X : documents, n_samples rows
             A list, array or Series of str, a one-column frame of them, a token-id matrix, or
-            whatever a given net takes.
+            any input that a given net takes.
         y : array-like of shape (n_samples,)
             Class labels of any kind; unlabelled rows carry `unlabeled_marker`.
         X_unlabeled : documents or None, default=None
-            More unlabelled documents, of the same kind as X. Being metadata it can be routed
-            through scikit-learn's meta-estimators that refuse marked rows in y.
+            More unlabelled documents, of the same kind as X. Use it with meta-estimators that
+            refuse marked rows in y; they can route it as metadata.
         sample_weight : array-like of shape (n_samples,), default=None
-            Scales the loss of labelled rows, not their chance to be drawn; only proportions
+            Scales the loss of labelled rows, not their probability to be drawn. Only proportions
             count. Entries of unlabelled rows are ignored.
 
         Returns
@@ -123,8 +110,8 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         Raises
         ------
         ValueError
-            For unusable parameters, documents, labels or weights; the message names the
-            parameter, the row and what to do. The estimator is left as it was before.
+            If a parameter, document, label or weight is unusable. The estimator then stays as it
+            was before the call.
         """
         with all_or_nothing(self):
             self._check_params()
@@ -149,12 +136,12 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         """Train clones of `net` and set the fitted attributes, `estimators_` among them."""
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Class probabilities of the fitted nets: their mean, or what a method makes of them.
+        """Class probabilities, combined from the fitted nets.
 
         Parameters
         ----------
         X : documents, n_samples rows
-            Of the same kind as in `fit`.
+            As in `fit`.
 
         Returns
         -------
@@ -173,7 +160,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             return [tempered_softmax(predict_logits(net, encoded, K)) for net in nets]
 
     def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
-        """Combine the probabilities of several nets: here by their mean."""
+        """Combine the probabilities of several nets, here to their mean."""
         return mean_probabilities(*P)
 
     def predict(self, X: Any) -> AnyArray:
@@ -182,18 +169,27 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         Parameters
         ----------
         X : documents, n_samples rows
-            Of the same kind as in `fit`.
+            As in `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Labels as they stood in y.
+            Labels as in y.
         """
-        winners = self.predict_proba(X).argmax(axis=1)  # first: it says so if nothing is fitted
-        return np.asarray(self.classes_)[winners]
+        codes = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_)[codes]
 
     def set_params(self, **params: Any) -> BaseSemiSupervisedClassifier:
-        """Set parameters, those of an explicit net by ``estimator__<name>``.
+        """Set parameters; those of an explicit net are ``estimator__<name>``.
+
+        Parameters
+        ----------
+        **params : object
+            Parameters by name.
+
+        Returns
+        -------
+        self
 
         Raises
         ------
@@ -214,7 +210,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         return self
 
     def __sklearn_tags__(self) -> Tags:
-        """Say whether texts are welcome."""
+        """Say whether texts are accepted."""
         tags = super().__sklearn_tags__()
         text = not isinstance(self.estimator, NeuralNet) or isinstance(self.estimator, TextNet)
         tags.input_tags.string = text
@@ -223,7 +219,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
 
     # -- the net --------------------------------------------------------------------------------
     def _template_net(self, name: str = "estimator") -> NeuralNet:
-        """Return the unfitted net of a parameter, which is cloned for every net of the fit."""
+        """Return the unfitted net of a parameter; the fit trains clones of it."""
         net = getattr(self, name)
         if net is None or isinstance(net, str):
             net = BertClassifier() if net is None else BertClassifier(net)
@@ -231,7 +227,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             kind = net.__name__ if isinstance(net, type) else type(net).__name__
             hint = ", not its class" if isinstance(net, type) else ""
             raise TypeError(
-                f"{name} must be None, a checkpoint name, or an unfitted skorch net whose "
+                f"{name} must be None, the name of an encoder, or an unfitted skorch net whose "
                 f"module returns logits{hint}; got {kind}."
             )
         _reject_own_criterion(net, name)
@@ -253,8 +249,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             if get_len(more) == n:
                 warnings.warn(
                     f"X_unlabeled has as many rows as X ({n}): scikit-learn's cross-validation "
-                    "takes such an array for one that belongs to the rows of X and slices it. "
-                    "Add or drop a row if that is not what you want.",
+                    "slices such an array together with X. Add or drop a row to prevent that.",
                     UserWarning,
                     stacklevel=3,
                 )
@@ -263,59 +258,47 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         return SemiSupervisedData(X_l, X_u, codes[codes >= 0], classes, weights, labeled)
 
     def _encode(self, net: NeuralNet, X: Any, *, reset: bool, name: str = "X") -> Any:
-        """Documents in the form that the net takes, encoded once.
-
-        A net with a method ``encode`` decides about texts; numeric arrays are checked as
-        scikit-learn does; mappings of arrays pass as they are.
-        """
-        if isinstance(X, Mapping) and not hasattr(X, "tocsr"):  # scipy's DOK matrix is a dict, too
-            if reset:
-                forget_features(self)
+        """Return documents in the form that the net takes; mappings of arrays pass unchanged."""
+        mapping = isinstance(X, Mapping) and not hasattr(X, "tocsr")  # scipy's DOK matrix is a dict
+        text = not mapping and isinstance(net, TextNet) and is_text(X)
+        if reset and (mapping or text):
+            forget_features(self)
+        if mapping:
             return X
-        if isinstance(net, TextNet) and is_text(X):
-            if reset:
-                forget_features(self)
+        if text:
             return net.encode(check_texts(X, name))
         if isinstance(X, torch.Tensor):
             X = X.detach().cpu().numpy()
-        array = validate_data(  # a copy where X cannot be written to: torch warns of such arrays
+        array = validate_data(  # writeable, since torch warns of read-only arrays
             self, X, reset=reset, dtype="numeric", allow_nd=True, force_writeable=True
         )
         if isinstance(net, TextNet):
             return net.encode(array)
-        if array.dtype == np.float64:  # torch's weights are float32, and do not mix with float64
+        if array.dtype == np.float64:  # torch's weights are float32 and do not mix with float64
             array = array.astype(np.float32 if torch.get_default_dtype() == torch.float32 else "d")
         return array
 
     def _encode_both(self, net: NeuralNet, X: Any, X_unlabeled: Any) -> tuple[Any, Any]:
-        """Encode X and X_unlabeled, which must be of the same kind; None if it has no rows."""
+        """Encode X and X_unlabeled, which must be of the same kind; None for no rows."""
         if X_unlabeled is None or not n_rows(X_unlabeled, "X_unlabeled"):
             return self._encode(net, X, reset=True), None
-        if (
-            self._one_text_a_row
-            and isinstance(net, TextNet)
-            and is_text(X)
-            and is_text(X_unlabeled)
-        ):
-            # at once, so that both have the width of the longest text
+        texts_allowed = self._one_text_a_row and isinstance(net, TextNet)
+        if texts_allowed and is_text(X) and is_text(X_unlabeled):
+            # together, so that both have the width of the longest text
             texts, others = check_texts(X), check_texts(X_unlabeled, "X_unlabeled")
             both = self._encode(net, [*texts, *others], reset=True)
             return both[: len(texts)], both[len(texts) :]
         encoded = self._encode(net, X, reset=True)
         try:
             with warnings.catch_warnings():
-                # scikit-learn would warn if one of X and X_unlabeled is a frame, the other not
+                # scikit-learn warns if only one of X and X_unlabeled is a frame
                 warnings.filterwarnings("ignore", "X (does not have valid|has) feature names")
                 more = self._encode(net, X_unlabeled, reset=False, name="X_unlabeled")
         except (TypeError, ValueError) as error:
             if "X_unlabeled" in str(error):
                 raise
             raise type(error)(f"X_unlabeled cannot be used: {error}") from error
-        if (
-            self._one_text_a_row
-            and isinstance(net, TokenNet)
-            and is_text(X) != is_text(X_unlabeled)
-        ):
+        if texts_allowed and isinstance(net, TokenNet) and is_text(X) != is_text(X_unlabeled):
             width = max(encoded.shape[1], more.shape[1])
             encoded, more = net.padded(encoded, width), net.padded(more, width)
         kinds = [
@@ -331,15 +314,12 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         return encoded, more
 
     def _set_transduction(
-        self,
-        data: SemiSupervisedData,
-        pseudo: IntArray,
-        labeled_iter: IntArray,
+        self, data: SemiSupervisedData, pseudo: IntArray, labeled_iter: IntArray
     ) -> None:
-        """Set ``transduction_`` and ``labeled_iter_`` for all rows.
+        """Set ``transduction_`` and ``labeled_iter_`` of all rows.
 
-        `pseudo` and `labeled_iter` hold the pseudo-label code of each unlabelled document and the
-        iteration that gave it, -1 where there is none.
+        `pseudo` and `labeled_iter` hold the pseudo-label code of each unlabelled document and its
+        iteration, or -1.
         """
         self.labeled_iter_ = np.zeros(len(data.labeled), dtype=np.int64)
         self.labeled_iter_[~data.labeled] = labeled_iter
@@ -359,37 +339,33 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
 
 
 def concatenated(first: Any, second: Any) -> Any:
-    """Rows of two encoded inputs of the same kind, one after the other."""
+    """Concatenate the rows of two encoded inputs of the same kind."""
     if isinstance(first, Mapping):
         return {key: np.concatenate([first[key], second[key]]) for key in first}
     return np.concatenate([first, second])
 
 
 def plain_label(label: Any) -> Any:
-    """Return a class label as a plain Python object, so that history can become JSON."""
+    """Return a class label as a plain Python object, which can be written as JSON."""
     plain = label.item() if isinstance(label, np.generic) else label
     return plain if isinstance(plain, str | int | float) else str(label)
 
 
 def class_counts(codes: IntArray, classes: AnyArray) -> dict[Any, int]:
-    """Count the rows of each class, by its label."""
+    """Count the rows of each class by label."""
     counts = np.bincount(codes, minlength=len(classes)).tolist()
     return {plain_label(c): n for c, n in zip(classes, counts, strict=True)}
 
 
 def _reject_own_criterion(net: NeuralNet, parameter: str) -> None:
-    """Refuse a loss of the user's own; skorch's and torch's plain defaults are passed over."""
-    own = {
-        key: value
-        for key, value in net.get_params(deep=False).items()
-        if key.startswith("criterion__")
-    }
+    """Refuse a custom loss; the defaults of skorch and torch pass."""
+    own = [key for key in net.get_params(deep=False) if key.startswith("criterion__")]
     criterion = net.criterion
     plain = criterion in (nn.NLLLoss, nn.CrossEntropyLoss, DistillationLoss)
     if not plain or (own and criterion is not DistillationLoss):
         what = f" with {', '.join(sorted(own))}" if own else ""
         name = getattr(criterion, "__name__", type(criterion).__name__)
         raise ValueError(
-            f"{parameter} has a criterion of its own, {name}{what}, but the method sets the loss "
-            "of each stage itself; leave it at torch.nn.CrossEntropyLoss."
+            f"{parameter} has a custom criterion, {name}{what}, but the method sets the loss of "
+            "each stage; leave it at torch.nn.CrossEntropyLoss."
         )

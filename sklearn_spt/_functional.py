@@ -1,9 +1,4 @@
-"""The method's arithmetic on probabilities: arrays in, arrays out, float64 inside.
-
-The letters follow the paper: ``T`` is the temperature, ``alpha`` the inertia, ``m_c, v_c`` the mean
-and variance that class ``c`` carries over from the iteration before, ``mu_c, sigma2_c`` those of
-this iteration, and a hat marks the combination of the two.
-"""
+"""Arithmetic on probabilities, in float64."""
 
 from __future__ import annotations
 
@@ -14,30 +9,10 @@ from sklearn_spt._typing import FloatArray, IntArray
 
 
 def tempered_softmax(logits: ArrayLike, temperature: float = 1.0) -> FloatArray:
-    """Turn logits into class probabilities, flattened by a temperature.
-
-    Parameters
-    ----------
-    logits : array-like of shape (n, K)
-        Finite logits.
-    temperature : float, default=1.0
-        T > 0. T = 1 is the usual softmax; the larger T, the closer to uniform.
-
-    Returns
-    -------
-    probabilities : ndarray of shape (n, K)
-        ``exp(z_j / T) / sum_m exp(z_m / T)``, rows summing to 1.
-
-    Raises
-    ------
-    ValueError
-        If the temperature is not a positive number, or a logit is not finite.
-    """
-    if not 0 < temperature < np.inf:
-        raise ValueError(f"temperature must be positive and finite, got {temperature!r}.")
+    """Return the softmax of logits of shape (n, K), divided by a temperature T > 0."""
     z = as_matrix(logits, "logits")
-    # The maximum is subtracted before the division: a small T must not overflow z / T.
-    # What overflows there is far below the maximum: its probability is 0.
+    # The maximum is subtracted before the division, so that a small T does not overflow z / T.
+    # A logit that still overflows is far below the maximum: its probability is 0.
     with np.errstate(over="ignore"):
         p: FloatArray = np.exp((z - z.max(axis=1, keepdims=True)) / temperature)
     p /= p.sum(axis=1, keepdims=True)
@@ -45,18 +20,10 @@ def tempered_softmax(logits: ArrayLike, temperature: float = 1.0) -> FloatArray:
 
 
 def predicted_classes(P: ArrayLike) -> IntArray:
-    """Return the predicted class of each row.
+    """Return the most probable class of each row, the lowest of equals.
 
-    Parameters
-    ----------
-    P : array-like of shape (n, K)
-        Probabilities.
-
-    Returns
-    -------
-    classes : ndarray of shape (n,)
-        The most probable class, ties to the lowest index. Two classes follow the authors' code
-        instead: class 1 if and only if its probability is at least 0.5.
+    Of two classes, class 1 is predicted if its probability is at least 0.5, as in the authors'
+    code.
     """
     P = as_matrix(P, "P")
     classes = P[:, 1] >= 0.5 if P.shape[1] == 2 else P.argmax(axis=1)
@@ -64,28 +31,13 @@ def predicted_classes(P: ArrayLike) -> IntArray:
 
 
 def mean_probabilities(*probabilities: ArrayLike) -> FloatArray:
-    """Average the members of an ensemble.
-
-    Parameters
-    ----------
-    *probabilities : array-like of shape (n, K)
-        One matrix per member, at least one.
-
-    Returns
-    -------
-    mean : ndarray of shape (n, K)
-        Mean over the members, every member with the same weight.
-    """
-    if not probabilities:
-        raise ValueError("mean_probabilities needs the probabilities of at least one member.")
+    """Return the mean of the probabilities of an ensemble's members."""
     members = [as_matrix(member, "probabilities") for member in probabilities]
-    shapes = sorted({member.shape for member in members})
-    if len(shapes) > 1:
-        raise ValueError(f"all members must predict the same rows and classes, got {shapes}.")
     return np.asarray(np.sum(members, axis=0) / len(members), dtype=np.float64)
 
 
 def as_matrix(values: ArrayLike, name: str) -> FloatArray:
+    """Return finite values of shape (n, K) as float64, or raise an error that names the row."""
     matrix = np.asarray(values, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[1] < 2:
         raise ValueError(

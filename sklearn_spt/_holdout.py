@@ -1,4 +1,4 @@
-"""Labelled rows that a fit holds out, to choose something by their score."""
+"""Hold out labelled rows of a fit, to choose an iteration or a setting by their score."""
 
 from __future__ import annotations
 
@@ -18,20 +18,10 @@ from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class HoldOut:
-    """A split of the labelled rows.
+    """A split of the labelled rows into `train` and `valid`.
 
-    Attributes
-    ----------
-    train, valid : ndarray of int
-        Rows of L that are learned from, and those that are held out.
-    X : indexable
-        Documents of the latter.
-    y : ndarray of int of shape (n_valid,)
-        Their classes.
-    weights : ndarray of shape (n_valid,) or None
-        Their weights.
-    n_classes, positive : int
-        K, and the code of the positive class.
+    `X`, `y` and `weights` belong to the rows of `valid`; `positive` is the code of the positive
+    class.
     """
 
     train: IntArray
@@ -43,7 +33,7 @@ class HoldOut:
     positive: int
 
     def score(self, P: FloatArray) -> float:
-        """F1 of the positive class of two, or macro-F1 of more, from class probabilities."""
+        """Score class probabilities of the rows of `valid`; see `validation_score`."""
         return validation_score(
             self.y, P.argmax(axis=1), self.n_classes, self.positive, self.weights
         )
@@ -59,31 +49,10 @@ def hold_out(
     remedy: str,
     stacklevel: int,
 ) -> HoldOut | None:
-    """Hold out a part of the labelled rows, by class where that is possible; warn where it is not.
+    """Hold out a share of the labelled rows, by class if possible; warn otherwise.
 
-    A row of weight zero is as good as none, and is not held out.
-
-    Parameters
-    ----------
-    data : SemiSupervisedData
-        The documents.
-    fraction : float in (0, 1)
-        Share of the labelled rows.
-    rng : numpy.random.Generator
-        Source of randomness.
-    positive : int
-        Code of the positive class.
-    otherwise : str
-        For the warning: what happens if no row can be held out.
-    remedy : str
-        For the warnings: what the user can do.
-    stacklevel : int
-        Of the warnings, as seen from the caller.
-
-    Returns
-    -------
-    HoldOut or None
-        None where every row is needed for training.
+    Rows of weight zero stay in the training part. The result is None if every row is needed for
+    training: the warning then says what happens (`otherwise`) and what to do (`remedy`).
     """
     weights = data.weights
     counted = np.arange(len(data.y)) if weights is None else np.flatnonzero(weights)
@@ -116,13 +85,7 @@ def hold_out(
 
 
 def positive_code(classes: AnyArray, pos_label: Any) -> int:
-    """Code of the positive class, of which None is the greatest.
-
-    Raises
-    ------
-    ValueError
-        If `pos_label` is none of the classes.
-    """
+    """Return the code of the positive class; None is the last class."""
     if pos_label is None:
         return len(classes) - 1
     codes = [code for code, label in enumerate(classes.tolist()) if label == pos_label]
@@ -134,10 +97,7 @@ def positive_code(classes: AnyArray, pos_label: Any) -> int:
 def weights_of(
     weights: FloatArray | None, rows: IntArray | None, n_added: int
 ) -> FloatArray | None:
-    """Weights of some labelled rows, with a mean of 1, then those of pseudo-labelled rows, all 1.
-
-    None stays None; ``rows=None`` is all labelled rows.
-    """
+    """Return the weights of labelled rows (None: all) with mean 1, then 1 for each added row."""
     if weights is None:
         return None
     kept = weights if rows is None else weights[rows] / weights[rows].mean()
@@ -147,25 +107,10 @@ def weights_of(
 def validation_split(
     codes: IntArray, fraction: float, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray, bool] | None:
-    """Hold out a part of the labelled rows, by class where that is possible.
+    """Return the sorted rows of the training and held-out part, and whether by class.
 
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n,)
-        Class of each labelled row.
-    fraction : float in (0, 1)
-        Share of the rows to hold out, rounded up.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    (train, valid, stratified) or None
-        Sorted rows of the two parts; every class stays in the training part, and every class of
-        two rows or more comes into the other, as far as there is room. `stratified` is False where
-        classes are not held out in proportion: some class has a single row, or so few that its
-        share is no row, or a part has fewer rows than there are classes. None if every row is
-        needed for training.
+    Every class stays in the training part. A class with two rows or more is held out, too, as long
+    as there is room. The result is None if every row is needed for training.
     """
     n = len(codes)
     counts = np.bincount(codes)
@@ -178,8 +123,8 @@ def validation_split(
         )
         if len(np.unique(codes[train])) == len(np.unique(codes[valid])) == len(counts):
             return np.sort(train), np.sort(valid), True
-    # one row of each class has to stay, and a score needs one of each class, the rarest above all;
-    # of the others, any may be held out
+    # One row of each class stays for training. Then one row of each class is held out, the rarest
+    # class first, and the other held-out rows are random.
     order = rng.permutation(n)
     _, first = np.unique(codes[order], return_index=True)
     free = np.delete(order, first)
@@ -199,25 +144,7 @@ def validation_score(
     positive: int,
     weights: FloatArray | None = None,
 ) -> float:
-    """F1 of the positive class of two, or macro-F1 of more.
-
-    Parameters
-    ----------
-    y, predicted : ndarray of int of shape (n,)
-        True and predicted class codes.
-    n_classes : int
-        Number of classes, K.
-    positive : int
-        Code of the positive class, used for K = 2.
-    weights : ndarray of shape (n,) or None
-        How much each row counts; None counts all alike.
-
-    Returns
-    -------
-    float in [0, 1]
-        0 where it is undefined, as nothing was found. Macro-F1 is over the classes that y or the
-        predictions hold.
-    """
+    """Return the F1 of the positive class of two, or the macro-F1 of more; 0 if undefined."""
     if n_classes == 2:
         y, predicted, average = y == positive, predicted == positive, "binary"
     else:

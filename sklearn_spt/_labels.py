@@ -1,4 +1,4 @@
-"""Labels: which rows are marked as unlabelled, and the codes of the others."""
+"""Checks of labels and weights: which rows are unlabelled, and the class codes of the others."""
 
 from __future__ import annotations
 
@@ -13,33 +13,28 @@ from sklearn.utils.validation import column_or_1d
 from sklearn_spt._typing import AnyArray, BoolArray, FloatArray, IntArray
 
 
-# ---------------------------------------------------------------------------------------------
-# Labels and the marker of unlabelled rows
-# ---------------------------------------------------------------------------------------------
 def is_missing(value: Any) -> bool:
-    """Whether `value` is None, NaN, NaT or NA: all of them are one and the same marker."""
+    """Whether `value` is None, NaN, NaT or NA; all of them are the same marker."""
     if value is None:
         return True
     if isinstance(value, float | np.floating):
         return bool(np.isnan(value))
-    # pandas.NA and pandas.NaT are recognised without importing pandas
+    # pandas.NA and pandas.NaT, without an import of pandas
     return type(value).__name__ in ("NAType", "NaTType")
 
 
-_NUMPY_NUMBERS = {
-    np.dtype(code).type for code in "bhilqBHILQefd?"
-}  # scalars that numpy itself would put into a numeric array
+# numpy scalars that can stand in a numeric array
+_NUMPY_NUMBERS = {np.dtype(code).type for code in "bhilqBHILQefd?"}
 
 
 def label_column(y: Any) -> AnyArray:
-    """`y` as a 1-D array that keeps what the user meant.
+    """Return `y` as a 1-D array.
 
-    A list that mixes -1 and strings must not become an array of strings, in which "-1" would be
-    one class more; hence everything that is not already an array of numbers goes through object.
+    Lists become object arrays first: in an array of strings, the marker -1 would become "-1".
     """
-    if hasattr(y, "to_numpy"):  # pandas and polars Series, one-column frames
+    if hasattr(y, "to_numpy"):  # pandas and polars
         values = y.to_numpy()
-    elif hasattr(y, "__array__"):  # arrays of numpy and torch
+    elif hasattr(y, "__array__"):  # numpy and torch
         values = np.asarray(y)
     else:
         if isinstance(y, str | bytes) or not isinstance(y, Iterable):
@@ -49,11 +44,11 @@ def label_column(y: Any) -> AnyArray:
         values = _from_sequence(list(y))
     values = np.asarray(values)
     if values.ndim != 1:
-        # (n, 1) warns as everywhere in scikit-learn, more columns are an error
+        # as in scikit-learn, shape (n, 1) warns and more columns are an error
         values = column_or_1d(values, warn=True)
     if values.dtype == object:
         kinds = {type(value) for value in values}
-        mixed = len(kinds) > 1 and kinds & {bool, np.bool_}  # True beside -1 is no number
+        mixed = len(kinds) > 1 and kinds & {bool, np.bool_}  # True beside -1 is not a number
         if kinds and not mixed and kinds <= {int, float, bool} | _NUMPY_NUMBERS:
             return np.asarray(values.tolist())
     return values
@@ -68,37 +63,17 @@ def _from_sequence(items: list[Any]) -> AnyArray:
 
 
 def unlabeled_mask(y: Any, unlabeled_marker: Any = -1) -> tuple[BoolArray, AnyArray]:
-    """Find the unlabelled rows of `y`.
+    """Return which rows of `y` are unlabelled, and `y` as a 1-D array.
 
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,)
-        Class labels of any kind; unlabelled rows carry `unlabeled_marker`.
-    unlabeled_marker : number, str or missing (None, NaN, NA), default=-1
-        None, NaN, NaT and NA are one marker.
-
-    Returns
-    -------
-    mask : ndarray of bool of shape (n_samples,)
-        True where the row is unlabelled.
-    labels : ndarray of shape (n_samples,)
-        `y` as a one-dimensional array (numbers stay numbers, all else is kept as objects or
-        strings).
-
-    Raises
-    ------
-    ValueError
-        If `y` is not one-dimensional, holds a missing value that is not the marker, or spells a
-        numeric marker as a string.
+    A missing value that is not the marker, and a marker that became a string, are errors.
     """
     labels = label_column(y)
-    missing = (
-        np.isnan(labels)
-        if labels.dtype.kind in "fmM"
-        else np.fromiter((is_missing(v) for v in labels), bool, len(labels))
-        if labels.dtype == object
-        else np.zeros(len(labels), dtype=bool)
-    )
+    if labels.dtype.kind in "fmM":
+        missing = np.isnan(labels)
+    elif labels.dtype == object:
+        missing = np.fromiter((is_missing(v) for v in labels), bool, len(labels))
+    else:
+        missing = np.zeros(len(labels), dtype=bool)
     if is_missing(unlabeled_marker):
         _reject_nan_as_text(labels)
         return missing, labels
@@ -109,9 +84,6 @@ def unlabeled_mask(y: Any, unlabeled_marker: Any = -1) -> tuple[BoolArray, AnyAr
             f"all, but unlabelled rows are marked with unlabeled_marker={unlabeled_marker!r}. "
             "Label these rows, replace the value by the marker, or set unlabeled_marker=None."
         )
-    if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
-        row = int(np.flatnonzero(~np.isfinite(labels))[0])
-        raise ValueError(f"y contains infinity in row {row}; labels must be finite.")
     if isinstance(unlabeled_marker, str):
         if labels.dtype.kind in "US":
             return labels == unlabeled_marker, labels
@@ -138,7 +110,7 @@ def unlabeled_mask(y: Any, unlabeled_marker: Any = -1) -> tuple[BoolArray, AnyAr
 
 
 def _reject_marker_as_text(labels: AnyArray, marker: Any) -> None:
-    """Refuse a "-1" among the labels: an unlabelled row that lost its type, never a class."""
+    """Refuse the string "-1" among the labels while the marker is the number -1."""
     if labels.dtype.kind not in "USO":
         return
     spelled = {str(marker), f"{float(marker):g}", f"{float(marker):.1f}"}
@@ -157,7 +129,7 @@ def _reject_marker_as_text(labels: AnyArray, marker: Any) -> None:
 
 
 def _reject_nan_as_text(labels: AnyArray) -> None:
-    """Refuse "nan" in an array of strings, into which numpy turns ['a', nan]."""
+    """Refuse the string "nan" in an array of strings while a missing value is the marker."""
     if labels.dtype.kind == "U" and (labels == "nan").any():
         row = int(np.flatnonzero(labels == "nan")[0])
         raise ValueError(
@@ -170,30 +142,9 @@ def _reject_nan_as_text(labels: AnyArray) -> None:
 def check_labels(
     y: Any, n_samples: int, unlabeled_marker: Any = -1
 ) -> tuple[BoolArray, AnyArray, IntArray]:
-    """Split `y` into marked and labelled rows and encode the labelled ones.
+    """Return which rows of `y` are labelled, the sorted classes, and the class codes of all rows.
 
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,)
-        Class labels; unlabelled rows carry `unlabeled_marker`.
-    n_samples : int
-        Number of rows of X.
-    unlabeled_marker : number, str or missing, default=-1
-        What marks an unlabelled row.
-
-    Returns
-    -------
-    labeled : ndarray of bool of shape (n_samples,)
-        True where the row is labelled.
-    classes : ndarray of shape (n_classes,)
-        The sorted labels.
-    codes : ndarray of int64 of shape (n_samples,)
-        Index into `classes` for labelled rows, -1 for unlabelled ones.
-
-    Raises
-    ------
-    ValueError
-        Wrong length, no labelled row, one class only, labels that are no class labels.
+    Unlabelled rows have the code -1.
     """
     if y is None:
         raise ValueError(
@@ -228,8 +179,8 @@ def check_labels(
                 "on a regression target."
             )
         if is_missing(unlabeled_marker) and (np.abs(given.astype(float)) < 2**53).all():
-            given = given.astype(np.int64)  # whole numbers became floats only to hold NaN
-    if given.dtype != object:  # which is fit to be a class: it can be sorted and hashed
+            given = given.astype(np.int64)  # whole numbers that were floats because of NaN
+    if given.dtype != object:  # `_plain` has checked objects
         check_classification_targets(given)
     classes, inverse = np.unique(given, return_inverse=True)
     if len(classes) < 2:
@@ -243,7 +194,7 @@ def check_labels(
 
 
 def _plain(given: AnyArray, rows: IntArray) -> AnyArray:
-    """Labels held as objects, as an array of their own kind; mixed kinds cannot be sorted."""
+    """Return labels in an object array as an array of their own kind, or check that they sort."""
     kinds = {type(value) for value in given}
     if all(issubclass(kind, str) for kind in kinds):
         return given.astype(str)
@@ -270,21 +221,9 @@ def _plain(given: AnyArray, rows: IntArray) -> AnyArray:
 
 
 def check_weights(sample_weight: Any, n_samples: int, labeled: BoolArray) -> FloatArray | None:
-    """Weights of the labelled rows, scaled to mean one, or None.
+    """Return the weights of the labelled rows, scaled to mean one, or None.
 
-    Parameters
-    ----------
-    sample_weight : None, number or array-like of shape (n_samples,)
-        Full length; entries of unlabelled rows are ignored.
-    n_samples : int
-        Number of rows of X.
-    labeled : ndarray of bool of shape (n_samples,)
-        True where the row is labelled.
-
-    Returns
-    -------
-    weights : ndarray of shape (n_labeled,) or None
-        Relative weights with mean one: only their proportions count.
+    `sample_weight` has an entry for each row of X; those of unlabelled rows are ignored.
     """
     if sample_weight is None:
         return None

@@ -1,7 +1,4 @@
-"""Names of a package that are imported when they are first used.
-
-torch takes seconds to import, and `sklearn_spt.datasets` and the splitter do not need it.
-"""
+"""Import the names of a package on first use: torch takes seconds, and some names do without."""
 
 from __future__ import annotations
 
@@ -14,22 +11,7 @@ from typing import Any
 def lazy_names(
     package: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the functions ``__getattr__`` and ``__dir__`` of a package.
-
-    Parameters
-    ----------
-    package : str
-        Its ``__name__``.
-    modules : dict
-        The module of each public name, relative to the package.
-
-    Returns
-    -------
-    getattr : callable
-        Imports a name and keeps it in the package.
-    dir : callable
-        Lists the names of the package.
-    """
+    """Return ``__getattr__`` and ``__dir__`` of a package, given the module of each public name."""
 
     def get(name: str) -> Any:
         if name not in modules:

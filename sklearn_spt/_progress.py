@@ -9,10 +9,7 @@ from tqdm.auto import tqdm
 
 
 class Progress:
-    """Counts the texts that nets train on and label, on the standard error stream.
-
-    ``verbose=0`` shows nothing. `description` stands to the left of the bar.
-    """
+    """Shows the number of processed texts on standard error; ``verbose=0`` shows nothing."""
 
     def __init__(self, verbose: int, description: str, total: int = 0) -> None:
         self._bar: Any = (

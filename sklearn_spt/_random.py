@@ -1,4 +1,4 @@
-"""Random states: seeds that derive from one, and blocks that leave the global generators alone."""
+"""Derived seeds, and blocks that restore the global random states."""
 
 from __future__ import annotations
 
@@ -13,33 +13,18 @@ import torch
 
 
 def derive_seed(root: int, *path: int) -> int:
-    """Derive the seed of one of the many random things in a fit.
+    """Return the seed in [0, 2**31) of one purpose, for example (iteration, number of the net).
 
-    Parameters
-    ----------
-    root : int
-        Seed of the fit, at least 0.
-    *path : int
-        What the seed is for, for example (iteration, purpose); each at least 0. Seeds of different
-        paths are independent, and none depends on how many others were asked for before.
-
-    Returns
-    -------
-    seed : int
-        In [0, 2**31), which numpy, torch and scikit-learn all accept.
+    Seeds of different paths are independent, and no seed depends on the order of the calls.
     """
-    for name, value in (("root", root), *(("path", p) for p in path)):
-        if value < 0:
-            raise ValueError(f"{name} must hold integers >= 0, got {value!r}.")
     sequence = np.random.SeedSequence(int(root), spawn_key=tuple(int(p) for p in path))
     return int(sequence.generate_state(1, np.uint32)[0] >> 1)
 
 
 def root_seed(random_state: int | np.random.RandomState | None) -> int:
-    """One integer from which all seeds of a fit derive.
+    """Return the integer from which all seeds of a fit derive.
 
-    None takes fresh entropy from the operating system, not numpy's global generator: a fit
-    leaves every global random state as it was.
+    None takes entropy from the operating system, since a fit must not change numpy's generator.
     """
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0]) >> 1
@@ -55,22 +40,15 @@ def root_seed(random_state: int | np.random.RandomState | None) -> int:
     return int(random_state)
 
 
-# The generators of python, numpy and torch belong to the process: one seeded block at a time.
+# The generators of Python, numpy and torch belong to the process: one seeded block at a time.
 _SEEDED = threading.RLock()
 
 
 @contextmanager
 def isolated(seed: int = 0, n_threads: int | None = None) -> Iterator[None]:
-    """Seed python, numpy and torch inside the block and put everything back after it.
+    """Seed Python, numpy and torch inside the block and restore their states after it.
 
-    Threads wait for each other, so that each sees its own random numbers and leaves none behind.
-
-    Parameters
-    ----------
-    seed : int
-        Seed for the three global generators (the CUDA ones included).
-    n_threads : int or None
-        Number of torch's CPU threads inside the block; None leaves it.
+    `n_threads` sets torch's CPU threads inside the block. Other threads wait for the block to end.
     """
     with _SEEDED:
         python_state = random.getstate()
@@ -104,7 +82,7 @@ def random_states() -> dict[str, Any]:
 
 
 def set_random_states(states: dict[str, Any]) -> None:
-    """Go on drawing from where `random_states` was called; to be used inside `isolated`."""
+    """Restore what `random_states` returned; call it inside `isolated`."""
     random.setstate(states["python"])
     np.random.set_state(states["numpy"])  # noqa: NPY002
     torch.set_rng_state(states["torch"])

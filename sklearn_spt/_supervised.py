@@ -1,4 +1,4 @@
-"""Training with hard labels, which every semi-supervised method begins with."""
+"""Training with hard labels, the first step of every semi-supervised method."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ from sklearn_spt.nets._training import (
 
 
 class SupervisedTrainer:
-    """Trains fresh nets on hard labels and labels documents with them.
+    """Trains clones of `net` on hard labels and labels documents with them.
 
-    `model` gives `finetune_epochs`, `balanced_batches`, `random_state` and `verbose`; `net` is
-    cloned for every training run. All seeds derive from `root`.
+    `model` gives `finetune_epochs`, `balanced_batches`, `random_state` and `verbose`.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class SupervisedTrainer:
         self._checked: set[int] = set()
 
     def rng(self, *path: int) -> np.random.Generator:
-        """Return a generator that is a function of `root` and `path` alone."""
+        """Return a generator that depends on `root` and `path` only."""
         return np.random.default_rng(derive_seed(self.root, *path))
 
     def fresh(
@@ -66,10 +65,9 @@ class SupervisedTrainer:
         weights: FloatArray | None = None,
         net: NeuralNet | None = None,
         head: Any = None,
-        epochs: int | None = None,
     ) -> NeuralNet:
-        """Return an initialised net to train on `X`. Call it inside a seeded `isolated` block."""
-        M = fresh_net(net or self.net, self.classes, self._epochs(epochs))
+        """Return an initialised net to train on `X`; call it inside a seeded `isolated` block."""
+        M = fresh_net(net or self.net, self.classes, self.finetune_epochs)
         if id(net) not in self._checked:
             with isolated():
                 check_outputs(M, multi_indexing(X, np.arange(1)), len(self.classes))
@@ -88,13 +86,12 @@ class SupervisedTrainer:
         on_epoch: Callable[[NeuralNet, int], bool] | None = None,
         head: Any = None,
     ) -> tuple[NeuralNet, list[float]]:
-        """Train a fresh net with cross-entropy and a slanted learning rate.
+        """Train a fresh net with cross-entropy and a slanted learning rate; return net and losses.
 
-        Everything random is a function of `root` and `path` alone. The path (0,) gives what the
-        supervised `BertClassifier` does with the same `random_state`. `head` may be `self.head`
-        after a run on the same rows. The result is the net and the mean loss of each epoch.
+        Randomness depends on `root` and `path` only, and the path (0,) gives the same net as
+        `BertClassifier.fit`. `head` may be `self.head` after a run on the same rows.
         """
-        epochs = self._epochs(epochs)
+        epochs = self.finetune_epochs if epochs is None else epochs
         seed = derive_seed(self.root, *path)
         rng = np.random.default_rng(seed)
         targets = distillation_targets(one_hot(codes, len(self.classes)), None, weights)
@@ -118,15 +115,12 @@ class SupervisedTrainer:
         return M, losses
 
     def probabilities(self, net: NeuralNet, X: Any) -> FloatArray:
-        """Class probabilities (T = 1) of encoded documents, of shape (n, n_classes)."""
+        """Return the class probabilities of encoded documents."""
         self.progress.expect(get_len(X))
         with isolated():
             p = tempered_softmax(predict_logits(net, X, len(self.classes)))
         self.progress.advance(get_len(X))
         return p
-
-    def _epochs(self, epochs: int | None) -> int:
-        return self.finetune_epochs if epochs is None else epochs
 
 
 @contextmanager

@@ -1,8 +1,4 @@
-"""The one place where user input is judged: labels, markers, weights and parameters.
-
-Everything here either returns clean arrays or raises an error that names the parameter, the
-row or value at fault, and what to do about it.
-"""
+"""Checks of parameters. An error names the parameter, the value and what to do."""
 
 from __future__ import annotations
 
@@ -15,9 +11,6 @@ from typing import Any, Literal
 import numpy as np
 
 
-# ---------------------------------------------------------------------------------------------
-# Parameters
-# ---------------------------------------------------------------------------------------------
 def check_real(
     value: Any,
     name: str,
@@ -73,7 +66,7 @@ def check_verbose(value: Any) -> int:
 
 
 def n_rows(X: Any, name: str) -> int:
-    """Return the number of documents of anything that has one, or raise an error naming it."""
+    """Return the number of documents, or raise an error that names what is not a container."""
     shape = getattr(X, "shape", None)
     if shape:
         return int(shape[0])
@@ -94,13 +87,13 @@ def check_flag(value: Any, name: str) -> bool:
 
 
 def forget_features(estimator: Any) -> None:
-    """Drop what an earlier fit on a matrix noted about its columns; texts have none."""
+    """Remove the attributes that an earlier fit on a matrix set about its columns."""
     for name in ("n_features_in_", "feature_names_in_"):
         vars(estimator).pop(name, None)
 
 
 def warn_no_unlabeled(unlabeled_marker: Any) -> None:
-    """Say in plain words that a semi-supervised fit became a supervised one."""
+    """Warn that the fit has no unlabelled rows."""
     warnings.warn(
         f"y holds no unlabelled row (marker {unlabeled_marker!r}) and X_unlabeled is empty: the "
         "model is trained on the labelled rows alone, n_iter_ is 0.",
@@ -125,11 +118,7 @@ def warn_nothing_added(threshold: float, which: str = "", stacklevel: int = 3) -
 # ---------------------------------------------------------------------------------------------
 @contextmanager
 def all_or_nothing(estimator: Any) -> Iterator[None]:
-    """Put the estimator's attributes back as they were if the block raises.
-
-    An error in the middle of a fit leaves an unfitted estimator unfitted, and a fitted one with
-    its former model.
-    """
+    """Restore the estimator's attributes if the block raises, so that it keeps its former state."""
     before = dict(vars(estimator))
     try:
         yield

@@ -23,8 +23,8 @@ import torch
 from hypothesis import settings
 
 from sklearn_spt._progress import Progress
-from sklearn_spt.text._checkpoints import load_tokenizer
 from sklearn_spt.text._locations import DEFAULT_ENCODER
+from sklearn_spt.text._pretrained import load_tokenizer
 
 # All runs use the same examples, so that failures can be repeated.
 settings.register_profile(

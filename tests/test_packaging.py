@@ -1,4 +1,4 @@
-"""What the package promises around its code: versions, bounds, layers, README commands."""
+"""The package beside its code: versions, lower bounds, layers, README commands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import sklearn_spt
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-# The extras that a user's code runs on; lint and docs are tools, and not held to a lower bound.
+# The extras that user code needs; lint and docs have no lower bounds.
 TESTED_EXTRAS = ("offline", "tweets", "plot", "experiments", "distributed", "test")
 
 
@@ -41,13 +41,13 @@ def pins(file: str) -> dict[str, str]:
         requirement = line.partition("#")[0].strip()
         if requirement:
             name, separator, version = requirement.partition("==")
-            assert separator, f"{file}: {line!r} is no exact version"
+            assert separator, f"{file}: {line!r} is not an exact version"
             found[canonicalize_name(name)] = version
     return found
 
 
 def environment() -> dict[str, str]:
-    """Variables with which a child process finds the package as this process did."""
+    """Variables with which a child process imports the same package."""
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
@@ -77,7 +77,7 @@ def test_minimum_constraints_are_the_lower_bounds():
     minimum = pins("constraints-min.txt")
     for requirement in requirements(*TESTED_EXTRAS):
         (specifier,) = requirement.specifier
-        assert specifier.operator == ">=", f"{requirement} is to have a lower bound and no other"
+        assert specifier.operator == ">=", f"{requirement} must have a lower bound only"
         name = canonicalize_name(requirement.name)
         assert minimum.get(name) == specifier.version, f"{requirement} against {minimum.get(name)}"
 
@@ -91,7 +91,7 @@ def test_constraints_hold_each_direct_dependency(extra):
         assert requirement.specifier.contains(held[name]), f"{requirement} against {held[name]}"
 
 
-def test_constraints_name_versions_and_no_place():
+def test_constraints_name_versions_and_no_index():
     for file in ("constraints.txt", "constraints-min.txt"):
         text = (ROOT / file).read_text(encoding="utf-8")
         assert not re.search(r"://|^-|--|\+cpu", text, re.M), file
@@ -192,7 +192,7 @@ def test_no_file_is_large():
 
 
 def test_constructors_stay_short():
-    """A parameter that nobody sets, and that no measurement needs, has no place there."""
+    """Parameters that nobody sets and no measurement needs must go."""
     from sklearn_spt import BertClassifier, SelfPretrainingClassifier
 
     for kind, most in ((SelfPretrainingClassifier, 20), (BertClassifier, 16)):

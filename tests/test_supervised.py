@@ -1,4 +1,4 @@
-"""Nets that learn from hard labels: seeds by path, weights, epochs that are watched."""
+"""Training with hard labels: seeds by path, weights, callbacks after each epoch."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_path_zero_is_the_supervised_classifier(tiny_checkpoint, tiny_texts):
 
 
 @pytest.mark.parametrize("balanced", [True, False])
-def test_the_rate_falls_to_nothing_over_the_epochs(data, balanced):
+def test_the_learning_rate_falls_to_zero_over_the_epochs(data, balanced):
     class Rates(Callback):
         seen: list = []  # noqa: RUF012
 
@@ -80,12 +80,12 @@ def test_the_rate_falls_to_nothing_over_the_epochs(data, balanced):
     assert net.optimizer_.param_groups[0]["lr"] == 0.1
 
 
-def test_weights_are_those_of_the_rows(data):
+def test_sample_weights_scale_the_loss_of_their_rows(data):
     X, y = data
     w = np.where(np.arange(30) < 10, 3.0, 0.0)
     plain, weighted = (trainer().train(X, y, 1, weights=given)[0] for given in (None, w))
     assert not torch.equal(weights(plain), weights(weighted))
-    flipped = np.where(np.arange(30) < 10, y, 1 - y)  # rows of weight zero teach nothing
+    flipped = np.where(np.arange(30) < 10, y, 1 - y)  # rows of weight zero have no effect
     settings = {"balanced_batches": False}
     one, two = (trainer(**settings).train(X, codes, 1, weights=w)[0] for codes in (y, flipped))
     assert torch.equal(weights(one), weights(two))
@@ -112,7 +112,7 @@ def test_outputs_are_checked_once_for_each_net(data, monkeypatch):
         trainer(mlp_net(SoftmaxMLP)).train(*data, 1)
 
 
-def test_an_epoch_is_watched_without_a_trace(data):
+def test_a_callback_after_each_epoch_does_not_change_the_training(data):
     seen = []
     run = trainer(mlp_net(module=MLP))
 

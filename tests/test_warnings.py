@@ -1,4 +1,4 @@
-"""Warnings point to the line of the user that called fit."""
+"""Warnings point to the line of the user's code that called fit."""
 
 from __future__ import annotations
 
@@ -9,31 +9,15 @@ import pytest
 from helpers.nets import mlp_net
 from sklearn.datasets import make_moons
 
-from sklearn_spt import SelfPretrainingClassifier
+from sklearn_spt import SelfPretrainingClassifier, ThrottledSelfTrainingClassifier
 from sklearn_spt._holdout import HoldOut
-from sklearn_spt.baselines import ThrottledSelfTrainingClassifier
 
 
-def of_ones_own(clf, *args, **kwargs):
+def user_code(clf, *args, **kwargs):
     return clf.fit(*args, **kwargs)
 
 
-FIT_LINE = of_ones_own.__code__.co_firstlineno + 1
-
-
-@pytest.fixture
-def found(monkeypatch):
-    """Fit from a function of one's own, and return the warnings."""
-    scores = iter([0.9, 0.5, 0.4, 0.3])
-    monkeypatch.setattr(HoldOut, "score", lambda self, P: next(scores))
-
-    def fit(clf, *args, **kwargs):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            of_ones_own(clf, *args, **kwargs)
-        return caught
-
-    return fit
+FIT_LINE = user_code.__code__.co_firstlineno + 1
 
 
 def moons(n_labeled):
@@ -48,28 +32,22 @@ def model(**params):
 
 
 @pytest.mark.parametrize(
-    ("params", "n_labeled", "message"),
+    ("clf", "n_labeled", "more", "message"),
     [
-        ({"step_size": 1.0, "alpha": 0.1}, 20, "alpha=0.1 has no effect"),
-        ({"validation_fraction": 0.5}, 20, "the unlabelled documents did not help"),
-        ({"validation_fraction": 0.5}, 2, "All of them are trained on"),
-        ({}, 60, "y holds no unlabelled row"),
+        (model(step_size=1.0, alpha=0.1), 20, False, "alpha=0.1 has no effect"),
+        (model(validation_fraction=0.5), 20, False, "the unlabelled documents did not help"),
+        (model(validation_fraction=0.5), 2, False, "All of them are trained on"),
+        (model(), 60, False, "y holds no unlabelled row"),
+        (model(), 20, True, r"X_unlabeled has as many rows as X (60)"),
+        (ThrottledSelfTrainingClassifier(mlp_net()), 60, False, "y holds no unlabelled row"),
     ],
 )
-def test_of_self_pretraining(found, params, n_labeled, message):
-    caught = found(model(**params), *moons(n_labeled))
+def test_a_warning_points_to_the_call_of_fit(clf, n_labeled, more, message, monkeypatch):
+    scores = iter([0.9, 0.5, 0.4, 0.3])
+    monkeypatch.setattr(HoldOut, "score", lambda self, P: next(scores))
+    X, y = moons(n_labeled)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        user_code(clf, X, y, X_unlabeled=X if more else None)
     (one,) = [w for w in caught if message in str(w.message)]
-    assert (one.filename, one.lineno) == (__file__, FIT_LINE)
-
-
-def test_of_unlabelled_documents_beside_x(found):
-    X, y = moons(20)
-    caught = found(model(), X, y, X_unlabeled=X)
-    (one,) = [w for w in caught if "as many rows as X" in str(w.message)]
-    assert (one.filename, one.lineno) == (__file__, FIT_LINE)
-
-
-def test_of_a_baseline(found):
-    caught = found(ThrottledSelfTrainingClassifier(mlp_net(), random_state=0), *moons(60))
-    (one,) = [w for w in caught if "y holds no unlabelled row" in str(w.message)]
     assert (one.filename, one.lineno) == (__file__, FIT_LINE)

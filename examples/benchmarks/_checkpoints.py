@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 from transformers import BertConfig, BertModel
 
-from sklearn_spt.text._checkpoints import vocabulary_size
-from sklearn_spt.text._locations import DEFAULT_ENCODER, checkpoint_folder
+from sklearn_spt.text._locations import DEFAULT_ENCODER, encoder_folder
+from sklearn_spt.text._pretrained import vocabulary_size
 
 #: An encoder of the size of BERT-base with random weights: they serve for speed.
 RANDOM_BERT_BASE = "random-bert-base"
@@ -24,7 +24,7 @@ def checkpoint(name: str) -> str:
     folder = Path(tempfile.gettempdir()) / "sklearn_spt_benchmarks" / name
     if not (folder / "model.safetensors").exists():
         folder.mkdir(parents=True, exist_ok=True)
-        for file in Path(checkpoint_folder(DEFAULT_ENCODER)).iterdir():
+        for file in Path(encoder_folder(DEFAULT_ENCODER)).iterdir():
             if file.name.startswith(("tokenizer", "vocab", "special_tokens")):
                 shutil.copy(file, folder)
         with torch.random.fork_rng(devices=[]):

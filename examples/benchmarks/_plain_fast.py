@@ -16,7 +16,7 @@ from _programs import LEARNING_RATE, MAX_LENGTH, Counter, Module
 from torch import nn
 
 from sklearn_spt.nets._device import resolve_precision
-from sklearn_spt.text._locations import checkpoint_folder
+from sklearn_spt.text._locations import encoder_folder
 
 WINDOW = 50  # batches inside which texts are sorted by length
 INFERENCE_TOKENS = 1024  # tokens in a batch of inference
@@ -43,7 +43,7 @@ class PlainFast:
     name = "plain fast"
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self.folder = checkpoint_folder(options.pretrained)
+        self.folder = encoder_folder(options.pretrained)
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder)
         self.batch_size, self.device = options.batch_size, options.device
         self.precision = resolve_precision(options.precision, options.device)

@@ -32,7 +32,7 @@ from sklearn_spt._sampling import draw_sample
 from sklearn_spt.experiments._setfit import SetFitClassifier
 from sklearn_spt.nets._batching import TokenBatches
 from sklearn_spt.nets._device import resolve_precision
-from sklearn_spt.text._locations import checkpoint_folder
+from sklearn_spt.text._locations import encoder_folder
 
 MAX_LENGTH = 128
 LEARNING_RATE = 1e-4
@@ -138,7 +138,7 @@ class Textbook:
     precision = "fp32"
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self.folder = checkpoint_folder(options.pretrained)
+        self.folder = encoder_folder(options.pretrained)
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder)
         self.settings: dict[str, Any] = {
             "module__folder": self.folder,
@@ -192,7 +192,7 @@ class HuggingFace:
     name = "trainer"
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self.folder = checkpoint_folder(options.pretrained)
+        self.folder = encoder_folder(options.pretrained)
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder)
         self.options = options
         given = options.trainer_precision

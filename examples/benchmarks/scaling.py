@@ -36,8 +36,8 @@ from sklearn_spt.datasets import make_short_texts
 from sklearn_spt.experiments._memory import PeakMemory
 from sklearn_spt.self_pretraining._inertia import inertial_transform
 from sklearn_spt.self_pretraining._sample_sizes import growing_sample_sizes
-from sklearn_spt.text._checkpoints import vocabulary_size
 from sklearn_spt.text._locations import DEFAULT_ENCODER
+from sklearn_spt.text._pretrained import vocabulary_size
 
 N_LABELED = 300
 

@@ -16,9 +16,9 @@ from sklearn_spt._typing import BoolArray
 from sklearn_spt.nets._bert_classifier import BertClassifier
 from sklearn_spt.nets._bert_module import BertModule
 from sklearn_spt.nets._encoder import attention_mask, mean_over_tokens
-from sklearn_spt.text._checkpoints import load_tokenizer, resolve_max_length, vocabulary_size
 from sklearn_spt.text._encoding import encode_texts, is_text
 from sklearn_spt.text._keyword_window import first_occurrence, texts_and_keywords
+from sklearn_spt.text._pretrained import load_tokenizer, resolve_max_length, vocabulary_size
 
 
 def keyword_marks(

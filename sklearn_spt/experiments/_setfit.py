@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn_spt._random import isolated
 from sklearn_spt._typing import AnyArray, FloatArray
 from sklearn_spt.nets._device import resolve_device
-from sklearn_spt.text._locations import checkpoint_folder
+from sklearn_spt.text._locations import encoder_folder
 
 
 class SetFitClassifier(ClassifierMixin, BaseEstimator):
@@ -97,7 +97,7 @@ class SetFitClassifier(ClassifierMixin, BaseEstimator):
         ):
             disable_progress_bars()
             model = SetFitModel.from_pretrained(
-                checkpoint_folder(self.pretrained),
+                encoder_folder(self.pretrained),
                 local_files_only=True,
                 device=self.device_,
                 head_params={"class_weight": self.class_weight, "max_iter": 1000},

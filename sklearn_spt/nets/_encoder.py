@@ -9,7 +9,7 @@ from torch import nn
 
 from sklearn_spt._validation import check_option
 from sklearn_spt.nets._kernels import packing_of, replace_dropout, use_attention
-from sklearn_spt.text._checkpoints import default_pooling, load_encoder, pad_token_id
+from sklearn_spt.text._pretrained import default_pooling, load_encoder, pad_token_id
 
 POOLINGS = ("auto", "mean", "cls")
 
@@ -59,7 +59,7 @@ class Encoder(nn.Module):
         self.precision = precision
         self.pad_id = pad_token_id(pretrained)
         # None lets transformers choose: fused attention where the architecture has it
-        model: Any = load_encoder(pretrained, attn_implementation=None)
+        model: Any = load_encoder(pretrained)
         self.size = int(model.config.hidden_size)
         if self.pooling == "mean" and getattr(model, "pooler", None) is not None:
             model.pooler = None  # weights that would never see a gradient

@@ -17,7 +17,6 @@ from sklearn_spt._validation import check_flag, check_integer, check_option, for
 from sklearn_spt.nets._batching import in_batches, inference_limits
 from sklearn_spt.nets._device import resolve_device, resolve_precision
 from sklearn_spt.nets._encoder import POOLINGS, Encoder
-from sklearn_spt.text._checkpoints import pad_token_id, resolve_max_length
 from sklearn_spt.text._encoding import (
     check_texts,
     check_token_ids,
@@ -26,6 +25,7 @@ from sklearn_spt.text._encoding import (
     sequence_lengths,
 )
 from sklearn_spt.text._locations import DEFAULT_ENCODER
+from sklearn_spt.text._pretrained import pad_token_id, resolve_max_length
 
 
 class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

@@ -36,7 +36,6 @@ from sklearn_spt.nets._device_loop import DeviceLoop
 from sklearn_spt.nets._encoder import POOLINGS, Encoder
 from sklearn_spt.nets._linear_probe import LinearHead, linear_probe, subsample_by_class
 from sklearn_spt.nets._losses import DistillationLoss
-from sklearn_spt.text._checkpoints import default_learning_rate, pad_token_id, resolve_max_length
 from sklearn_spt.text._encoding import (
     check_texts,
     check_token_ids,
@@ -44,6 +43,7 @@ from sklearn_spt.text._encoding import (
     is_text,
     sequence_lengths,
 )
+from sklearn_spt.text._pretrained import default_learning_rate, pad_token_id, resolve_max_length
 
 HEAD_INITS = ("linear_probe", "random")
 #: Rows that a linear probe is fitted on, at most: for a start more are not needed.

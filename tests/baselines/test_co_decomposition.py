@@ -717,12 +717,12 @@ def test_a_text_net_for_the_keyword_view(tiny_checkpoint, words):
         ({"keyword_representation": "cls"}, ValueError, "keyword_representation must be one of"),
         ({"shared": 1}, TypeError, "shared must be True or False"),
         ({"combine": "max"}, ValueError, "combine must be one of"),
-        ({"keyword_estimator": 3}, TypeError, "keyword_estimator must be None, a checkpoint"),
+        ({"keyword_estimator": 3}, TypeError, "keyword_estimator must be None, the name of"),
         ({"keyword_estimator": mlp_net}, TypeError, "keyword_estimator must be None.*function"),
         (
             {"keyword_estimator": mlp_net(criterion__weight=torch.ones(2))},
             ValueError,
-            "keyword_estimator has a criterion of its own",
+            "keyword_estimator has a custom criterion",
         ),
         (
             {

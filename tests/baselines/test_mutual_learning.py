@@ -857,7 +857,7 @@ def test_bad_parameters(moons, params, error, match):
 @pytest.mark.parametrize(
     ("net", "match"),
     [
-        (mlp_net(criterion=nn.MSELoss), "criterion of its own, MSELoss"),
+        (mlp_net(criterion=nn.MSELoss), "custom criterion, MSELoss"),
         (mlp_net(callbacks=[LRScheduler()]), "schedule of its own, LRScheduler"),
         (mlp_net(SoftmaxMLP), "SoftmaxMLP returns probabilities"),
         (mlp_net(NaNMLP), "NaN or infinite logits"),

@@ -378,7 +378,7 @@ def test_auto_stays_in_params_and_resolves_in_attributes(make, texts, y):
 
 
 def test_default_rate_of_the_default_encoder(minilm):
-    from sklearn_spt.text._checkpoints import default_learning_rate, default_pooling
+    from sklearn_spt.text._pretrained import default_learning_rate, default_pooling
 
     assert default_learning_rate(minilm) == 1e-4
     assert default_pooling(minilm) == "mean"

@@ -415,12 +415,12 @@ def reward(*args):
     ("net", "error", "match"),
     [
         (NeuralNetClassifier, TypeError, "estimator must be .* not its class; got NeuralNetClas"),
-        (3, TypeError, "estimator must be None, a checkpoint name, or an unfitted skorch net"),
-        (mlp_net(criterion=nn.MSELoss), ValueError, "criterion of its own, MSELoss"),
+        (3, TypeError, "estimator must be None, the name of an encoder, or an unfitted skorch"),
+        (mlp_net(criterion=nn.MSELoss), ValueError, "custom criterion, MSELoss"),
         (
             mlp_net(criterion=nn.CrossEntropyLoss, criterion__label_smoothing=0.1),
             ValueError,
-            "criterion of its own, CrossEntropyLoss with criterion__label_smoothing",
+            "custom criterion, CrossEntropyLoss with criterion__label_smoothing",
         ),
         (mlp_net(callbacks=[("lr", LRScheduler)]), ValueError, "schedule of its own, LRScheduler"),
         (mlp_net(callbacks=[RightTrapezoidalLR()]), ValueError, "own, RightTrapezoidalLR"),

@@ -1,4 +1,4 @@
-"""Free memory goes back to the system where the C library can be asked to, and nowhere else."""
+"""Free memory is returned to the system with glibc, and not with other C libraries."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sklearn_spt.text._encoding import encode_texts
 
 
 @pytest.fixture(autouse=True)
-def forgotten():
+def empty_cache():
     _allocator._malloc_trim.cache_clear()
     yield
     _allocator._malloc_trim.cache_clear()
 
 
-def test_it_asks_glibc(monkeypatch):
+def test_it_calls_malloc_trim(monkeypatch):
     calls = []
 
     def trim(pad):
@@ -31,7 +31,7 @@ def test_it_asks_glibc(monkeypatch):
 
 
 @pytest.mark.parametrize("error", [AttributeError, OSError, TypeError])
-def test_another_library_is_left_alone(monkeypatch, error):
+def test_it_does_nothing_with_another_library(monkeypatch, error):
     def refuse(name):
         raise error("no such library or function")
 
@@ -40,7 +40,9 @@ def test_another_library_is_left_alone(monkeypatch, error):
     assert _allocator._malloc_trim() is None
 
 
-def test_encoding_many_texts_gives_back_and_is_the_same(tiny_checkpoint, tiny_texts, monkeypatch):
+def test_encoding_many_texts_returns_memory_and_gives_the_same_ids(
+    tiny_checkpoint, tiny_texts, monkeypatch
+):
     calls = []
     monkeypatch.setattr(_encoding, "give_back", lambda: calls.append(1))
     expected = encode_texts(tiny_texts, tiny_checkpoint, 32)

@@ -1,4 +1,4 @@
-"""Keywords: how they are given, where they stand, the words around them, the states at them."""
+"""Keywords: how they are given, their positions, and the words around them."""
 
 from __future__ import annotations
 
@@ -10,20 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array
-from sklearn.base import clone
 
-from sklearn_spt import BertClassifier
-from sklearn_spt.baselines._keyword_net import (
-    KeywordMarks,
-    KeywordStateClassifier,
-    KeywordStateModule,
-    keyword_marks,
-    keyword_state_net,
-    marked_ids,
-)
-from sklearn_spt.nets._encoder import Encoder
-from sklearn_spt.text._checkpoints import vocabulary_size
-from sklearn_spt.text._encoding import encode_texts
 from sklearn_spt.text._keyword_window import (
     KeywordWindow,
     first_occurrence,
@@ -78,7 +65,7 @@ EXPECTED = [("flu",), ("shot", "fun"), ()]
 )
 def test_keywords_in_a_second_column(X):
     assert texts_and_keywords(X) == (TEXTS, EXPECTED)
-    # a parameter is for the rows that have none
+    # the parameter holds for the rows without keywords
     assert texts_and_keywords(X, "here")[1] == [*EXPECTED[:2], ("here",)]
 
 
@@ -119,7 +106,7 @@ def test_bad_documents_are_named(X, error, match):
     [
         (TEXTS, True),
         ([[text, "a"] for text in TEXTS], True),
-        (pd.DataFrame({"number": [1.0, 2.0], "text": TEXTS[:2]}), True),  # the wrong way round
+        (pd.DataFrame({"number": [1.0, 2.0], "text": TEXTS[:2]}), True),  # in the wrong order
         (pl.DataFrame({"number": [1.0, 2.0], "text": TEXTS[:2]}), True),
         (np.zeros((3, 2)), False),
         (np.zeros((3, 2), dtype=object), False),
@@ -136,7 +123,7 @@ def test_what_holds_texts(X, expected):
     assert holds_texts(X) is expected
 
 
-# -- where they stand --------------------------------------------------------------------------
+# -- positions --------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("text", "keyword", "expected"),
     [
@@ -178,8 +165,8 @@ def test_the_words_around_a_keyword(keywords, window, expected):
     assert cut.dtype == object
 
 
-def test_five_words_are_the_default():
-    assert len(KeywordWindow("w10").transform([WORDS])[0].split()) == 11
+def test_five_words_on_each_side_are_the_default():
+    assert KeywordWindow("w10").transform([WORDS])[0] == " ".join(WORDS.split()[5:16])
 
 
 @pytest.mark.parametrize("keywords", [None, "absent"])
@@ -193,7 +180,7 @@ def test_punctuation_belongs_to_its_word():
     assert cut.tolist() == ["the (flu), really"]
 
 
-def test_documents_may_bring_their_own_keywords():
+def test_keywords_in_a_second_column_come_first():
     X = np.array([[WORDS, "w1"], [WORDS, "w10"], [WORDS, None]], dtype=object)
     assert KeywordWindow("w5", 0).transform(X).tolist() == ["w1", "w10", "w5"]
 
@@ -206,109 +193,3 @@ def test_a_window_is_part_of_the_text_around_the_first_place(words, window):
         assert cut == words[max(first - window, 0) : first + window + 1]
     else:
         assert cut == words
-
-
-def test_bad_window_is_named():
-    with pytest.raises(ValueError, match="window must be at least 0"):
-        KeywordWindow("a", -1).fit(TEXTS)
-    with pytest.raises(TypeError, match="window must be an integer"):
-        KeywordWindow("a", 1.5).transform(TEXTS)
-
-
-def test_transform_needs_no_fit_and_clone_keeps_parameters():
-    window = clone(KeywordWindow(["flu"], window=1))
-    assert window.get_params() == {"keywords": ["flu"], "window": 1}
-    assert window.transform(TEXTS)[0] == "the flu today"
-    assert window.get_feature_names_out().tolist() == ["text"]
-
-
-# -- marks -------------------------------------------------------------------------------------
-def test_a_keyword_at_word_4_with_two_pieces_has_one_mark(tiny_checkpoint):
-    text = "she got the flu shots today"  # [CLS] she got the flu shot ##s today [SEP]
-    marks = keyword_marks([text], [("shots",)], tiny_checkpoint, 16)
-    # word 4, its first piece, shifted by one for [CLS]
-    assert np.flatnonzero(marks[0]).tolist() == [5]
-    assert marks.shape == (1, 16)
-
-
-@pytest.mark.parametrize(
-    ("text", "keywords", "expected"),
-    [
-        ("flu and flu", ("flu",), [1]),  # the first occurrence
-        ("FLU shots", ("flu", "shots"), [1, 2]),
-        ("i got a flu shot", ("flu shot",), [4]),
-        ("i got #flu", ("flu",), [4]),  # behind the piece of the hash
-        ("i got flu", ("vaccine",), []),
-        ("i got flu", (), []),
-        ("unknowable flu", ("unknowable",), [1]),  # an unknown piece
-        ("i got the vaccine in the arm at home today", ("today",), []),  # cut off
-    ],
-)
-def test_marks(tiny_checkpoint, text, keywords, expected):
-    marks = keyword_marks([text], [keywords], tiny_checkpoint, 8)
-    assert np.flatnonzero(marks[0]).tolist() == expected
-
-
-def test_marked_ids_hold_both(tiny_checkpoint, tiny_texts):
-    size = vocabulary_size(tiny_checkpoint)
-    keywords = [("shot", "vaccine")] * len(tiny_texts)
-    raised = marked_ids(tiny_texts, keywords, tiny_checkpoint, 24)
-    assert raised.dtype == np.int32
-    np.testing.assert_array_equal(raised % size, encode_texts(tiny_texts, tiny_checkpoint, 24))
-    marks = keyword_marks(tiny_texts, keywords, tiny_checkpoint, 24)
-    np.testing.assert_array_equal(raised >= size, marks)
-    assert 0 < marks.sum() < len(tiny_texts)
-
-
-# -- the states at keywords --------------------------------------------------------------------
-@pytest.fixture
-def module(tiny_checkpoint):
-    torch.manual_seed(0)
-    return KeywordStateModule(tiny_checkpoint, 3, "auto", 0.1, "fp32").eval()
-
-
-@pytest.fixture(autouse=True)
-def _own_generator():
-    with torch.random.fork_rng(devices=[]):
-        yield
-
-
-def test_the_module_classifies_the_mean_state_at_the_marks(module, tiny_checkpoint):
-    texts = ["she got the flu shots today", "flu !", "i got a vaccine"]
-    keywords = [("flu", "shots"), ("flu",), ("absent",)]
-    raised = torch.from_numpy(marked_ids(texts, keywords, tiny_checkpoint, 12))
-    encoder = Encoder(tiny_checkpoint, pooling="mean").eval()
-    ids = torch.from_numpy(encode_texts(texts, tiny_checkpoint, 12)).long()
-    with torch.no_grad():
-        states = encoder.model(ids, attention_mask=(ids != 0).long()).last_hidden_state
-        vectors = torch.stack([(states[0, 4] + states[0, 5]) / 2, states[1, 1], states[2, 0]])
-        torch.testing.assert_close(module(raised), module.head(vectors))
-        # a narrower batch changes nothing
-        torch.testing.assert_close(module(raised[1:2, :5]), module(raised)[1:2])
-
-
-def test_no_weight_of_the_module_is_without_a_gradient(module, tiny_checkpoint):
-    raised = torch.from_numpy(marked_ids(["got flu"], [("flu",)], tiny_checkpoint, 8))
-    module(raised).sum().backward()
-    assert [name for name, weight in module.named_parameters() if weight.grad is None] == []
-
-
-def test_the_net_keeps_the_parameters(tiny_checkpoint):
-    net = BertClassifier(tiny_checkpoint, lr=3e-4, max_length=12, dropout=0.2, batch_size=7)
-    of_keywords = keyword_state_net(net)
-    assert isinstance(of_keywords, KeywordStateClassifier)
-    changed = {"module": KeywordStateModule}
-    assert clone(of_keywords).get_params(deep=False) == {**net.get_params(deep=False), **changed}
-
-
-@pytest.mark.parametrize("module", [torch.nn.Linear, KeywordStateModule])
-def test_a_module_of_ones_own_is_refused(tiny_checkpoint, module):
-    with pytest.raises(ValueError, match="needs a BertClassifier with its own module"):
-        keyword_state_net(BertClassifier(tiny_checkpoint, module=module))
-
-
-def test_marks_need_texts(tiny_checkpoint):
-    view = KeywordMarks(tiny_checkpoint, 12, "flu")
-    assert view(["the flu"]).shape == (1, 12)
-    with pytest.raises(ValueError, match="'state' needs texts"):
-        view(np.zeros((3, 4)))

@@ -1,7 +1,7 @@
-"""Pretrained checkpoints: how to read them quietly and safely.
+"""Read pretrained encoders safely and without output.
 
-A checkpoint is a folder with ``config.json``, ``model.safetensors`` and a tokenizer, as Hugging
-Face transformers writes it, or the name of such a repository on the hub (see `_locations`).
+A pretrained encoder is a folder with ``config.json``, ``model.safetensors`` and a tokenizer, as
+Hugging Face transformers writes it, or the name of such a repository on the hub.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import copy
 import functools
 import json
+import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sklearn_spt._validation import check_integer
-from sklearn_spt.text._locations import LOCK, checkpoint_folder, quiet
+from sklearn_spt.text._locations import LOCK, encoder_folder, quiet
 
 if TYPE_CHECKING:
     import torch
@@ -23,74 +25,53 @@ if TYPE_CHECKING:
     Fingerprint = tuple[tuple[str, int, int], ...]
 
 _PICKLE_SUFFIXES = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl"})
-# These architectures begin to count positions after the padding id, so that two are lost.
+# These architectures count positions from the padding id + 1, and read that many fewer tokens.
 _OFFSET_POSITIONS = {
     *("camembert", "data2vec-text", "longformer", "mpnet", "roberta", "roberta-prelayernorm"),
     *("xlm-roberta", "xlm-roberta-xl", "xmod"),
 }
-# A MiniLM holds 11M weights beside its embeddings (12 layers: 21M), DistilBERT 43M, BERT-base 86M.
+# Weights without embeddings: MiniLM 11M (12 layers: 21M), DistilBERT 43M, BERT-base 86M.
 _SMALL_ENCODER = 30_000_000
-
-#: Tokens of a text in the paper's code.
+# Tokens of a text in the paper's code.
 _PAPER_LENGTH = 160
 
 
 # -- weights -------------------------------------------------------------------------------------
 
 
-def load_encoder(
-    pretrained: str | os.PathLike[str], *, attn_implementation: str | None = "eager"
-) -> torch.nn.Module:
-    """Return a fresh copy of a pretrained encoder, in fp32 on the CPU and in evaluation mode.
+def load_encoder(pretrained: str | os.PathLike[str]) -> torch.nn.Module:
+    """Return a copy of a pretrained encoder, in fp32 on the CPU and in evaluation mode.
 
-    The weights of the two checkpoints last used stay in memory and each call copies them, since
-    one semi-supervised fit starts dozens of networks from the same weights. No global random
-    state is changed and nothing is printed. Where the architecture has a pooler but the
-    checkpoint no weights for it, ``pooler`` is None.
-
-    Raises ValueError if the folder holds no safetensors weights, if a file is damaged, or if the
-    weights do not fit the configuration: an encoder is never filled up with random weights.
+    Two encoders stay in memory, since one fit starts dozens of nets from the same weights.
+    ``pooler`` is None where the folder holds no weights for it.
     """
-    folder = checkpoint_folder(pretrained)
-    with LOCK:
-        encoder = _read_encoder(folder, _fingerprint(folder), attn_implementation)
-    copied: torch.nn.Module = copy.deepcopy(encoder)
-    return copied
+    encoder: torch.nn.Module = _read(_read_encoder, pretrained)
+    return copy.deepcopy(encoder)
 
 
 @functools.lru_cache(maxsize=2)
-def _read_encoder(folder: str, fingerprint: Fingerprint, attn_implementation: str | None) -> Any:
+def _read_encoder(folder: str, fingerprint: Fingerprint) -> Any:
     import torch
     from transformers import AutoModel
 
-    _require_config(folder)
     _weight_shapes(folder, fingerprint)
     if os.path.exists(os.path.join(folder, "adapter_config.json")):
         raise ValueError(
             f"{folder} holds an adapter (adapter_config.json), not a whole encoder; merge it into "
             "its encoder and save the result with save_pretrained."
         )
-    # The generator is forked because transformers draws weights that it misses, even those that
-    # are refused below; "cpu" because a default device of the user's would hold the cached copy.
-    with (
-        quiet(),
-        torch.random.fork_rng(devices=[]),
-        torch.inference_mode(False),
-        torch.device("cpu"),
-    ):
-        try:
-            encoder, report = AutoModel.from_pretrained(
-                folder,
-                use_safetensors=True,
-                trust_remote_code=False,
-                local_files_only=True,
-                dtype=torch.float32,
-                attn_implementation=attn_implementation,
-                ignore_mismatched_sizes=True,  # reported below, with names
-                output_loading_info=True,
-            )
-        except Exception as error:
-            raise ValueError(f"The encoder in {folder} cannot be loaded: {error}") from error
+    # The generator is forked because transformers draws missing weights, even those refused below;
+    # "cpu" because the cached copy must not lie on the user's default device.
+    with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.device("cpu"):
+        encoder, report = _from_pretrained(
+            AutoModel,
+            folder,
+            f"The encoder in {folder} cannot be loaded",
+            use_safetensors=True,
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,  # reported below, with names
+            output_loading_info=True,
+        )
     if report["mismatched_keys"]:
         name, found, wanted = min(report["mismatched_keys"])
         raise ValueError(
@@ -109,7 +90,7 @@ def _read_encoder(folder: str, fingerprint: Fingerprint, attn_implementation: st
         encoder.pooler = None
     with torch.inference_mode(False), torch.no_grad():
         for weight in encoder.parameters():
-            # Out of the memory-mapped file, which somebody may overwrite while we live.
+            # A copy in memory: the memory-mapped file may be overwritten later.
             weight.data = weight.data.clone()
             if not torch.isfinite(weight).all():
                 raise ValueError(
@@ -120,35 +101,25 @@ def _read_encoder(folder: str, fingerprint: Fingerprint, attn_implementation: st
 
 
 def encoder_size(pretrained: str | os.PathLike[str]) -> int:
-    """Count the weights of an encoder beside its embeddings, without loading them.
+    """Count the weights of an encoder without its embeddings and language-model head.
 
-    Embeddings are left out because a large vocabulary does not make a network slower or harder
-    to train: a multilingual MiniLM is 118M weights, of which 96M are its word table. Heads of
-    language models are not counted either.
+    A large vocabulary makes an encoder neither slower nor harder to train.
     """
-    folder = checkpoint_folder(pretrained)
-    size = 0
-    for name, shape in _weight_shapes(folder, _fingerprint(folder)).items():
-        if "embed" not in name and not name.startswith(("cls.", "lm_head.", "vocab_")):
-            count = 1
-            for extent in shape:
-                count *= extent
-            size += count
-    return size
+    return sum(
+        math.prod(shape)
+        for name, shape in _read(_weight_shapes, pretrained).items()
+        if "embed" not in name and not name.startswith(("cls.", "lm_head.", "vocab_"))
+    )
 
 
 def default_learning_rate(pretrained: str | os.PathLike[str]) -> float:
-    """Return the learning rate that suits the size of an encoder.
-
-    1e-4 for small ones such as MiniLM (fewer than 30M weights beside the embeddings), else 5e-5,
-    the paper's rate for BERT-base.
-    """
+    """Return 1e-4 for small encoders such as MiniLM, else 5e-5, the paper's rate for BERT-base."""
     return 1e-4 if encoder_size(pretrained) < _SMALL_ENCODER else 5e-5
 
 
 @functools.lru_cache(maxsize=32)
 def _weight_shapes(folder: str, fingerprint: Fingerprint) -> dict[str, tuple[int, ...]]:
-    """Read the headers of all weight files, which also finds truncated and foreign files."""
+    """Read the shapes from the headers of all weight files; a damaged file raises an error."""
     from safetensors import SafetensorError, safe_open
 
     shapes: dict[str, tuple[int, ...]] = {}
@@ -176,7 +147,7 @@ def _weight_files(folder: str) -> list[str]:
         names = sorted(set(_read_json(index).get("weight_map", {}).values()))
         files = [os.path.join(folder, name) for name in names]
         for file in files:
-            # transformers would read whatever the index names, also a pickle.
+            # transformers would read any file that the index names, also a pickle.
             if not file.endswith(".safetensors") or not os.path.isfile(file):
                 raise ValueError(f"{index} names {file}, which is not a safetensors file there.")
         if files:
@@ -186,7 +157,7 @@ def _weight_files(folder: str) -> list[str]:
     raise ValueError(
         f"{folder} holds no model.safetensors{found}. Only safetensors are loaded, since a pickle "
         "can run code. If you trust the file, convert it once with transformers: "
-        "AutoModel.from_pretrained(folder).save_pretrained(new_folder), the tokenizer likewise."
+        "AutoModel.from_pretrained(folder).save_pretrained(new_folder), and the tokenizer as well."
     )
 
 
@@ -194,16 +165,13 @@ def _weight_files(folder: str) -> list[str]:
 
 
 def load_tokenizer(pretrained: str | os.PathLike[str], max_length: int | None = None) -> Tokenizer:
-    """Return the tokenizer of a checkpoint, shared within the process: do not change it.
+    """Return the tokenizer of an encoder, shared within the process: do not change it.
 
-    It does not pad, whatever its file says, and truncates to `max_length` tokens, special ones
-    included (None: not at all). Each length has an object of its own, so that threads do not
-    disturb each other. The text of special tokens is read as plain text: a ``[SEP]`` typed by
-    somebody must not become a separator.
+    It does not pad, truncates to `max_length` tokens (special ones included), and reads the names
+    of special tokens in a text as plain text.
     """
-    folder = checkpoint_folder(pretrained)
-    with LOCK:
-        return _truncating_tokenizer(folder, _fingerprint(folder), max_length)
+    tokenizer: Tokenizer = _read(_truncating_tokenizer, pretrained, max_length)
+    return tokenizer
 
 
 @functools.lru_cache(maxsize=16)
@@ -215,7 +183,7 @@ def _truncating_tokenizer(
     tokenizer.no_truncation()
     if max_length is not None:
         tokenizer.enable_truncation(max_length)
-    tokenizer.encode_special_tokens = True  # i.e. do not look for them; a copy does not keep it
+    tokenizer.encode_special_tokens = True  # as plain text; a copy does not keep this setting
     return tokenizer
 
 
@@ -223,20 +191,14 @@ def _truncating_tokenizer(
 def _read_tokenizer(folder: str, fingerprint: Fingerprint) -> tuple[Tokenizer, int]:
     from transformers import AutoTokenizer
 
-    _require_config(folder)
-    with quiet():
-        try:
-            wrapper = AutoTokenizer.from_pretrained(
-                folder, use_fast=True, trust_remote_code=False, local_files_only=True
-            )
-        except Exception as error:
-            raise ValueError(f"The tokenizer in {folder} cannot be loaded: {error}") from error
+    what = f"The tokenizer in {folder} cannot be loaded"
+    wrapper = _from_pretrained(AutoTokenizer, folder, what, use_fast=True)
     tokenizer = getattr(wrapper, "backend_tokenizer", None)
-    # Without any vocabulary file transformers builds one of special tokens only, which turns each
-    # word into [UNK] without a word of warning.
+    # Without a vocabulary file, transformers builds a tokenizer that knows the special tokens only
+    # and turns each word into [UNK] without a warning.
     if tokenizer is None or tokenizer.get_vocab_size() <= len(set(wrapper.all_special_tokens)):
         raise ValueError(
-            f"{folder} carries no fast tokenizer with a vocabulary (tokenizer.json, or vocab.txt)."
+            f"{folder} holds no fast tokenizer with a vocabulary (tokenizer.json or vocab.txt)."
         )
     if wrapper.pad_token_id is None:
         raise ValueError(f"The tokenizer in {folder} has no padding token.")
@@ -247,35 +209,22 @@ def _read_tokenizer(folder: str, fingerprint: Fingerprint) -> tuple[Tokenizer, i
 def _read_config(folder: str, fingerprint: Fingerprint) -> Any:
     from transformers import AutoConfig
 
-    _require_config(folder)
-    with quiet():
-        try:
-            return AutoConfig.from_pretrained(
-                folder, trust_remote_code=False, local_files_only=True
-            )
-        except Exception as error:
-            raise ValueError(f"{folder}/config.json cannot be used: {error}") from error
+    return _from_pretrained(AutoConfig, folder, f"{folder}/config.json cannot be used")
 
 
 def pad_token_id(pretrained: str | os.PathLike[str]) -> int:
-    """Return the id of the padding token of a checkpoint."""
-    folder = checkpoint_folder(pretrained)
-    with LOCK:
-        return _read_tokenizer(folder, _fingerprint(folder))[1]
+    """Return the id of the padding token of an encoder."""
+    return int(_read(_read_tokenizer, pretrained)[1])
 
 
 def vocabulary_size(pretrained: str | os.PathLike[str]) -> int:
-    """Return the number of rows of a checkpoint's word table, which token ids are below."""
-    folder = checkpoint_folder(pretrained)
-    with LOCK:
-        return int(_read_config(folder, _fingerprint(folder)).vocab_size)
+    """Return the number of token ids that an encoder knows."""
+    return int(_read(_read_config, pretrained).vocab_size)
 
 
 def max_positions(pretrained: str | os.PathLike[str]) -> int:
-    """Return how many tokens, special ones included, a checkpoint can read at once."""
-    folder = checkpoint_folder(pretrained)
-    with LOCK:
-        config = _read_config(folder, _fingerprint(folder))
+    """Return how many tokens, special ones included, an encoder can read at once."""
+    config = _read(_read_config, pretrained)
     positions = int(getattr(config, "max_position_embeddings", 512))
     if config.model_type in _OFFSET_POSITIONS:
         positions -= pad_token_id(pretrained) + 1
@@ -283,11 +232,7 @@ def max_positions(pretrained: str | os.PathLike[str]) -> int:
 
 
 def resolve_max_length(max_length: int | str, pretrained: str | os.PathLike[str]) -> int:
-    """Return the number of tokens to which texts are cut.
-
-    "auto" is 160, the paper's value, or what the encoder has if that is less. An integer must leave
-    room for one token beside the special ones, and must not exceed the encoder's positions.
-    """
+    """Return the number of tokens to which texts are cut; "auto" is at most the paper's 160."""
     most = max_positions(pretrained)
     if isinstance(max_length, str) and max_length == "auto":
         return min(_PAPER_LENGTH, most)
@@ -304,12 +249,11 @@ def resolve_max_length(max_length: int | str, pretrained: str | os.PathLike[str]
 
 
 def default_pooling(pretrained: str | os.PathLike[str]) -> Literal["mean", "cls"]:
-    """Return the pooling that a checkpoint was made for.
+    """Return the pooling of the encoder's sentence-transformers configuration, or "cls".
 
-    It is what a pooling configuration of sentence-transformers says, if the checkpoint carries
-    one ("mean" for its other modes as well, as the nearest relative), and "cls" without one.
+    A configured mode other than "cls" and "mean" becomes "mean".
     """
-    folder = checkpoint_folder(pretrained)
+    folder = encoder_folder(pretrained)
     names = ["1_Pooling"]
     modules = os.path.join(folder, "modules.json")
     if os.path.isfile(modules):
@@ -318,31 +262,46 @@ def default_pooling(pretrained: str | os.PathLike[str]) -> Literal["mean", "cls"
     for file in (os.path.join(folder, name, "config.json") for name in names):
         if os.path.isfile(file):
             pooling = _read_json(file)
-            mode = pooling.get("pooling_mode")  # newer files; older ones have a flag for each mode
+            mode = pooling.get("pooling_mode")  # older files have a flag for each mode instead
             if mode is None and not pooling.get("pooling_mode_mean_tokens"):
                 mode = "cls" if pooling.get("pooling_mode_cls_token") else None
             return "cls" if mode == "cls" else "mean"
     return "cls"
 
 
-def checkpoint_state(pretrained: str | os.PathLike[str]) -> object:
-    """Return something that changes whenever a file of a checkpoint does."""
-    return _fingerprint(checkpoint_folder(pretrained))
+def encoder_state(pretrained: str | os.PathLike[str]) -> object:
+    """Return a value that changes whenever a file of an encoder does."""
+    return _fingerprint(encoder_folder(pretrained))
 
 
 # -- helpers -------------------------------------------------------------------------------------
 
 
+def _read(reader: Callable[..., Any], pretrained: str | os.PathLike[str], *args: Any) -> Any:
+    """Call a cached reader with the folder of an encoder and the state of its files."""
+    folder = encoder_folder(pretrained)
+    if not os.path.isfile(os.path.join(folder, "config.json")):
+        raise ValueError(f"{folder} is not a pretrained encoder: it holds no config.json.")
+    with LOCK:
+        return reader(folder, _fingerprint(folder), *args)
+
+
+def _from_pretrained(kind: Any, folder: str, failure: str, **options: Any) -> Any:
+    """Load a part of an encoder from its folder, without output and without running its code."""
+    with quiet():
+        try:
+            return kind.from_pretrained(
+                folder, trust_remote_code=False, local_files_only=True, **options
+            )
+        except Exception as error:
+            raise ValueError(f"{failure}: {error}") from error
+
+
 def _fingerprint(folder: str) -> Fingerprint:
-    """State of a folder's files, so that a checkpoint saved anew is not mistaken for the old."""
+    """Names, times and sizes of a folder's files: an encoder that is saved again is read again."""
     with os.scandir(folder) as entries:
         files = [(entry.name, entry.stat()) for entry in entries if entry.is_file()]
     return tuple(sorted((name, stat.st_mtime_ns, stat.st_size) for name, stat in files))
-
-
-def _require_config(folder: str) -> None:
-    if not os.path.isfile(os.path.join(folder, "config.json")):
-        raise ValueError(f"{folder} is no checkpoint: it holds no config.json.")
 
 
 def _read_json(file: str) -> Any:
@@ -350,4 +309,4 @@ def _read_json(file: str) -> Any:
         with open(file, encoding="utf-8") as stream:
             return json.load(stream)
     except ValueError as error:
-        raise ValueError(f"{file} is damaged: it holds no valid JSON ({error}).") from error
+        raise ValueError(f"{file} is damaged: it is not valid JSON ({error}).") from error
