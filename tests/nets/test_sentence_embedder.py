@@ -72,7 +72,7 @@ def test_pooling_is_passed_on(embedder, tiny_texts):
 def test_order_is_kept_whatever_the_batches(
     embedder, tiny_texts, batch_size, monkeypatch, rows_seen
 ):
-    monkeypatch.setattr("sklearn_spt.nets._sentence_embedder.inference_limits", rows_alone)
+    monkeypatch.setattr("sklearn_spt.nets._batching.inference_limits", rows_alone)
     together = embedder.set_params(batch_size=batch_size).fit_transform(tiny_texts)
     assert max(rows for rows, _ in rows_seen) == min(batch_size, 24)
     alone = np.vstack([embedder.transform([text]) for text in tiny_texts])
@@ -96,7 +96,7 @@ def test_batches_are_trimmed_and_the_longest_comes_first(
     long = "the flu shot is good " * 8
     embedder.set_params(max_length=60, batch_size=2).transform([*tiny_texts, long] * 2)
     assert rows_seen[0] == (24, 42)  # of 1024 tokens
-    monkeypatch.setattr("sklearn_spt.nets._sentence_embedder.inference_limits", rows_alone)
+    monkeypatch.setattr("sklearn_spt.nets._batching.inference_limits", rows_alone)
     rows_seen.clear()
     embedder.transform([*tiny_texts, long])
     widths = [width for _, width in rows_seen]
