@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from skorch import NeuralNetClassifier
+from skorch.callbacks import Callback
 from torch import nn
 
 from sklearn_spt import BertClassifier
@@ -100,6 +101,29 @@ class WithoutDropout(BertModule):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         set_dropout(self)
+
+
+class Fails(Callback):
+    """Raises an error at the end of a batch after some epochs."""
+
+    def __init__(self, after=0):
+        self.after = after
+
+    def on_batch_end(self, net, **kwargs):
+        if len(net.history) > self.after:
+            raise RuntimeError("stop")
+
+
+class Rates(Callback):
+    """Collects the learning rates of every parameter group at every training step."""
+
+    def initialize(self):
+        self.seen_ = []
+        return self
+
+    def on_batch_end(self, net, training=False, **kwargs):
+        if training:
+            self.seen_.append([group["lr"] for group in net.optimizer_.param_groups])
 
 
 def weights_of(net):

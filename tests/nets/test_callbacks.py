@@ -8,9 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from helpers.nets import MLP, mlp_net
+from helpers.nets import MLP, Rates, mlp_net
 from sklearn.base import clone
-from skorch.callbacks import Callback
 from skorch.dataset import ValidSplit
 
 from sklearn_spt import RightTrapezoidalLR
@@ -22,18 +21,6 @@ from sklearn_spt.nets._training import fresh_net, set_loss
 N = 20
 X = np.random.default_rng(0).normal(size=(N, 2)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(np.int64)
-
-
-class Rates(Callback):
-    """Collects the rates of every parameter group at every training step."""
-
-    def initialize(self):
-        self.seen_ = []
-        return self
-
-    def on_batch_end(self, net, training=False, **kwargs):
-        if training:
-            self.seen_.append([group["lr"] for group in net.optimizer_.param_groups])
 
 
 def net_with(callback, **params):

@@ -59,18 +59,22 @@ def test_cuda_without_a_cuda_device(machine, name):
 
 # -- precision -----------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("capabilities", "expected"),
+    ("device", "capabilities", "expected"),
     [
-        ({}, "fp32"),
-        ({"avx2": True, "avx512_f": True, "amx_bf16": False, "avx512_bf16": False}, "fp32"),
-        ({"amx_bf16": True, "avx512_bf16": False}, "bf16"),
-        ({"amx_bf16": False, "avx512_bf16": True}, "bf16"),
-        ({"amx_int8": True, "amx_fp16": True}, "fp32"),
+        ("cpu", {}, "fp32"),
+        ("cpu", {"avx512_f": True, "amx_bf16": False, "avx512_bf16": False}, "fp32"),
+        ("cpu", {"amx_bf16": True, "avx512_bf16": False}, "bf16"),
+        ("cpu", {"amx_bf16": False, "avx512_bf16": True}, "bf16"),
+        ("cpu", {"amx_int8": True, "amx_fp16": True}, "fp32"),
+        ("mps", {"mps": True, "amx_bf16": True}, "fp32"),
+        ("cuda", {"cuda": True, "capability": (7, 5), "amx_bf16": True}, "fp32"),
+        ("cuda", {"cuda": True, "capability": (8, 0)}, "bf16"),
+        ("cuda:0", {"cuda": True, "capability": (12, 0)}, "bf16"),
     ],
 )
-def test_auto_on_a_cpu_needs_bf16_in_hardware(machine, capabilities, expected):
+def test_auto_takes_bf16_if_the_hardware_supports_it(machine, device, capabilities, expected):
     machine(**capabilities)
-    assert resolve_precision("auto", "cpu") == expected
+    assert resolve_precision("auto", device) == expected
 
 
 @pytest.mark.parametrize(
@@ -96,21 +100,6 @@ def test_auto_is_fp32_if_torch_cannot_tell(machine, monkeypatch):
     machine()
     monkeypatch.delattr(torch.cpu, "get_capabilities")
     assert resolve_precision("auto", "cpu") == "fp32"
-
-
-@pytest.mark.parametrize(
-    ("capability", "expected"),
-    [((7, 5), "fp32"), ((8, 0), "bf16"), ((8, 9), "bf16"), ((9, 0), "bf16"), ((12, 0), "bf16")],
-)
-def test_auto_on_cuda_depends_on_its_capability(machine, capability, expected):
-    machine(cuda=True, capability=capability)
-    assert resolve_precision("auto", "cuda") == expected
-    assert resolve_precision("auto", "cuda:0") == expected
-
-
-def test_auto_on_other_devices_is_fp32(machine):
-    machine(mps=True, amx_bf16=True)
-    assert resolve_precision("auto", "mps") == "fp32"
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda", "mps"])

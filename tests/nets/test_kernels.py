@@ -50,18 +50,6 @@ def test_kept_share_and_scale(p):
     torch.testing.assert_close(out.unique(), torch.tensor([0.0, 1 / (1 - rounded(p))]).double())
 
 
-@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
-def test_the_mean_is_kept(p):
-    x = torch.linspace(-1, 3, 50, dtype=torch.float64)
-    total = torch.zeros_like(x)
-    rounds = 4000
-    for _ in range(rounds):
-        total += byte_dropout(x, p)
-    # standard deviation of a mean of `rounds` values x / q with probability q
-    deviation = x.abs() * np.sqrt(rounded(p) / (1 - rounded(p)) / rounds)
-    assert ((total / rounds - x).abs() <= 4.5 * deviation).all()
-
-
 @pytest.mark.parametrize("p", [0.1, 0.5])
 def test_sums_have_the_distribution_of_torchs_dropout(p):
     x = torch.linspace(0.5, 1.5, 64, dtype=torch.float64).repeat(3000, 1)
@@ -89,9 +77,6 @@ def test_every_byte_of_a_word_is_uniform():
 def test_bytes_of_a_word_are_independent():
     words = 40_000
     kept = (byte_dropout(torch.ones(words * 8), 0.5) != 0).numpy().reshape(words, 8)
-    correlation = np.corrcoef(kept, rowvar=False)
-    between = np.abs(correlation[np.triu_indices(8, 1)])
-    assert between.max() < 4.5 / np.sqrt(words)
     # all 256 patterns of a word are equally frequent
     patterns = np.packbits(kept, axis=1).ravel()
     assert chisquare(np.bincount(patterns, minlength=256)).pvalue > 0.001
@@ -311,13 +296,10 @@ def test_padded_tokens_are_ignored():
     assert float(out[1].abs().max()) < 1e3
 
 
-def test_an_encoder_uses_the_fast_attention(tiny_checkpoint):
-    assert Encoder(tiny_checkpoint).model.config._attn_implementation == ATTENTION
-
-
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_the_encoder_and_its_gradients_equal_those_of_the_plain_path(tiny_checkpoint, precision):
     ids = torch.tensor([[2, 7, 9, 8, 3], [2, 7, 3, 0, 0]])
+    assert Encoder(tiny_checkpoint).model.config._attn_implementation == ATTENTION
     found = []
     for fast in (True, False):
         encoder = Encoder(tiny_checkpoint, precision=precision).train()

@@ -80,21 +80,6 @@ class TestGolden:
 
 
 class TestSoftCrossEntropy:
-    @modest
-    @given(cases(), temperatures)
-    def test_matches_scipy(self, case, temperature):
-        z, v, _ = case
-        q = scipy.special.softmax(v, axis=1)
-        expected = -(q * scipy.special.log_softmax(z / temperature, axis=1)).sum(axis=1)
-        loss = soft_cross_entropy(double(z), double(q), temperature)
-        assert_allclose(loss, expected, rtol=1e-10, atol=1e-12)
-
-    def test_scaled_rows_scale_the_loss(self):
-        z, q = double(Z), golden_target()[1]
-        weight = double([[2.5], [0.0]])
-        loss = soft_cross_entropy(z, weight * q)
-        assert_allclose(loss, weight[:, 0] * soft_cross_entropy(z, q))
-
     def test_is_finite_for_far_logits_and_certain_targets(self):
         z = torch.tensor([[1e4, -1e4], [-1e4, 1e4]], requires_grad=True)
         loss = soft_cross_entropy(z, torch.tensor([[1.0, 0.0], [1.0, 0.0]]))
@@ -143,13 +128,6 @@ class TestDistillationLossFunction:
         assert_allclose(loss.detach(), expected.detach(), rtol=1e-10, atol=1e-11)
         assert_allclose(z1.grad, z2.grad, atol=1e-11)
 
-    def test_ends_of_lam(self):
-        z, (hard, soft) = double(Z), golden_target()
-        assert_array_equal(distillation_loss(z, hard, soft, 0, 3.0), soft_cross_entropy(z, hard))
-        assert_array_equal(
-            distillation_loss(z, hard, soft, 1, 3.0), 9 * soft_cross_entropy(z, soft, 3.0)
-        )
-
     def test_scaled_gradient_tends_to_the_difference_of_centred_logits(self):
         z_array, v = np.array([[1.0, -2.0, 0.5]]), np.array([[0.3, 0.1, 2.0]])
         T = 1e5
@@ -196,10 +174,9 @@ class TestDistillationLoss:
 
     @pytest.mark.parametrize("shape", [(2, 3), (2, 2), (3, 4), (2,), (2, 4, 1)])
     def test_rejects_targets_of_another_shape(self, shape):
-        message = (
-            rf"target has shape {re.escape(str(shape))}.*logits of shape \(2, 2\) it must have "
-        )
-        with pytest.raises(ValueError, match=message + r"shape \(2, 4\), \[hard \| soft\]"):
+        given = re.escape(str(shape))
+        message = rf"target has shape {given}.*logits of shape \(2, 2\) it must have shape \(2, 4\)"
+        with pytest.raises(ValueError, match=message):
             DistillationLoss()(double(Z), torch.ones(shape))
 
     @pytest.mark.parametrize("lam", [-0.1, 1.1, float("nan")])
@@ -250,24 +227,15 @@ class TestInSkorch:
             verbose=0,
         )
 
-    def test_predict_proba_rows_sum_to_one(self, net, problem):
-        X, y, soft = problem
-        net.fit(X, targets(y, soft))
-        P = net.predict_proba(X)
-        assert (P >= 0).all()
-        assert_allclose(P.sum(axis=1), 1, atol=1e-6)
-        assert_allclose(P, scipy.special.softmax(net.forward(X).numpy(), axis=1), atol=1e-6)
-
     def test_learns_and_can_be_scored_on_labels(self, net, problem):
         X, y, soft = problem
         net.fit(X, targets(y, soft))
         assert net.score(X, y) > 0.95
         losses = net.history[:, "train_loss"]
         assert losses[-1] < losses[0]
-
-    def test_learns_from_plain_labels(self, net, problem):
-        X, y, _ = problem
-        assert clone(net).fit(X, y).score(X, y) > 0.95
+        P = net.predict_proba(X)
+        assert_allclose(P, scipy.special.softmax(net.forward(X).numpy(), axis=1), atol=1e-6)
+        assert clone(net).fit(X, y).score(X, y) > 0.95  # plain labels
 
     def test_learns_from_the_teacher_alone(self, net, problem):
         X, y, soft = problem
