@@ -126,8 +126,8 @@ class TokenBatches:
     Rows of similar length are put together inside a window of `window` batches; 1 keeps the order
     as drawn. The width of a batch is a multiple of `width_multiple`, or the width of the matrix:
     fewer shapes help code that is compiled or captured for each shape. With `in_order` rows keep
-    the order of the data set, for callers that put results beside them. A GPU gets an epoch in one
-    copy, so that no step waits for a copy.
+    the order of the data set, for callers that align results with the rows. A GPU gets an epoch in
+    one copy, so that no step waits for a copy.
     """
 
     def __init__(

@@ -315,7 +315,7 @@ class BertClassifier(TokenNet):
         )
         if dropped:
             warnings.warn(
-                f"BertClassifier learns from labelled rows alone: {dropped} unlabelled rows are "
+                f"BertClassifier learns only from labelled rows: {dropped} unlabelled rows are "
                 "dropped. Use SelfPretrainingClassifier to learn from them too.",
                 UserWarning,
                 stacklevel=3,

@@ -99,7 +99,7 @@ class DistillationLoss(torch.nn.CrossEntropyLoss):
     Parameters
     ----------
     lam : float, default=0.3
-        λ, the share of distillation in [0, 1]. 0 is plain cross-entropy, 1 is distillation alone.
+        λ, the share of distillation in [0, 1]. 0 is plain cross-entropy, 1 is only distillation.
         The default is the paper's, tuned there on the training set of one of its tasks.
     temperature : float, default=3.0
         T > 0, the temperature of the soft targets. The default is the paper's.

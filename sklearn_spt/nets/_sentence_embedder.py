@@ -43,9 +43,9 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Least number of texts in a batch on a GPU; batches of short texts are larger. On a CPU only
         the number of tokens limits a batch.
     device : str, default="auto"
-        As in `BertClassifier`.
+        Any torch device; "auto" takes cuda, else mps, else cpu.
     precision : {"auto", "fp32", "bf16"}, default="auto"
-        As in `BertClassifier`.
+        "auto" computes in bf16 if the hardware supports it, else in fp32.
     n_threads : int or None, default=None
         CPU threads during transform; None keeps torch's setting.
     verbose : int, default=0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 
-import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -81,10 +80,8 @@ def test_token_ids_give_the_same_result_as_texts(make, texts, y, tiny_checkpoint
     [
         ([], ValueError, "0 sample"),
         ("one text", TypeError, "wrap it in a list"),
-        (["a", None] * 12, ValueError, "row 1"),
         (["a", 3] * 12, TypeError, "row 1"),
         (np.full((24, 16), 10**6), ValueError, "10000"),
-        (np.full((24, 16), -2), ValueError, "-2"),
         (np.full((24, 16), 0.5), ValueError, "0.5"),
     ],
 )
@@ -138,12 +135,6 @@ def test_the_seed_decides(make, texts, y, global_random_state_unchanged):
     other = make(random_state=2).fit(texts, y).predict_proba(texts)
     np.testing.assert_array_equal(one, again)
     assert np.abs(one - other).max() > 1e-6
-
-
-def test_learning_rates_are_slanted(make, texts, y):
-    clf = make(max_epochs=2, lr=6e-4, callbacks=[("rates", Rates())]).fit(texts, y)
-    seen = np.ravel(dict(clf.callbacks_)["rates"].seen_)
-    np.testing.assert_allclose(seen, 6e-4 * (1 - np.arange(6) / 6))
 
 
 def test_gradients_are_clipped(make, texts, y):
@@ -299,20 +290,11 @@ def test_probabilities_do_not_depend_on_the_other_texts(make, texts, y):
     together = clf.predict_proba(varied)
     alone = np.concatenate([clf.predict_proba([text]) for text in varied])
     np.testing.assert_allclose(together, alone, atol=1e-6)
-    shuffled = np.random.default_rng(0).permutation(24)
-    np.testing.assert_allclose(
-        clf.predict_proba([varied[i] for i in shuffled]), together[shuffled], atol=1e-6
-    )
 
 
 def test_empty_and_unknown_texts(make, texts, y):
     proba = make().fit(texts, y).predict_proba(["", "☃ ☃", "[PAD]", "[PAD] [PAD] word"])
     assert np.isfinite(proba).all()
-
-
-def test_predict_before_fit(make):
-    with pytest.raises(NotInitializedError, match="not initialized"):
-        make().predict(["a"])
 
 
 # -- "auto" ------------------------------------------------------------------------------------
@@ -323,33 +305,27 @@ def test_auto_stays_in_params_and_is_resolved_in_attributes(make, texts, y):
     assert clf.device_ in ("cpu", "cuda", "mps")
     assert clf.lr_ == 1e-4
     assert clf.precision_ in ("fp32", "bf16")
-    assert clf.n_threads_ == torch.get_num_threads()
+    before = torch.get_num_threads()
+    assert clf.n_threads_ == before
+    clf.set_params(n_threads=before + 1).fit(texts, y).predict(texts)
+    assert clf.n_threads_ == before + 1
+    assert torch.get_num_threads() == before  # restored
 
 
-def through_joblib(clf, folder):
-    joblib.dump(clf, folder / "clf.joblib")
-    return joblib.load(folder / "clf.joblib")
-
-
-def through_pickle(clf, folder):
-    return pickle.loads(pickle.dumps(clf))
-
-
-@pytest.mark.parametrize(
-    "copied", [through_joblib, through_pickle, lambda clf, _: copy.deepcopy(clf)]
-)
-def test_copies_predict_the_same(make, texts, y, copied, tmp_path):
-    unfitted = copied(make(), tmp_path)
+@pytest.mark.parametrize("copied", [lambda clf: pickle.loads(pickle.dumps(clf)), copy.deepcopy])
+def test_copies_predict_the_same(make, texts, y, copied):
+    unfitted = copied(make())
     assert unfitted.get_params()["lr"] == "auto"
     assert not hasattr(unfitted, "device_")
     clf = unfitted.fit(texts, y)
-    twin = copied(clf, tmp_path)
+    twin = copied(clf)
     assert (twin.device, twin.device_) == ("auto", clf.device_)
     np.testing.assert_array_equal(twin.predict_proba(texts), clf.predict_proba(texts))
 
 
 def test_clone_drops_the_fit(make, texts, y):
     twin = clone(make(pooling="cls").fit(texts, y))
+    assert is_classifier(twin)
     assert twin.pooling == "cls"
     assert not twin.initialized_
     assert not hasattr(twin, "device_")
@@ -382,21 +358,12 @@ def test_auto_precision_is_resolved_again_when_a_net_is_loaded(make, texts, y, m
     assert pickle.loads(asked).module_.encoder.precision == "bf16"
 
 
-def test_the_number_of_threads_is_restored(make, texts, y):
-    before = torch.get_num_threads()
-    clf = make(n_threads=before + 1).fit(texts, y)
-    assert clf.n_threads_ == before + 1
-    clf.predict(texts)
-    assert torch.get_num_threads() == before
-
-
 # -- parameters --------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("params", "error", "match"),
     [
         ({"pooling": "max"}, ValueError, "pooling must be one of"),
-        ({"max_length": 1}, ValueError, "max_length must be at least 3"),
-        ({"max_length": 10**6}, ValueError, "max_length"),
+        ({"max_length": 10**6}, ValueError, "max_length must be at most 64"),
         ({"dropout": 1.0}, ValueError, r"dropout must lie in \[0, 1\)"),
         ({"lr": 0}, ValueError, "lr must lie"),
         ({"lr": "fast"}, TypeError, "lr must be a number"),
@@ -411,6 +378,12 @@ def test_the_number_of_threads_is_restored(make, texts, y):
         ({"head_init": "zero"}, ValueError, "head_init must be one of 'linear_probe', 'random'"),
         ({"cuda_graphs": "yes"}, TypeError, "cuda_graphs must be True or False"),
         ({"train_split": ValidSplit(3)}, ValueError, "train_split must be None"),
+        ({"iterator_train__window": 0}, ValueError, "iterator_train__window must be at least 1"),
+        (
+            {"iterator_train__width_multiple": 1.5},
+            TypeError,
+            "train__width_multiple must be an int",
+        ),
         ({"warm_start": True}, ValueError, "warm_start is not supported; use partial_fit"),
         ({"callbacks": [LRScheduler()]}, ValueError, "has a learning-rate schedule of its own"),
     ],
@@ -430,7 +403,10 @@ def test_an_unknown_name_offline(texts, y):
     assert not clf.initialized_
 
 
-def test_initialize_needs_classes(make):
+def test_predict_needs_a_fit_and_initialize_needs_classes(make):
+    with pytest.raises(NotInitializedError, match="not initialized"):
+        make().predict(["a"])
+    assert make().__sklearn_tags__().input_tags.string
     with pytest.raises(ValueError, match="must know its classes"):
         make().initialize()
     assert make(classes=["a", "b", "c"]).initialize().module_.head.out_features == 3
@@ -443,12 +419,6 @@ def test_quiet_by_default(make, texts, y, capfd):
     out, err = capfd.readouterr()
     assert out == ""
     assert "fine-tuning" in err
-
-
-def test_tags(make):
-    clf = make()
-    assert is_classifier(clf)
-    assert clf.__sklearn_tags__().input_tags.string
 
 
 @pytest.mark.minilm

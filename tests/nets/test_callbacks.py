@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from helpers.nets import MLP, Rates, mlp_net
+from helpers.nets import Rates, mlp_net
 from sklearn.base import clone
 from skorch.dataset import ValidSplit
 
@@ -96,35 +96,18 @@ def test_one_schedule_spans_two_runs_and_a_new_optimizer():
     )
 
 
-def test_a_second_fit_starts_at_step_0():
-    callback = RightTrapezoidalLR(n_constant=2, n_decay=3)
+def test_a_second_fit_starts_at_step_0_with_the_present_rate_and_length():
+    callback = RightTrapezoidalLR(n_constant=2)
     net, _ = net_with(callback, lr=0.3)
-    seen = []
-    for _ in range(2):
-        net.fit(X, Y)
-        seen.append(column(dict(net.callbacks_)["rates"]))
-    assert seen[0] == seen[1]
-    np.testing.assert_allclose(seen[0], [0.3, 0.3, 0.3, 0.2, 0.1], rtol=1e-12)
-    # in another net too
-    other, rates = net_with(callback, lr=0.6)
+    for lr, batch_size, expected in (
+        *((0.3, 4, [0.3, 0.3, 0.3, 0.2, 0.1]), (0.3, 4, [0.3, 0.3, 0.3, 0.2, 0.1])),
+        (1.0, 5, [1.0, 1.0, 1.0, 0.5]),
+    ):
+        net.set_params(lr=lr, batch_size=batch_size).fit(X, Y)
+        np.testing.assert_allclose(column(dict(net.callbacks_)["rates"]), expected, rtol=1e-12)
+    other, rates = net_with(callback, lr=0.6)  # another net with the same callback
     other.partial_fit(X, Y)
     np.testing.assert_allclose(column(rates), [0.6, 0.6, 0.6, 0.4, 0.2], rtol=1e-12)
-
-
-def test_a_second_fit_uses_a_changed_rate_and_length():
-    net, _ = net_with(RightTrapezoidalLR(), lr=0.5)
-    net.fit(X, Y)
-    net.set_params(lr=1.0, batch_size=10).fit(X, Y)
-    np.testing.assert_allclose(column(dict(net.callbacks_)["rates"]), [1.0, 0.5], rtol=1e-12)
-
-
-def test_validation_batches_do_not_count():
-    net, rates = net_with(
-        RightTrapezoidalLR(), lr=1.0, train_split=ValidSplit(5, stratified=False), max_epochs=2
-    )
-    net.partial_fit(X, Y)
-    assert dict(net.callbacks_)["lr"].step_ == 8  # 16 training rows, 4 batches an epoch
-    np.testing.assert_allclose(column(rates), np.arange(8, 0, -1) / 8, rtol=1e-12)
 
 
 # -- as a scikit-learn object ----------------------------------------------------------------------
@@ -141,13 +124,8 @@ def test_parameters_and_clone():
     again.partial_fit(X, Y)
     assert dict(again.callbacks_)["rates"].seen_ == dict(net.callbacks_)["rates"].seen_
     assert clone(ScheduledLR(abs)).multiplier is abs
-
-
-def test_its_parameters_can_be_set_from_the_net():
-    net, _ = net_with(RightTrapezoidalLR(n_decay=5), lr=1.0)
-    net.set_params(callbacks__lr__n_constant=4, callbacks__lr__n_decay=1)
-    net.fit(X, Y)
-    assert column(dict(net.callbacks_)["rates"]) == [1.0] * 5
+    again.set_params(callbacks__lr__n_constant=4, callbacks__lr__n_decay=1, lr=1.0).fit(X, Y)
+    assert column(dict(again.callbacks_)["rates"]) == [1.0] * 5
 
 
 def test_a_net_can_be_pickled_during_its_schedule():
@@ -205,21 +183,14 @@ def test_steps_per_epoch_are_the_steps_taken(params, expected):
     net, rates = net_with(RightTrapezoidalLR(n_decay=99), **params)
     assert steps_per_epoch(net, X, Y) == expected
     net.partial_fit(X, Y)
-    assert len(rates.seen_) == expected
+    assert len(rates.seen_) == dict(net.callbacks_)["lr"].step_ == expected
 
 
 def test_batch_progress_counts_training_texts(capfd):
     done = []
     progress = Progress(0, "", 40)
     progress.advance = done.append
-    net = mlp_net(
-        MLP,
-        callbacks=[("progress", BatchProgress(progress))],
-        train_split=ValidSplit(5, stratified=False),
-        batch_size=6,
-        max_epochs=2,
-        verbose=0,
-    )
-    net.fit(X, Y)
+    net = mlp_net(callbacks=[("progress", BatchProgress(progress))], batch_size=6, max_epochs=2)
+    net.set_params(train_split=ValidSplit(5, stratified=False), verbose=0).fit(X, Y)
     assert done == [6, 6, 4, 6, 6, 4]
     assert capfd.readouterr() == ("", "")

@@ -78,28 +78,21 @@ def test_auto_takes_bf16_if_the_hardware_supports_it(machine, device, capabiliti
 
 
 @pytest.mark.parametrize(
-    ("isa", "expected"),
-    [("avx2", "fp32"), ("AVX512_CORE", "fp32"), ("AVX512_CORE_AMX", "bf16"), ("", "bf16")],
+    ("limits", "expected"),
+    [
+        ({"ONEDNN_MAX_CPU_ISA": "avx2"}, "fp32"),
+        ({"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_AMX"}, "bf16"),
+        ({"ONEDNN_MAX_CPU_ISA": ""}, "bf16"),
+        ({"DNNL_MAX_CPU_ISA": "AVX512_CORE"}, "fp32"),
+        ({"ONEDNN_MAX_CPU_ISA": "ALL", "DNNL_MAX_CPU_ISA": "AVX2"}, "bf16"),
+        ({"ONEDNN_MAX_CPU_ISA": "", "DNNL_MAX_CPU_ISA": "AVX2"}, "fp32"),
+    ],
 )
-@pytest.mark.parametrize("name", ["ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"])
-def test_auto_is_fp32_if_the_user_limits_onednn(machine, monkeypatch, name, isa, expected):
-    monkeypatch.setenv(name, isa)
+def test_auto_follows_the_limits_of_onednn(machine, monkeypatch, limits, expected):
+    for name, value in limits.items():
+        monkeypatch.setenv(name, value)
     machine(amx_bf16=True)
     assert resolve_precision("auto", "cpu") == expected
-
-
-@pytest.mark.parametrize(("first", "expected"), [("AVX2", "fp32"), ("ALL", "bf16"), ("", "fp32")])
-def test_the_newer_variable_has_precedence(machine, monkeypatch, first, expected):
-    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", first)
-    monkeypatch.setenv("DNNL_MAX_CPU_ISA", "AVX2")
-    machine(amx_bf16=True)
-    assert resolve_precision("auto", "cpu") == expected
-
-
-def test_auto_is_fp32_if_torch_cannot_tell(machine, monkeypatch):
-    machine()
-    monkeypatch.delattr(torch.cpu, "get_capabilities")
-    assert resolve_precision("auto", "cpu") == "fp32"
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda", "mps"])
@@ -115,8 +108,10 @@ def test_unknown_precision(precision):
         resolve_precision(precision, "cpu")
 
 
-def test_the_capabilities_are_read_once(machine, monkeypatch):
+def test_the_capabilities_of_the_cpu_are_read_once(machine, monkeypatch):
     machine(amx_bf16=True)
     assert resolve_precision("auto", "cpu") == "bf16"
-    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
+    monkeypatch.delattr(torch.cpu, "get_capabilities")
     assert resolve_precision("auto", "cpu") == "bf16"
+    _device._cpu_has_bf16.cache_clear()
+    assert resolve_precision("auto", "cpu") == "fp32"  # an old torch cannot tell

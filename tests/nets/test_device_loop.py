@@ -15,7 +15,7 @@ from helpers.nets import Fails, WithoutDropout, bert_net, of_many_lengths, weigh
 from skorch.callbacks import Callback
 from torch import nn
 
-from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+from sklearn_spt import BertClassifier
 from sklearn_spt.baselines import MutualLearningClassifier
 from sklearn_spt.nets import _batching as batching
 from sklearn_spt.nets import _device_loop as device_loop
@@ -112,10 +112,6 @@ def test_resident_batches_equal_the_plain_ones(monkeypatch, y):
         torch.testing.assert_close(target, target_plain, rtol=0, atol=0)
 
 
-def test_resident_batches_of_no_rows(asynchronous):
-    assert batches_of(np.zeros((0, 5), dtype=np.int32), None) == []
-
-
 def test_resident_batches_share_one_copy(asynchronous):
     def copies():
         found = batches_of(ids_of([3] * 8, 5), np.zeros(8))
@@ -124,6 +120,7 @@ def test_resident_batches_share_one_copy(asynchronous):
     assert copies() == 1
     with plain("resident"):
         assert copies() == 2
+    assert batches_of(np.zeros((0, 5), dtype=np.int32), None) == []
 
 
 @pytest.mark.parametrize("multiple", [1, 4, 16])
@@ -169,22 +166,13 @@ def test_no_loss_is_fetched_inside_an_epoch(net, tiny_texts, asynchronous, way, 
     assert set(Types.seen) == {kind}
 
 
-def test_self_pretraining_and_mutual_learning_give_the_same(net, tiny_texts, request):
+def test_mutual_learning_gives_the_same(net, tiny_texts, request):
     y = np.array([1, 0] * 6 + [-1] * 12)
-    net.set_params(max_epochs=1)
-
-    def probabilities():
-        params = {"random_state": 0, "finetune_epochs": 1}
-        models = (
-            SelfPretrainingClassifier(net, step_size=6, **params),
-            MutualLearningClassifier(net, **params),
-        )
-        return [model.fit(tiny_texts, y).predict_proba(tiny_texts) for model in models]
-
-    expected = probabilities()
+    model = MutualLearningClassifier(net, finetune_epochs=1, random_state=0)
+    expected = model.fit(tiny_texts, y).predict_proba(tiny_texts)
     request.getfixturevalue("asynchronous")
-    for found, wanted in zip(probabilities(), expected, strict=True):
-        np.testing.assert_allclose(found, wanted, atol=1e-6)
+    found = model.fit(tiny_texts, y).predict_proba(tiny_texts)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 # -- masks whose values are not read ---------------------------------------------------------------

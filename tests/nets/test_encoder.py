@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from helpers.nets import set_dropout
+from helpers.nets import interacting, set_dropout
 
 from sklearn_spt.nets._encoder import Encoder, attention_mask, mean_over_tokens
 from sklearn_spt.nets._kernels import Dropout
@@ -21,16 +21,6 @@ def ids(tiny_checkpoint, tiny_texts):
 
 def encoder(checkpoint, **params):
     return Encoder(checkpoint, **params).eval()
-
-
-def interacting(checkpoint, **params):
-    """An encoder with larger weights, in which tokens interact as in a trained one."""
-    enc = encoder(checkpoint, **params)
-    with torch.no_grad():
-        for weight in enc.model.parameters():
-            if weight.ndim == 2:
-                weight *= 10
-    return enc
 
 
 # -- mask and mean ---------------------------------------------------------------------------------
@@ -88,13 +78,12 @@ def test_mean_pooling_drops_the_pooler_which_would_get_no_gradient(tiny_checkpoi
     assert idle == []
 
 
-def test_auto_pooling_follows_the_checkpoint(tiny_checkpoint, tiny_pooling_checkpoint):
+def test_auto_pooling_follows_the_checkpoint_and_bad_values_are_rejected(
+    tiny_checkpoint, tiny_pooling_checkpoint
+):
     assert Encoder(tiny_checkpoint).pooling == "cls"
     assert Encoder(tiny_pooling_checkpoint).pooling == "mean"
     assert Encoder(tiny_pooling_checkpoint, pooling="cls").pooling == "cls"
-
-
-def test_unknown_pooling(tiny_checkpoint):
     with pytest.raises(ValueError, match="pooling must be one of 'auto', 'mean', 'cls'; got 'max'"):
         Encoder(tiny_checkpoint, pooling="max")
 
@@ -102,7 +91,7 @@ def test_unknown_pooling(tiny_checkpoint):
 # -- invariances ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_a_vector_depends_neither_on_neighbours_nor_on_padding(tiny_checkpoint, ids, pooling):
-    enc = interacting(tiny_checkpoint, pooling=pooling)
+    enc = interacting(encoder(tiny_checkpoint, pooling=pooling))
     lengths = attention_mask(ids, enc.pad_id).sum(dim=1)
     assert len(set(lengths.tolist())) > 1
     with torch.no_grad():
@@ -117,7 +106,7 @@ def test_a_vector_depends_neither_on_neighbours_nor_on_padding(tiny_checkpoint, 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_a_padding_id_inside_a_text_counts_as_a_token(tiny_checkpoint, pooling):
-    enc = interacting(tiny_checkpoint, pooling=pooling)
+    enc = interacting(encoder(tiny_checkpoint, pooling=pooling))
     with torch.no_grad():
         inside = enc(torch.tensor([[2, 20, 0, 30, 3]]))
         outside = enc(torch.tensor([[2, 20, 30, 3, 0]]))
@@ -125,12 +114,14 @@ def test_a_padding_id_inside_a_text_counts_as_a_token(tiny_checkpoint, pooling):
 
 
 def test_different_texts_have_different_vectors(tiny_checkpoint, ids):
-    vectors = interacting(tiny_checkpoint)(ids).detach()
+    vectors = interacting(encoder(tiny_checkpoint))(ids).detach()
     same_text = (ids[:, None] == ids[None]).all(dim=2)
     same_vector = torch.cdist(vectors, vectors) < 1e-3
     assert torch.equal(same_text, same_vector)
     assert not same_text.all()
-    assert torch.equal(interacting(tiny_checkpoint)(ids.long()), vectors)  # int32 and int64 agree
+    assert torch.equal(
+        interacting(encoder(tiny_checkpoint))(ids.long()), vectors
+    )  # int32 and int64 agree
 
 
 # -- precision and dropout -----------------------------------------------------------------------
@@ -175,14 +166,3 @@ def test_size_and_independence_of_two_encoders(tiny_checkpoint, ids):
             weight.zero_()
     assert np.isfinite(second(ids).detach().numpy()).all()
     assert second(ids).abs().max() > 0
-
-
-def test_minilm_separates_meanings(minilm):
-    texts = ["I got my flu shot today", "today I was vaccinated against influenza", "stock prices"]
-    enc = encoder(minilm)
-    ids = torch.from_numpy(encode_texts(texts, minilm, 16))
-    with torch.no_grad():
-        a, b, c = torch.nn.functional.normalize(enc(ids))
-    assert enc.pooling == "mean"
-    assert a @ b > 0.6
-    assert a @ c < 0.2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from helpers.nets import mlp_net
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -177,18 +176,14 @@ def test_rows_are_drawn_in_turn_from_each_class():
     assert_array_equal(everything, np.arange(10, 73))
 
 
-@pytest.mark.parametrize("wrapped", [True, False])
-def test_a_compiled_module_gets_the_probe_too(tiny_checkpoint, texts, wrapped):
+def test_a_compiled_module_gets_the_probe_too(tiny_checkpoint, texts):
     X, y = texts
     fitted = net(tiny_checkpoint, head_init="random").fit(X, y)
     fitted.head_init = "linear_probe"
-    if wrapped:  # as torch.compile does
-        fitted.module_ = torch._dynamo.eval_frame.OptimizedModule(
-            fitted.module_, torch._dynamo.disable
-        )
+    original = fitted.module_
+    fitted.module_ = torch._dynamo.eval_frame.OptimizedModule(original, torch._dynamo.disable)
     head = fitted.start_head(fitted.encode(X), np.searchsorted(fitted.classes_, y))
-    module = getattr(fitted.module_, "_orig_mod", fitted.module_)
-    assert_allclose(module.head.weight.detach().numpy(), head.W, rtol=1e-5)
+    assert_allclose(original.head.weight.detach().numpy(), head.W, rtol=1e-5)
 
 
 class TwoLayers(BertModule):
@@ -235,41 +230,27 @@ def test_partial_fit_does_not_fit_a_probe_again(tiny_checkpoint, texts, monkeypa
     fitted.partial_fit(X, y)
 
 
-def test_other_nets_have_no_probe():
-    F, codes = vectors()
-    plain = mlp_net().initialize()
-    assert start_head(plain, F.astype(np.float32), codes, balanced=True) is None
-
-
-def test_a_class_may_be_absent(tiny_checkpoint, texts):
-    X, y = texts
-    classes = sorted({*np.unique(y).tolist(), 7})
-    fitted = net(tiny_checkpoint, classes=classes).fit(X, y)
-    assert fitted.predict_proba(X)[:, classes.index(7)].mean() < 0.05
-
-
-def test_students_share_the_probe_on_the_labelled_documents(tiny_checkpoint, corpus, monkeypatch):
-    X, y = corpus
-    probed = []
+@pytest.fixture
+def probed(monkeypatch):
+    """Collects the number of rows of each probe."""
+    rows = []
     own = TokenNet._probed
 
     def noted(self, module, ids, codes, *args):
-        probed.append(len(codes))
+        rows.append(len(codes))
         return own(self, module, ids, codes, *args)
 
     monkeypatch.setattr(TokenNet, "_probed", noted)
-    clf = SelfPretrainingClassifier(net(tiny_checkpoint), step_size=0.5, random_state=0)
-    clf.fit(X, y)
+    return rows
+
+
+def test_students_share_the_probe_on_the_labelled_documents(tiny_checkpoint, corpus, probed):
+    X, y = corpus
+    clf = SelfPretrainingClassifier(net(tiny_checkpoint), step_size=0.5, random_state=0).fit(X, y)
     assert clf.n_iter_ == 2
-    n_labeled = int((np.asarray(y) != -1).sum())
-    assert probed == [n_labeled]  # the students reuse the probe of the first teacher
+    assert probed == [int((np.asarray(y) != -1).sum())]  # the students reuse it
 
 
-def test_mutual_learning_starts_from_it_too(tiny_checkpoint, corpus, monkeypatch):
-    probed = []
-    own = TokenNet._probed
-    monkeypatch.setattr(
-        TokenNet, "_probed", lambda self, *args: probed.append(1) or own(self, *args)
-    )
+def test_mutual_learning_starts_from_it_too(tiny_checkpoint, corpus, probed):
     MutualLearningClassifier(net(tiny_checkpoint), finetune_epochs=1, random_state=0).fit(*corpus)
     assert len(probed) == 2

@@ -7,14 +7,13 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
-from helpers.nets import WithoutDropout, set_dropout
+from helpers.nets import WithoutDropout, bert_net, interacting, set_dropout
 from torch import nn
 from transformers import AutoConfig, AutoModel
 
-from sklearn_spt import BertClassifier
 from sklearn_spt.baselines._keyword_net import KeywordStateModule
 from sklearn_spt.nets._encoder import Encoder, attention_mask, mean_over_tokens
-from sklearn_spt.nets._kernels import packing_of, plain, use_attention
+from sklearn_spt.nets._kernels import packing_of, plain, replace_dropout, use_attention
 from sklearn_spt.nets._packing import Packing, may_be_packed, positions
 
 LENGTHS = (3, 1, 5, 2)
@@ -60,7 +59,7 @@ def test_gradients_to_the_second_order():
 
 # -- an encoder without padding ------------------------------------------------------------------
 def encoder_of(family, checkpoint, precision="fp32", pooling="mean", pad_token_id=0):
-    """An encoder of a model type with random weights, large enough for tokens to interact."""
+    """An encoder of a model type with random weights and without dropout."""
     config = AutoConfig.for_model(
         family,
         vocab_size=40,
@@ -75,14 +74,11 @@ def encoder_of(family, checkpoint, precision="fp32", pooling="mean", pad_token_i
     )
     encoder = Encoder(checkpoint, pooling=pooling, precision=precision)
     torch.manual_seed(0)
-    encoder.model = AutoModel.from_config(config)
+    encoder.model = interacting(AutoModel.from_config(config))
     encoder.pad_id = pad_token_id
     if pooling == "mean":
         encoder.model.pooler = None
-    with torch.no_grad():
-        for weight in encoder.model.parameters():
-            if weight.ndim == 2:
-                weight *= 10
+    replace_dropout(encoder.model)
     use_attention(encoder.model)
     return set_dropout(encoder)
 
@@ -298,12 +294,10 @@ def test_dropout_reaches_packed_attention(tiny_checkpoint):
 
 def test_a_fit_is_close_to_one_with_padding(tiny_checkpoint, tiny_texts, packings):
     y = np.arange(len(tiny_texts)) % 2
-    params = {"max_epochs": 2, "max_length": 32, "batch_size": 8, "lr": 1e-3}
+    params = {"max_epochs": 2, "max_length": 32, "batch_size": 8, "lr": 1e-3, "precision": "fp32"}
     fits, counts = [], []
     for mode in (nullcontext(), plain("packing")):
-        net = BertClassifier(
-            tiny_checkpoint, module=WithoutDropout, precision="fp32", random_state=0, **params
-        )
+        net = bert_net(tiny_checkpoint, module=WithoutDropout, **params)
         with mode:
             fits.append(net.fit(tiny_texts, y))
         counts.append(len(packings))

@@ -123,23 +123,31 @@ def test_set_loss_keeps_the_weights_and_on_request_the_optimizer(data, keep):
 
 
 # -- training ----------------------------------------------------------------------------------
-class Rows(Callback):
-    """Collects the rows of all training batches."""
+class Notes(Callback):
+    """Collects the rows of all training batches, and the events of a training run."""
 
     def initialize(self):
-        self.seen = []
+        self.rows, self.events = [], []
         return self
 
+    def on_train_begin(self, net, X=None, y=None, **kwargs):
+        self.events.append("begin")
+
     def on_batch_begin(self, net, batch=None, training=False, **kwargs):
-        self.seen.append(batch[0].numpy().copy())
+        self.rows.append(batch[0].numpy().copy())
+
+    def on_epoch_end(self, net, **kwargs):
+        self.events.append("epoch")
+
+    def on_train_end(self, net, X=None, y=None, **kwargs):
+        self.events.append("end")
 
 
 @pytest.mark.parametrize("balanced", [True, False])
 def test_each_epoch_draws_its_rows(data, balanced):
-    net = fresh_net(mlp_net(callbacks=[("rows", Rows())]), CLASSES, 2)
-    rows = dict(net.callbacks_)["rows"]
+    net = fresh_net(mlp_net(callbacks=[("notes", Notes())]), CLASSES, 2)
     run(net, data, epochs=2, balanced=balanced)
-    seen = np.concatenate(rows.seen)
+    seen = np.concatenate(dict(net.callbacks_)["notes"].rows)
     n = len(data[0])
     first, second = seen[:n], seen[n:]
     assert len(second) == n
@@ -179,29 +187,12 @@ def test_on_epoch_is_called_after_each_epoch_with_the_net(data):
     assert not net.optimizer_.state
 
 
-class Events(Callback):
-    """Collects the events of a training run."""
-
-    def initialize(self):
-        self.seen = []
-        return self
-
-    def on_train_begin(self, net, X=None, y=None, **kwargs):
-        self.seen.append("begin")
-
-    def on_epoch_end(self, net, **kwargs):
-        self.seen.append("epoch")
-
-    def on_train_end(self, net, X=None, y=None, **kwargs):
-        self.seen.append("end")
-
-
 @pytest.mark.parametrize("last", [1, 3, 5])
 def test_on_epoch_ends_the_training_by_returning_true(data, last):
-    net = fresh_net(mlp_net(callbacks=[("events", Events())]), CLASSES, 5)
+    net = fresh_net(mlp_net(callbacks=[("notes", Notes())]), CLASSES, 5)
     losses = run(net, data, epochs=5, on_epoch=lambda net, epoch: epoch == last)
     assert len(losses) == last
-    assert dict(net.callbacks_)["events"].seen == ["begin", *["epoch"] * last, "end"]
+    assert dict(net.callbacks_)["notes"].events == ["begin", *["epoch"] * last, "end"]
 
 
 def test_early_stopping_ends_the_training(data):
@@ -219,22 +210,18 @@ def test_on_epoch_does_not_change_the_random_stream(data):
         net.module_.eval()
         random.random(), np.random.rand(), torch.rand(3)  # noqa: NPY002
 
+    def with_dropout():
+        return nn.Sequential(nn.Dropout(0.3), MLP())
+
     def trained(on_epoch):
         with isolated(3):
-            net = fresh_net(mlp_net(module=NoisyMLP), CLASSES, 3)
+            net = fresh_net(mlp_net(module=with_dropout), CLASSES, 3)
             losses = run(net, data, epochs=3, on_epoch=on_epoch)
-        return losses, net.module_.first.weight
+        return losses, net.module_[1].first.weight
 
     (plain, weights), (watched, same) = trained(None), trained(draw)
     assert watched == plain
     assert torch.equal(weights, same)
-
-
-class NoisyMLP(MLP):
-    """Drops units in training mode."""
-
-    def forward(self, x):
-        return super().forward(nn.functional.dropout(x, 0.3, self.training))
 
 
 def test_ctrl_c_is_raised(data):
