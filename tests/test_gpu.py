@@ -1,4 +1,4 @@
-"""What a machine with CUDA can do, and what must not depend on having one."""
+"""Tests on a CUDA device, and of results that must not depend on having one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def weights(net):
     return [weight.detach().cpu().clone() for weight in net.module_.parameters()]
 
 
-# -- fast ways -----------------------------------------------------------------------------------
+# -- fast paths ----------------------------------------------------------------------------------
 def test_memory_and_checkpoints_give_the_same_fit(net, tiny_texts, tmp_path):
     y = np.array([1, 0] * 6 + [-1] * 12)
     params = {"step_size": 6, "random_state": 0, "alpha": 0.1}
@@ -47,8 +47,8 @@ def test_memory_and_checkpoints_give_the_same_fit(net, tiny_texts, tmp_path):
         )
 
 
-def test_graphs_and_eager_steps_train_alike(net, tiny_texts):
-    # no dropout: a capture draws random numbers of its own
+def test_graphs_and_eager_steps_give_the_same_fit(net, tiny_texts):
+    # no dropout, because graphs draw other random numbers
     net.set_params(dropout=0.0, module=WithoutDropout, lr=1e-3, max_epochs=20)
     eager = clone(net).fit(tiny_texts, Y)
     graphed = clone(net).set_params(cuda_graphs=True).fit(tiny_texts, Y)
@@ -58,7 +58,7 @@ def test_graphs_and_eager_steps_train_alike(net, tiny_texts):
 
 
 def test_graphs_of_many_widths_share_their_memory(net, tiny_texts, monkeypatch):
-    """A few steps of plain descent, so that weights differ by what gradients differ."""
+    """With a few steps of plain SGD, weights differ only as much as gradients."""
     texts, y = of_many_lengths(tiny_texts, Y)
     net.set_params(dropout=0.0, module=WithoutDropout, optimizer=torch.optim.SGD, lr=0.01)
     net.set_params(max_epochs=8, max_length=60, callbacks__gradient_clip=None)
@@ -91,10 +91,10 @@ def test_no_step_waits_for_the_device(net, tiny_texts, graphs):
     watched = []
 
     class Watch(Callback):
-        """Let whatever waits raise, once everything is warm."""
+        """Raise an error for each wait once all shapes are captured."""
 
         def on_batch_begin(self, net, training=False, **kwargs):
-            # captures wait; they are over after six batches of each shape
+            # captures wait; they end after six batches of each shape
             if training and len(net.history) > 8:
                 torch.cuda.set_sync_debug_mode("error")
                 watched.append(torch.cuda.get_sync_debug_mode())
@@ -120,19 +120,19 @@ def test_auto_takes_cuda(net, tiny_texts):
     assert net.score(tiny_texts, Y) > 0.9
 
 
-def test_the_cpu_can_still_be_asked_for(net, tiny_texts):
+def test_device_cpu_uses_the_cpu(net, tiny_texts):
     net.set_params(device="cpu", max_epochs=1).fit(tiny_texts, Y)
     assert net.device_ == "cpu"
     assert {weight.device.type for weight in net.module_.parameters()} == {"cpu"}
 
 
-def test_a_device_with_its_number(net, tiny_texts):
+def test_a_device_with_a_number(net, tiny_texts):
     net.set_params(device="cuda:0", max_epochs=1).fit(tiny_texts, Y)
     assert net.device_ == "cuda:0"
     assert net.predict(tiny_texts).shape == (24,)
 
 
-def test_precision_auto_goes_by_the_capability(net, tiny_texts):
+def test_auto_precision_depends_on_the_capability(net, tiny_texts):
     net.set_params(precision="auto").fit(tiny_texts, Y)
     ampere = torch.cuda.get_device_capability()[0] >= 8
     assert net.precision_ == ("bf16" if ampere else "fp32")
@@ -161,7 +161,7 @@ def test_cpu_and_cuda_give_the_same_probabilities(net, tiny_texts):
     np.testing.assert_allclose(other.predict_proba(tiny_texts), on_cuda, atol=1e-3)
 
 
-def test_probabilities_do_not_depend_on_neighbours(net, tiny_texts):
+def test_probabilities_do_not_depend_on_the_other_texts(net, tiny_texts):
     net.fit(tiny_texts, Y)
     together = net.predict_proba(tiny_texts)
     alone = np.vstack([net.predict_proba([text]) for text in tiny_texts])
@@ -169,7 +169,9 @@ def test_probabilities_do_not_depend_on_neighbours(net, tiny_texts):
 
 
 # -- random state --------------------------------------------------------------------------------
-def test_a_fit_leaves_the_generators_of_cuda_alone(net, tiny_texts, global_random_state_unchanged):
+def test_a_fit_does_not_change_the_generators_of_cuda(
+    net, tiny_texts, global_random_state_unchanged
+):
     before = [torch.cuda.get_rng_state(i) for i in range(torch.cuda.device_count())]
     net.fit(tiny_texts, Y).predict(tiny_texts)
     after = [torch.cuda.get_rng_state(i) for i in range(torch.cuda.device_count())]
@@ -179,10 +181,10 @@ def test_a_fit_leaves_the_generators_of_cuda_alone(net, tiny_texts, global_rando
 def test_the_seed_decides_about_dropout_on_cuda(net, tiny_texts):
     net.set_params(max_epochs=2)
     first = net.fit(tiny_texts, Y).predict_proba(tiny_texts)
-    torch.cuda.manual_seed(99)  # somebody else's draws in between
+    torch.cuda.manual_seed(99)  # draws of other code in between
     second = clone(net).fit(tiny_texts, Y).predict_proba(tiny_texts)
     other = clone(net).set_params(random_state=1).fit(tiny_texts, Y).predict_proba(tiny_texts)
-    # sums in CUDA's backward kernels may differ in the last digits from run to run
+    # sums in the backward kernels of CUDA may differ in the last digits between runs
     assert np.abs(first - second).max() < 0.1 * np.abs(first - other).max()
 
 
@@ -217,7 +219,7 @@ np.save(sys.argv[2], model.predict_proba(texts))
 
 
 def probabilities_without_cuda(model, texts, folder):
-    """Pickle the model here, load it where CUDA is hidden, and predict there."""
+    """Pickle the model, load it in a process without CUDA, and predict there."""
     (folder / "script.py").write_text(SCRIPT)
     (folder / "model.pkl").write_bytes(pickle.dumps((model, texts)))
     paths = [path for path in sys.path if path]
@@ -240,7 +242,7 @@ def probabilities_without_cuda(model, texts, folder):
     return np.load(folder / "out.npy")
 
 
-def test_a_net_fitted_on_cuda_predicts_where_there_is_none(net, tiny_texts, tmp_path):
+def test_a_net_fitted_on_cuda_predicts_without_cuda(net, tiny_texts, tmp_path):
     net.fit(tiny_texts, Y)
     elsewhere = probabilities_without_cuda(net, tiny_texts, tmp_path)
     np.testing.assert_allclose(elsewhere, net.predict_proba(tiny_texts), atol=1e-3)
@@ -258,7 +260,7 @@ def test_a_deep_copy_is_independent(net, tiny_texts):
     assert not all(torch.equal(a, b) for a, b in zip(weights(twin), before, strict=True))
 
 
-def test_training_goes_on_after_unpickling(net, tiny_texts):
+def test_training_continues_after_unpickling(net, tiny_texts):
     loaded = pickle.loads(pickle.dumps(net.fit(tiny_texts, Y)))
     before = weights(loaded)
     loaded.partial_fit(tiny_texts, Y)
@@ -295,12 +297,12 @@ def test_self_pretraining_end_to_end(fitted, tiny_texts):
     np.testing.assert_allclose(again, probabilities, atol=1e-5)
 
 
-def test_self_pretraining_predicts_where_there_is_no_cuda(fitted, tiny_texts, tmp_path):
+def test_self_pretraining_predicts_without_cuda(fitted, tiny_texts, tmp_path):
     elsewhere = probabilities_without_cuda(fitted, tiny_texts, tmp_path)
     np.testing.assert_allclose(elsewhere, fitted.predict_proba(tiny_texts), atol=1e-3)
 
 
-def test_embeddings_are_those_of_the_cpu(tiny_pooling_checkpoint, tiny_texts):
+def test_embeddings_equal_those_of_the_cpu(tiny_pooling_checkpoint, tiny_texts):
     embedder = SentenceEmbedder(tiny_pooling_checkpoint, max_length=24, precision="fp32")
     on_cuda = embedder.fit_transform(tiny_texts)
     on_cpu = embedder.set_params(device="cpu").transform(tiny_texts)

@@ -133,7 +133,7 @@ def inference_seconds(options: argparse.Namespace, texts: Sequence[str]) -> dict
     times: dict[int, list[float]] = {tokens: [] for tokens in sizes}
     for number in range(options.rounds):
         for tokens in sizes[:: 1 if number % 2 == 0 else -1]:
-            with patch("sklearn_spt.nets._token_net.inference_limits", return_value=(1, tokens)):
+            with patch("sklearn_spt.nets._batching.inference_limits", return_value=(1, tokens)):
                 start = time.perf_counter()
                 net.forward(ids)
             times[tokens].append(time.perf_counter() - start)

@@ -24,7 +24,7 @@ from sklearn_spt.nets._bert_module import BertModule
 from sklearn_spt.nets._callbacks import ScheduledLR
 from sklearn_spt.nets._losses import DistillationLoss, distillation_targets, one_hot
 from sklearn_spt.nets._schedules import slanted
-from sklearn_spt.nets._token_net import TokenNet
+from sklearn_spt.nets._token_net import TokenNet, is_class
 from sklearn_spt.nets._training import n_steps, predict_logits, start_head, train
 from sklearn_spt.text._encoding import is_text, text_array
 from sklearn_spt.text._locations import DEFAULT_ENCODER
@@ -48,10 +48,9 @@ _SKORCH_DEFAULTS = {
 class BertClassifier(TokenNet):
     """Fine-tuned pretrained encoder for short texts; the paper's *Baseline*.
 
-    A skorch ``NeuralNetClassifier`` that takes raw texts, or the token ids that
-    `TokenIdVectorizer` makes of them, and class labels of any kind. On its own it is plain
-    supervised fine-tuning; given to `SelfPretrainingClassifier` it is the net that becomes
-    teacher and student.
+    A skorch ``NeuralNetClassifier`` that takes raw texts, or the token ids of `TokenIdVectorizer`,
+    and class labels of any kind. On its own it is plain supervised fine-tuning. Inside
+    `SelfPretrainingClassifier` it is the net of teacher and student.
 
     Parameters
     ----------
@@ -60,20 +59,19 @@ class BertClassifier(TokenNet):
         safetensors. The default is small enough for a laptop (22.7 million weights); with the
         extra ``[offline]`` it needs no download.
     pooling : {"auto", "mean", "cls"}, default="auto"
-        One vector from the token states: their mean, or the pooled first token. "auto" is the
-        mean where the checkpoint was trained with it (sentence encoders), else "cls".
+        How the token states become one vector: their mean, or the pooled first token. "auto" is
+        the mean if the checkpoint was trained with it (sentence encoders), else "cls".
     max_length : int or "auto", default="auto"
         Texts are cut to this number of tokens, special ones included. "auto" is 160 (the paper's
-        value), or what the encoder has if that is less. Shorter texts cost no more, since batches
-        are trimmed.
+        value), or the encoder's limit if that is less. Short texts cost no more with a high value,
+        since batches are trimmed.
     head_init : {"linear_probe", "random"}, default="linear_probe"
-        How the linear layer starts: from a logistic regression on the vectors of the pretrained
-        encoder [2]_, or from small random weights (the paper). A few hundred labels mean a few
-        dozen steps, part of which a random layer spends on finding a direction; "docs/results"
-        has what it brings. The probe costs one pass over at most 2,000 rows; with a module of
-        one's own, a subclass too, it has no effect.
+        Initial weights of the linear layer: a logistic regression on the vectors of the pretrained
+        encoder [2]_, or small random weights (the paper). The probe saves training steps, which
+        are few with few labels; "docs/results" has the gain. It costs one pass over at most 2,000
+        rows, and has no effect with a custom module.
     dropout : float in [0, 1), default=0.1
-        Dropout before the linear layer; the encoder keeps the checkpoint's own.
+        Dropout before the linear layer; the encoder keeps the dropout of its checkpoint.
     lr : float > 0 or "auto", default="auto"
         Initial learning rate. "auto" is 5e-5 (the paper's code) for encoders of the size of
         BERT-base and 1e-4 for small ones.
@@ -82,34 +80,33 @@ class BertClassifier(TokenNet):
     max_epochs : int, default=3
         Passes over the labelled texts (the paper's value).
     balanced_batches : bool, default=True
-        Draw each epoch with replacement so that every class is seen equally often, as the paper's
-        code does; False shuffles.
+        Draw each epoch with replacement so that every class is seen equally often, as in the
+        paper's code; False shuffles.
     device : str, default="auto"
-        "auto" takes cuda, else mps, else cpu; or any torch device. Resolved into ``device_``.
+        Any torch device; "auto" takes cuda, else mps, else cpu.
     precision : {"auto", "fp32", "bf16"}, default="auto"
-        "auto" computes in bf16 where the hardware has it, else in fp32; weights stay fp32.
+        "auto" computes in bf16 if the hardware supports it, else in fp32; weights stay fp32.
     cuda_graphs : bool, default=False
         On a CUDA device, launch the forward and backward pass of a batch as one graph, captured for
-        each shape that keeps coming up; widths are rounded up to a multiple of 16. For small
+        each shape that keeps coming up; widths are rounded up to a multiple of 16. Meant for small
         encoders, whose kernels take less time than their launches. Off because no gain has been
-        measured yet. It has no effect on other devices, with ``compile=True``, or with a module
-        that has no `Encoder`.
+        measured yet. No effect on other devices, with ``compile=True``, or with a module that has
+        no `Encoder`.
     n_threads : int or None, default=None
-        CPU threads during fit and predict; None leaves torch's setting. Results are identical
-        for the same number of threads, and differ in the last digits between numbers.
+        CPU threads during fit and predict; None keeps torch's setting. Results are identical for
+        the same number of threads, and differ in the last digits between numbers.
     unlabeled_marker : number, str or None, default=-1
-        Rows of y with this value are dropped, with a warning: this classifier learns from
-        labelled rows alone. None, NaN and NA are one marker.
+        Rows of y with this value are dropped, with a warning. None, NaN and NA are one marker.
     random_state : int, RandomState or None, default=None
-        Seeds the head, dropout and draws. No global random state is changed by a fit.
+        Seeds the head, dropout and draws. A fit changes no global random state.
     verbose : int, default=0
         0 prints nothing; otherwise a progress bar is shown.
     **kwargs
-        Any other parameter of ``skorch.NeuralNetClassifier``, such as `classes` (all classes, where
-        y lacks some), `module`, `optimizer` or `callbacks`. The defaults are fused AdamW without
-        weight decay, and gradients clipped to a global L2 norm of 1 (the callback
-        ``gradient_clip``), as in the paper's code. A module is called with ``pretrained, n_classes,
-        pooling, dropout, precision`` and returns logits.
+        Any other parameter of ``skorch.NeuralNetClassifier``, such as `classes` (all classes, if
+        y lacks some), `module`, `optimizer` or `callbacks`. The defaults are those of the paper's
+        code: fused AdamW without weight decay, and gradients clipped to a global L2 norm of 1 (the
+        callback ``gradient_clip``). A module is called with ``pretrained, n_classes, pooling,
+        dropout, precision`` and returns logits.
 
     Attributes
     ----------
@@ -118,7 +115,7 @@ class BertClassifier(TokenNet):
     module_ : BertModule
         The fine-tuned module.
     device_, precision_, lr_ : str, str, float
-        What "auto" became.
+        The resolved values of these parameters.
     n_threads_ : int
         Number of CPU threads of the fit.
     n_features_in_ : int
@@ -192,9 +189,9 @@ class BertClassifier(TokenNet):
         X : texts of length n_samples, or array-like of token ids of shape (n_samples, width)
             Documents.
         y : array-like of shape (n_samples,)
-            Labels; rows that carry `unlabeled_marker` are dropped with a warning.
+            Labels; rows marked by `unlabeled_marker` are dropped with a warning.
         X_unlabeled : ignored
-            Present so that all classifiers here share one signature; a warning counts its rows.
+            Present so that all classifiers share one signature; a warning counts its rows.
         sample_weight : array-like of shape (n_samples,), default=None
             Scales the loss of each row, not its chance to be drawn; only proportions count.
 
@@ -213,13 +210,7 @@ class BertClassifier(TokenNet):
                 X, y, X_unlabeled, sample_weight, known, reset=True
             )
             self.classes_inferred_ = classes
-            self.history_ = None  # skorch would empty the one of an earlier fit
-            seed = derive_seed(root_seed(self.random_state), 0)
-            with isolated(seed, self.n_threads):
-                self.n_threads_ = torch.get_num_threads()
-                self.initialize()
-                self._start(X, codes, weights)
-                self._train(X, codes, weights, seed)
+            self._train(X, codes, weights, fresh=True)
         return self
 
     def partial_fit(
@@ -230,15 +221,15 @@ class BertClassifier(TokenNet):
         X_unlabeled: Any = None,
         sample_weight: Any = None,
     ) -> BertClassifier:
-        """Go on training for `max_epochs` epochs from the present weights and optimiser.
+        """Continue training for `max_epochs` epochs from the present weights and optimiser.
 
         The learning rate starts at its initial value again and falls as in `fit`. Bad input
-        changes nothing; an error in the middle of training leaves the weights reached so far.
+        changes nothing; an error during training keeps the weights reached so far.
 
         Parameters
         ----------
         X, y, X_unlabeled, sample_weight
-            As in `fit`; on a fitted net y may lack some of the classes, and hold no new one.
+            As in `fit`. On a fitted net, y may lack some classes but must not hold a new one.
         classes : array-like or None
             All classes, for a first call whose y does not hold all of them.
 
@@ -246,26 +237,22 @@ class BertClassifier(TokenNet):
         -------
         self
         """
-        if not self.initialized_ and classes is None:
+        fresh = not self.initialized_
+        if fresh and classes is None:
             return self.fit(X, y, X_unlabeled=X_unlabeled, sample_weight=sample_weight)
         with all_or_nothing(self):
-            known = self.classes_ if self.initialized_ else np.unique(classes)
+            known = np.unique(classes) if fresh else self.classes_
             if classes is not None and not np.array_equal(np.unique(classes), known):
                 raise ValueError(
-                    f"classes={np.unique(classes).tolist()} are not those that the net knows, "
-                    f"{known.tolist()}; leave classes out, or call fit."
+                    f"classes={np.unique(classes).tolist()} differ from the classes of the fitted "
+                    f"net, {known.tolist()}; leave classes out, or call fit."
                 )
             X, codes, _, weights = self._check_fit(
-                X, y, X_unlabeled, sample_weight, known, reset=not self.initialized_
+                X, y, X_unlabeled, sample_weight, known, reset=fresh
             )
-            seed = derive_seed(root_seed(self.random_state), 0)
-            with isolated(seed, self.n_threads):
-                self.n_threads_ = torch.get_num_threads()
-                if not self.initialized_:
-                    self.classes_inferred_ = known
-                    self.initialize()
-                    self._start(X, codes, weights)
-                self._train(X, codes, weights, seed)
+            if fresh:
+                self.classes_inferred_ = known
+            self._train(X, codes, weights, fresh=fresh)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -297,13 +284,13 @@ class BertClassifier(TokenNet):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Labels as they stood in y.
+            Labels of the kind given in y.
         """
-        winners = self.predict_proba(X).argmax(axis=1)  # first: it says so if nothing is fitted
+        winners = self.predict_proba(X).argmax(axis=1)  # first, since it checks that a fit was done
         return np.asarray(self.classes_)[winners]
 
     def __sklearn_tags__(self) -> Tags:
-        """Say that texts are welcome besides matrices."""
+        """Declare that texts are accepted besides matrices."""
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         return tags
@@ -317,7 +304,7 @@ class BertClassifier(TokenNet):
         text = is_text(X)
         X = self._rows(X, reset=reset)
         if not text:
-            X = self.encode(X)  # before rows are dropped, so that an error names the right one
+            X = self.encode(X)  # before rows are dropped, so that an error names the right row
         if known is None:
             labeled, classes, codes = check_labels(y, len(X), self.unlabeled_marker)
         else:
@@ -328,7 +315,7 @@ class BertClassifier(TokenNet):
         )
         if dropped:
             warnings.warn(
-                f"BertClassifier learns from labelled rows alone: {dropped} unlabelled rows are "
+                f"BertClassifier learns only from labelled rows: {dropped} unlabelled rows are "
                 "dropped. Use SelfPretrainingClassifier to learn from them too.",
                 UserWarning,
                 stacklevel=3,
@@ -338,48 +325,46 @@ class BertClassifier(TokenNet):
         return ids, codes[labeled], classes, weights
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
-        """Texts as a list-like array, a matrix as an array: both can be indexed by row.
-
-        Ids are judged later, so that a message can name the one at fault.
-        """
+        """Return texts or a matrix as an array that can be indexed by row; ids are not checked."""
         if is_text(X):
             if reset:
                 forget_features(self)
             return text_array(X)
         return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
 
-    def _start(
-        self,
-        ids: npt.NDArray[np.int32],
-        codes: IntArray,
-        weights: FloatArray | None,
-    ) -> None:
-        start_head(self, ids, codes, weights, balanced=self.balanced_batches)
-
     def _train(
         self,
         ids: npt.NDArray[np.int32],
         codes: IntArray,
         weights: FloatArray | None,
-        seed: int,
+        *,
+        fresh: bool,
     ) -> None:
-        hard = one_hot(codes, len(self.classes_))
-        wants_rows = isinstance(self.criterion, type) and issubclass(
-            self.criterion, DistillationLoss
-        )
-        if weights is not None and not wants_rows:
-            raise ValueError("sample_weight needs the criterion DistillationLoss (the default).")
-        targets = distillation_targets(hard, None, weights) if wants_rows else codes
-        steps = n_steps(self, ids, targets, self.max_epochs)
-        with Progress(self.verbose, "fine-tuning", self.max_epochs * len(ids)) as progress:
-            train(
-                self,
-                ids,
-                targets,
-                codes,
-                epochs=self.max_epochs,
-                schedule=ScheduledLR(partial(slanted, n_steps=steps)).initialize(),
-                balanced=self.balanced_batches,
-                rng=np.random.default_rng(seed),
-                progress=progress,
-            )
+        """Train the present module, or a fresh one that starts from a linear probe."""
+        seed = derive_seed(root_seed(self.random_state), 0)
+        with isolated(seed, self.n_threads):
+            self.n_threads_ = torch.get_num_threads()
+            if fresh:
+                self.history_ = None  # otherwise skorch would empty the history of an earlier fit
+                self.initialize()
+                start_head(self, ids, codes, weights, balanced=self.balanced_batches)
+            distils = is_class(self.criterion, DistillationLoss)
+            if weights is not None and not distils:
+                raise ValueError(
+                    "sample_weight needs the criterion DistillationLoss (the default)."
+                )
+            hard = one_hot(codes, len(self.classes_))
+            targets = distillation_targets(hard, None, weights) if distils else codes
+            steps = n_steps(self, ids, targets, self.max_epochs)
+            with Progress(self.verbose, "fine-tuning", self.max_epochs * len(ids)) as progress:
+                train(
+                    self,
+                    ids,
+                    targets,
+                    codes,
+                    epochs=self.max_epochs,
+                    schedule=ScheduledLR(partial(slanted, n_steps=steps)).initialize(),
+                    balanced=self.balanced_batches,
+                    rng=np.random.default_rng(seed),
+                    progress=progress,
+                )

@@ -1,4 +1,4 @@
-"""Callbacks: each does one thing. Learning rates scale each parameter group's own initial rate."""
+"""Callbacks for learning rates and progress bars."""
 
 from __future__ import annotations
 
@@ -13,22 +13,17 @@ from sklearn_spt.nets._schedules import n_batches, right_trapezoidal
 
 
 class ScheduledLR(Callback):
-    """Before each training step, set every group's learning rate to its initial rate times m(step).
+    """Before each training step, multiply every group's initial learning rate by a factor.
 
-    skorch's own ``LRScheduler`` starts anew at each ``partial_fit``, counted in epochs; this one
-    counts its own steps, so that one schedule may span several runs and a new optimiser.
-
-    Parameters
-    ----------
-    multiplier : callable
-        ``multiplier(step) -> float``; must be picklable (a function or a ``functools.partial``).
+    The factor is ``multiplier(step)``; the function must be picklable. skorch's ``LRScheduler``
+    restarts at each ``partial_fit``. Here one schedule may span several runs and a new optimiser.
     """
 
     def __init__(self, multiplier: Callable[[int], float]) -> None:
         self.multiplier = multiplier
 
     def initialize(self) -> ScheduledLR:
-        """Forget earlier runs: a net that is initialised starts at step 0."""
+        """Forget earlier runs: an initialised net starts at step 0."""
         self.step_ = 0
         self.base_: dict[str, list[float]] = {}
         return self
@@ -47,59 +42,58 @@ class ScheduledLR(Callback):
         """Set the rates of the step that begins."""
         if not training:
             return
-        factor = self._factor(self.step_)
-        for name, rates in self.base_.items():
-            groups = getattr(net, name + "_").param_groups
-            for group, rate in zip(groups, rates, strict=True):
-                group["lr"] = rate * factor
+        self._set_rates(net, self._factor(self.step_))
         self.step_ += 1
 
     def _factor(self, step: int) -> float:
         return self.multiplier(step)
 
     def restore(self, net: Any) -> None:
-        """Give every group its initial rate back: a later run must not start at the last."""
+        """Set every group back to its initial rate, so that a later run starts there."""
+        self._set_rates(net, 1.0)
+
+    def _set_rates(self, net: Any, factor: float) -> None:
         for name, rates in self.base_.items():
             groups = getattr(net, name + "_").param_groups
             for group, rate in zip(groups, rates, strict=True):
-                group["lr"] = rate
+                group["lr"] = rate * factor
 
 
 def reject_lr_scheduler(net: Any, owner: str) -> None:
-    """Refuse a second schedule among the callbacks, which would fight with that of the method."""
+    """Refuse a callback that sets the learning rate, since the method sets it too."""
     callbacks = net.callbacks if isinstance(net.callbacks, list | tuple) else []
     for entry in callbacks:
         callback = entry[1] if isinstance(entry, tuple) else entry
         kind = callback if isinstance(callback, type) else type(callback)
         if issubclass(kind, LRScheduler | ScheduledLR):
             raise ValueError(
-                f"{owner} has a learning-rate schedule of its own, {kind.__name__}, but the "
-                "learning rate of each stage is set here; remove this callback."
+                f"{owner} has a learning-rate schedule of its own, {kind.__name__}, but the method "
+                "already sets the learning rate; remove this callback."
             )
 
 
 class RightTrapezoidalLR(ScheduledLR):
     """Right-trapezoidal learning rate: constant at first, then a straight line to zero.
 
-    Self-Pretraining keeps the rate constant while a student learns from pseudo-labels and lets
-    it fall while it learns from true labels. The callback scales each parameter group's own
-    initial rate, and may be used in any skorch net.
+    Self-Pretraining keeps the rate constant while a student learns from pseudo-labels and lowers it
+    while the student learns from true labels. The callback scales the initial rate of each
+    parameter group, and works in any skorch net.
 
     Parameters
     ----------
     n_constant : int, default=0
         Optimiser steps with the full rate. 0 gives the slanted schedule of fine-tuning.
     n_decay : int or None, default=None
-        Optimiser steps over which the rate falls; the last of them still has 1/n_decay of the
-        full rate. None takes what is left of ``max_epochs`` epochs after `n_constant` steps. A
-        ``partial_fit`` goes on in the same schedule, and past its end the rate is 0.
+        Optimiser steps over which the rate falls; the last of them has 1/n_decay of the full rate.
+        None takes the rest of ``max_epochs`` epochs after `n_constant` steps. A ``partial_fit``
+        continues the schedule, and after its end the rate is 0.
 
     Attributes
     ----------
     step_ : int
         Steps taken so far.
     n_decay_ : int
-        What `n_decay` became.
+        Resolved value of `n_decay`.
 
     References
     ----------
@@ -137,7 +131,7 @@ def steps_per_epoch(net: Any, X: Any, y: Any) -> int:
     iterator = net.get_iterator(dataset, training=True)
     try:
         return len(iterator)
-    except TypeError:  # an iterator of the user's own without a length
+    except TypeError:  # a custom iterator without a length
         n = len(dataset)
         return n_batches(n, n if net.batch_size == -1 else net.batch_size)  # -1: all rows
 

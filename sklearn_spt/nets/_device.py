@@ -1,4 +1,4 @@
-"""Where and how precisely to compute: resolves the "auto" of `device` and `precision`."""
+"""Resolve the "auto" of `device` and `precision`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 
-PRECISIONS = ("auto", "fp32", "bf16")
-#: By which a user limits oneDNN; the first that is set counts.
+from sklearn_spt._validation import check_option
+
+#: Environment variables that limit oneDNN; the first one that is set counts.
 _ISA_VARIABLES = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
-#: Values of these variables with which oneDNN, by which torch multiplies, has no bf16 products.
+#: Values of these variables with which oneDNN has no bf16 matrix products.
 _ISA_WITHOUT_BF16 = (
     *("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2"),
     *("AVX512_CORE", "AVX512_CORE_VNNI"),
@@ -20,13 +21,7 @@ _ISA_WITHOUT_BF16 = (
 
 
 def resolve_device(device: str) -> str:
-    """Return the device to use; "auto" takes cuda, else mps, else cpu.
-
-    Raises
-    ------
-    ValueError
-        If the name is no torch device, or a CUDA device is asked for and there is none.
-    """
+    """Return the device to use; "auto" takes cuda, else mps, else cpu."""
     if device == "auto":
         if torch.cuda.is_available():
             return "cuda"
@@ -42,34 +37,32 @@ def resolve_device(device: str) -> str:
     if kind == "cuda" and not torch.cuda.is_available():
         raise ValueError(
             f"device={device!r} was asked for, but torch finds no CUDA device; use device='auto' "
-            "to take a GPU where there is one."
+            "to use a GPU only if there is one."
         )
     return device
 
 
 def is_asynchronous(device: str) -> bool:
-    """Whether the device computes while the program goes on, so that looking at a result waits."""
+    """Whether the device computes while the program continues, so that reading a result waits."""
     return torch.device(device).type != "cpu"
 
 
 @lru_cache(maxsize=1)
 def _cpu_has_bf16() -> bool:
-    """Whether the CPU multiplies bf16 matrices in hardware (AMX or AVX-512 BF16), and may."""
-    asked = (os.environ[name] for name in _ISA_VARIABLES if os.environ.get(name))
-    if next(asked, "").upper() in _ISA_WITHOUT_BF16:
+    """Whether oneDNN may multiply bf16 matrices in hardware (AMX or AVX-512 BF16)."""
+    limits = (os.environ[name] for name in _ISA_VARIABLES if os.environ.get(name))
+    if next(limits, "").upper() in _ISA_WITHOUT_BF16:
         return False
     capabilities: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     return bool(capabilities.get("amx_bf16")) or bool(capabilities.get("avx512_bf16"))
 
 
 def resolve_precision(precision: str, device: str) -> str:
-    """Return "bf16" or "fp32"; "auto" takes bf16 where the device has it in hardware.
+    """Return "bf16" or "fp32"; "auto" takes bf16 if the hardware of the device supports it.
 
-    Emulated bf16 is many times slower than fp32, hence never chosen by "auto".
+    "auto" never takes emulated bf16, which is many times slower than fp32.
     """
-    if precision not in PRECISIONS:
-        listed = ", ".join(map(repr, PRECISIONS))
-        raise ValueError(f"precision must be one of {listed}; got {precision!r}.")
+    check_option(precision, "precision", ("auto", "fp32", "bf16"))
     if precision != "auto":
         return precision
     kind = torch.device(device).type

@@ -1,7 +1,7 @@
-"""skorch's training loop for a device that computes while the program goes on.
+"""skorch's training loop for a GPU, which computes while the program continues.
 
-On a CPU it is skorch's own. A GPU stands still whenever the program waits for it to look at a
-number, and, with a small encoder, while the kernels of a step are launched one by one.
+On a CPU the loop of skorch runs. A GPU is idle whenever the program waits to read a number, and,
+with a small encoder, while the kernels of a step are launched one by one.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from skorch.utils import to_tensor
 
 from sklearn_spt.nets._cuda_graphs import GraphedModule
 from sklearn_spt.nets._device import is_asynchronous
+from sklearn_spt.nets._encoder import Encoder
 from sklearn_spt.nets._kernels import is_plain
 
 
 def fetch(entries: list[dict[str, Any]], name: str) -> None:
-    """Put numbers in the place of the tensors that entries of a history hold, all at once."""
+    """Replace the tensors in entries of a history by numbers, with one copy from the device."""
     held = [entry for entry in entries if torch.is_tensor(entry.get(name))]
     if held:
         values = torch.stack([entry[name] for entry in held]).tolist()
@@ -30,22 +31,21 @@ def fetch(entries: list[dict[str, Any]], name: str) -> None:
 
 
 class DeviceLoop(NeuralNetClassifier):
-    """A skorch net whose loop keeps a GPU busy; where it computes is said by ``device_``."""
+    """A skorch net whose loop keeps a GPU busy; ``device_`` names the device."""
 
     device_: str
     cuda_graphs: bool
     _graphs: GraphedModule | None = None
 
     def uses_graphs(self) -> bool:
-        """Whether forward and backward passes are to run as CUDA graphs."""
-        return self.cuda_graphs and torch.device(self.device_).type == "cuda"
+        """Whether forward and backward passes should run as CUDA graphs."""
+        on_cuda = torch.device(self.device_).type == "cuda"
+        encoder = getattr(self.module_, "encoder", None)
+        return self.cuda_graphs and on_cuda and isinstance(encoder, Encoder) and not self.compile
 
     @contextmanager
     def training_run(self) -> Iterator[None]:
-        """Run training steps inside the block as CUDA graphs, if that is asked for.
-
-        Each step must begin without gradients, as skorch's do: they lie in the memory of a graph.
-        """
+        """Run training steps inside the block as CUDA graphs, if the net uses them."""
         if self.uses_graphs():
             self._graphs = GraphedModule(self.module_)
         try:
@@ -54,10 +54,10 @@ class DeviceLoop(NeuralNetClassifier):
             self._graphs = None
 
     def train_step_single(self, batch: Any, **fit_params: Any) -> dict[str, Any]:
-        """Loss and gradients of one batch.
+        """Compute loss and gradients of one batch.
 
-        Graphs run here alone and not in ``infer``: the memory of one holds a single pass, whose
-        backward pass must come before the next forward pass.
+        Graphs run only here and not in ``infer``, because the backward pass of a graph must come
+        before its next forward pass.
         """
         if self._graphs is None:
             step: dict[str, Any] = super().train_step_single(batch, **fit_params)
@@ -67,16 +67,13 @@ class DeviceLoop(NeuralNetClassifier):
         y_pred = self._graphs(to_tensor(X, device=self.device_))
         loss = self.get_loss(y_pred, y, X=X, training=True)
         loss.backward()
-        # what still knew its weights would keep nodes alive that a capture must make anew
+        # an attached result would keep autograd nodes alive, which a capture has to create anew
         return {"loss": loss.detach(), "y_pred": y_pred.detach()}
 
     def run_single_epoch(
         self, iterator: Any, training: bool, prefix: str, step_fn: Any, **fit_params: Any
     ) -> None:
-        """Go through the batches once; a GPU's losses are fetched at the end, all together.
-
-        Until then the history holds them as tensors.
-        """
+        """Run one epoch; on a GPU the history holds tensors until its end, when all are fetched."""
         if iterator is None or not is_asynchronous(self.device_) or is_plain("losses"):
             super().run_single_epoch(iterator, training, prefix, step_fn, **fit_params)
             return
@@ -96,5 +93,5 @@ class DeviceLoop(NeuralNetClassifier):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        state.pop("_graphs", None)  # a copy made in the middle of training captures its own
+        state.pop("_graphs", None)  # a copy made during training captures its own graphs
         return state

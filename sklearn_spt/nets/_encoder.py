@@ -1,4 +1,4 @@
-"""A pretrained encoder that turns token ids into one vector a text."""
+"""A pretrained encoder that turns token ids into one vector for each text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ POOLINGS = ("auto", "mean", "cls")
 
 
 def attention_mask(ids: torch.Tensor, pad_id: int) -> torch.Tensor:
-    """Mask of shape (n, width): True up to the last id that is no padding.
+    """Return a mask of shape (n, width): True up to the last id that is not padding.
 
-    A pad id inside a text, written by its author, is a token like any other.
+    A padding id inside a text was written by its author, and counts as a token.
     """
     positions = torch.arange(ids.shape[1], device=ids.device)
     last = torch.where(ids != pad_id, positions, -1).amax(dim=1, keepdim=True)
@@ -25,45 +25,29 @@ def attention_mask(ids: torch.Tensor, pad_id: int) -> torch.Tensor:
 
 
 def mean_over_tokens(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Mean of the token states of shape (n, width, d) where the mask is True."""
+    """Average token states of shape (n, width, d) where the mask is True."""
     weight = mask.to(states.dtype).unsqueeze(-1)
     return (states * weight).sum(dim=1) / weight.sum(dim=1).clamp_min(1.0)
 
 
 class Encoder(nn.Module):
-    """Token ids of shape (n, width) to vectors of shape (n, d).
+    """Turn token ids of shape (n, width) into vectors of shape (n, d).
 
-    Parameters
-    ----------
-    pretrained : str
-        Checkpoint name or folder.
-    pooling : {"auto", "mean", "cls"}, default="auto"
-        "mean" averages the token states, "cls" takes the pooled state of the first token;
-        "auto" is the mean where the checkpoint was trained with it, else "cls".
-    precision : {"fp32", "bf16"}, default="fp32"
-        bf16 runs the encoder under autocast; weights and the vectors returned stay fp32.
-    hidden_dropout : float or None, default=None
-        Dropout probability inside the encoder; None keeps the checkpoint's own.
+    The parameters are those of `BertClassifier`; with bf16 the encoder runs under autocast.
     """
 
-    def __init__(
-        self,
-        pretrained: str,
-        pooling: str = "auto",
-        precision: str = "fp32",
-        hidden_dropout: float | None = None,
-    ) -> None:
+    def __init__(self, pretrained: str, pooling: str = "auto", precision: str = "fp32") -> None:
         super().__init__()
         check_option(pooling, "pooling", POOLINGS)
         self.pooling = default_pooling(pretrained) if pooling == "auto" else pooling
         self.precision = precision
         self.pad_id = pad_token_id(pretrained)
-        # None lets transformers choose: fused attention where the architecture has it
+        # transformers chooses fused attention if the architecture supports it
         model: Any = load_encoder(pretrained)
         self.size = int(model.config.hidden_size)
         if self.pooling == "mean" and getattr(model, "pooler", None) is not None:
-            model.pooler = None  # weights that would never see a gradient
-        replace_dropout(model, hidden_dropout)
+            model.pooler = None  # its weights would never get a gradient
+        replace_dropout(model)
         use_attention(model)
         self.model = model
 
@@ -82,21 +66,9 @@ class Encoder(nn.Module):
     def states(
         self, ids: torch.Tensor, mask: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Last states of the tokens, and what the model's pooler makes of them.
+        """Return the last states, of shape (n, width, d), and the output of the pooler, if any.
 
-        Parameters
-        ----------
-        ids : Tensor of int64 of shape (n, width)
-            Token ids.
-        mask : bool Tensor of shape (n, width)
-            See `attention_mask`.
-
-        Returns
-        -------
-        states : Tensor of shape (n, width, d)
-            What stands at padding is open.
-        pooled : Tensor of shape (n, d) or None
-            None without a pooler.
+        States at padding are undefined.
         """
         found = packing_of(self.model, ids, mask)
         if found is None:
@@ -107,5 +79,5 @@ class Encoder(nn.Module):
         row = {name: packing.packed(x).unsqueeze(0) for name, x in row.items()}
         out = self.model(**row, attention_mask=None, packing=packing)
         states = packing.padded(out.last_hidden_state[0])
-        pooler = getattr(self.model, "pooler", None)  # the model's own saw the first text alone
+        pooler = getattr(self.model, "pooler", None)  # the model itself pooled the first text only
         return states, None if pooler is None else pooler(states)

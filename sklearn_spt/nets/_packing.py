@@ -1,7 +1,7 @@
-"""Rows of unlike length without padding: their tokens lie one after another.
+"""Batches without padding: the tokens of all rows lie one after another.
 
-All that an encoder computes token by token (products with weights, layer norm, GELU, dropout, sums)
-then has no padding to go over; attention alone looks from token to token, and gets its rows padded.
+Most of an encoder works on each token separately (products with weights, layer norm, GELU, dropout,
+sums), and then skips all padding. Only attention mixes tokens; it gets padded rows.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import nn
 
-# By how the family numbers positions: from 0, or from behind the padding id, which has its own.
+# Model types that number positions from 0, and those that number them from the padding id + 1.
 _FROM_ZERO = ("bert", "electra")
 _FROM_PADDING = ("camembert", "roberta", "xlm-roberta")
-#: torch's modules that treat each token on its own; those of transformers are known by the family.
+#: torch modules that treat each token separately; those of transformers depend on the model type.
 _TOKEN_BY_TOKEN = (
     *(nn.Linear, nn.Embedding, nn.LayerNorm, nn.Dropout, nn.Identity),
     *(nn.GELU, nn.ReLU, nn.SiLU, nn.Sigmoid, nn.Tanh, nn.ModuleList, nn.Sequential),
@@ -22,21 +22,10 @@ _TOKEN_BY_TOKEN = (
 
 
 class Packing:
-    """Where each token of a batch lies, in padded rows and one after another.
+    """Positions of the tokens of a batch in padded rows, and in one packed row.
 
-    Parameters
-    ----------
-    mask : bool Tensor of shape (n, width)
-        True at tokens, False at padding. Each row has a token.
-
-    Attributes
-    ----------
-    tokens : Tensor of int64 of shape (n_tokens,)
-        Places of the tokens in the flattened rows, ascending.
-    padding : Tensor of int64 of shape (n * width - n_tokens,)
-        The other places.
-    places : Tensor of int64 of shape (n * width,)
-        Number of the token at each place; at padding the first token stands in.
+    ``tokens`` and ``padding`` hold places in the flattened rows. ``places`` holds the number of the
+    token at each place, and 0 at padding. The mask of shape (n, width) is True at tokens.
     """
 
     def __init__(self, mask: torch.Tensor) -> None:
@@ -58,55 +47,47 @@ class Packing:
         return filled.view(*self.mask.shape, *x.shape[1:])
 
     def by_head(self, heads: int) -> HeadPacking:
-        """Return the same for vectors of each token that are divided among `heads` heads."""
+        """Return the same for tokens whose vectors are split among `heads` heads."""
         if heads not in self._by_head:
             self._by_head[heads] = HeadPacking(self, heads)
         return self._by_head[heads]
 
 
 class HeadPacking:
-    """Tokens divided among heads, and the padded rows of each head that attention takes.
-
-    Parameters
-    ----------
-    packing : Packing
-        The batch.
-    heads : int
-        Number of heads.
-    """
+    """Positions of tokens that are split among heads, in the padded rows of each head."""
 
     def __init__(self, packing: Packing, heads: int) -> None:
         n, width = packing.mask.shape
         self.shape = (n, heads, width)
         head = torch.arange(heads)
-        # (n, heads, width): where the part of a token for a head lies among (n_tokens, heads)
+        # (n, heads, width): place of the part of a token for a head among (n_tokens, heads)
         rows = packing.places.view(n, 1, width) * heads + head.view(1, heads, 1)
         self.rows = rows.flatten()
         self.parts = self._places(packing.tokens, head)
         self.padding = self._places(packing.padding, head)
 
     def _places(self, places: torch.Tensor, head: torch.Tensor) -> torch.Tensor:
-        """Places of (place, head) among (n, heads, width)."""
+        """Return the places of (place, head) among (n, heads, width)."""
         _, heads, width = self.shape
         row, column = places // width, places % width
         return ((row[:, None] * heads + head) * width + column[:, None]).flatten()
 
     def padded(self, x: torch.Tensor) -> torch.Tensor:
-        """Rows of each head, (n * heads, width, d), of x of shape (1, heads, n_tokens, d)."""
+        """Return the rows of each head, (n * heads, width, d), of x (1, heads, n_tokens, d)."""
         n, heads, width = self.shape
         parts = x.transpose(1, 2).reshape(-1, x.shape[-1])
         rows: torch.Tensor = _Padded.apply(parts, self.rows, self.parts, self.padding)
         return rows.view(n * heads, width, -1)
 
     def packed(self, x: torch.Tensor) -> torch.Tensor:
-        """Tokens, (1, n_tokens, heads, d), of rows of each head of shape (n * heads, width, d)."""
+        """Return the tokens, (1, n_tokens, heads, d), of the rows of each head."""
         d = x.shape[-1]
         parts: torch.Tensor = _Packed.apply(x.reshape(-1, d), self.rows, self.parts, self.padding)
         return parts.view(1, -1, self.shape[1], d)
 
 
 class _Rearranged(torch.autograd.Function):
-    """Rows at other places: how to get there and back is the same for both ways."""
+    """Base of `_Padded` and `_Packed`, each of which is the backward pass of the other."""
 
     generate_vmap_rule = True
 
@@ -116,7 +97,7 @@ class _Rearranged(torch.autograd.Function):
 
 
 class _Padded(_Rearranged):
-    """Put rows at their places and zeros elsewhere; each place is known, so nothing is added up."""
+    """Put rows at their places and zeros elsewhere, without a sum over places."""
 
     @staticmethod
     def forward(x: Any, there: Any, back: Any, padding: Any) -> torch.Tensor:
@@ -129,7 +110,7 @@ class _Padded(_Rearranged):
 
 
 class _Packed(_Rearranged):
-    """Take rows from their places, the other way of `_Padded`."""
+    """Take rows from their places, the inverse of `_Padded`."""
 
     @staticmethod
     def forward(x: Any, there: Any, back: Any, padding: Any) -> torch.Tensor:
@@ -142,23 +123,23 @@ class _Packed(_Rearranged):
 
 
 def may_be_packed(model: Any) -> bool:
-    """Whether a model looks from token to token by its attention alone, as far as is known.
+    """Whether a model is known to mix tokens only in its attention.
 
-    That holds for the encoders of some families, as transformers makes them. A decoder also looks
-    at the order of tokens; parts of the user's own, and hooks, may look at anything.
+    That holds for encoders of some model types, as transformers builds them. A decoder depends on
+    the order of tokens, and custom parts and hooks may mix tokens.
     """
     config = model.config
     return (
         config.model_type in (*_FROM_ZERO, *_FROM_PADDING)
         and not getattr(config, "is_decoder", False)
-        # chunks of tokens: their number would have to be a multiple
+        # with chunks, the number of tokens would have to be a multiple
         and getattr(config, "chunk_size_feed_forward", 0) <= 1
         and all(map(_is_transparent, model.modules()))
     )
 
 
 def _is_transparent(module: nn.Module) -> bool:
-    """Whether a module is a known one, without hooks or a ``forward`` of its own."""
+    """Whether a module is a known one, without hooks or a replaced ``forward``."""
     library = type(module).__module__.partition(".")[0]
     known = library in ("sklearn_spt", "transformers") or type(module) in _TOKEN_BY_TOKEN
     hooks = (
@@ -169,7 +150,7 @@ def _is_transparent(module: nn.Module) -> bool:
 
 
 def positions(model: Any, ids: torch.Tensor) -> torch.Tensor:
-    """Positions of token ids of shape (n, width) as a model of a known family numbers them."""
+    """Return the positions of token ids of shape (n, width) as the model numbers them."""
     if model.config.model_type in _FROM_ZERO:
         return torch.arange(ids.shape[1]).expand_as(ids)
     pad_id = model.config.pad_token_id

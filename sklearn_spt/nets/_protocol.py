@@ -1,4 +1,4 @@
-"""What a net may offer beyond skorch's interface, and the plain default of any skorch net."""
+"""Optional methods of a net beyond skorch's interface, and the defaults for other nets."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sklearn_spt._typing import FloatArray, IntArray
 
 @runtime_checkable
 class TextNet(Protocol):
-    """A skorch net that takes texts, or anything else that it encodes itself."""
+    """A skorch net that encodes its input itself, such as texts."""
 
     def encode(self, X: Any) -> Any:
-        """Return documents in the form that the module takes. A fit calls it once."""
+        """Return documents in the form that the module takes; each fit calls it once."""
 
 
 @runtime_checkable
@@ -34,7 +34,7 @@ class PreparedNet(Protocol):
     ) -> Any:
         """Set the initial weights of the last layer from labelled rows.
 
-        Return a value that a later call with the same rows takes as `known`, to save the work.
+        Return a value that a later call with the same rows may pass as `known` to save time.
         """
 
     def training_run(self) -> AbstractContextManager[None]:
@@ -42,7 +42,7 @@ class PreparedNet(Protocol):
 
 
 class PlainNet:
-    """The default for a net that is no `PreparedNet`: it prepares nothing."""
+    """The defaults for a net that is not a `PreparedNet`: it prepares nothing."""
 
     n_threads: int | None = None
 
@@ -54,9 +54,6 @@ class PlainNet:
         return nullcontext()
 
 
-_PLAIN = PlainNet()
-
-
 def prepared(net: Any) -> PreparedNet:
-    """Return the net itself, or the plain default."""
-    return net if isinstance(net, PreparedNet) else _PLAIN
+    """Return the net itself if it is a `PreparedNet`, else the defaults."""
+    return net if isinstance(net, PreparedNet) else PlainNet()

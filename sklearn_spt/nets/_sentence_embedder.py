@@ -14,16 +14,10 @@ from sklearn.utils.validation import validate_data
 from sklearn_spt._progress import Progress
 from sklearn_spt._random import isolated
 from sklearn_spt._validation import check_flag, check_integer, check_option, forget_features
-from sklearn_spt.nets._batching import in_batches, inference_limits
+from sklearn_spt.nets._batching import in_batches
 from sklearn_spt.nets._device import resolve_device, resolve_precision
 from sklearn_spt.nets._encoder import POOLINGS, Encoder
-from sklearn_spt.text._encoding import (
-    check_texts,
-    check_token_ids,
-    encode_texts,
-    is_text,
-    sequence_lengths,
-)
+from sklearn_spt.text._encoding import check_texts, check_token_ids, encode_texts, is_text
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 from sklearn_spt.text._pretrained import pad_token_id, resolve_max_length
 
@@ -31,9 +25,9 @@ from sklearn_spt.text._pretrained import pad_token_id, resolve_max_length
 class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Turn texts into frozen sentence embeddings.
 
-    With logistic regression behind it, it is the rival that needs no fine-tuning. In front of
-    `SelfPretrainingClassifier` with a small net it is the laptop mode: embed once, then search
-    λ and α in seconds.
+    Followed by logistic regression it is a baseline without fine-tuning. Followed by
+    `SelfPretrainingClassifier` with a small net it suits a laptop: embed once, then search λ and α
+    in seconds.
 
     Parameters
     ----------
@@ -42,18 +36,18 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     pooling : {"auto", "mean", "cls"}, default="auto"
         As in `BertClassifier`.
     max_length : int or "auto", default="auto"
-        Texts are cut to so many tokens, special ones included.
+        As in `BertClassifier`.
     normalize : bool, default=True
-        Scale each embedding to unit length, as sentence encoders are trained to be compared.
+        Scale each embedding to unit length. Sentence encoders are trained to be compared this way.
     batch_size : int, default=32
-        Least number of texts in a batch on a GPU; short texts go in larger ones. On a CPU batches
-        are cut by their tokens alone.
+        Least number of texts in a batch on a GPU; batches of short texts are larger. On a CPU only
+        the number of tokens limits a batch.
     device : str, default="auto"
-        "auto" takes cuda, else mps, else cpu.
+        Any torch device; "auto" takes cuda, else mps, else cpu.
     precision : {"auto", "fp32", "bf16"}, default="auto"
-        "auto" computes in bf16 where the hardware has it.
+        "auto" computes in bf16 if the hardware supports it, else in fp32.
     n_threads : int or None, default=None
-        CPU threads during transform; None leaves torch's setting.
+        CPU threads during transform; None keeps torch's setting.
     verbose : int, default=0
         0 prints nothing; otherwise a progress bar is shown.
 
@@ -93,14 +87,14 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> SentenceEmbedder:
-        """Check parameters and input; nothing is learnt.
+        """Check parameters and input; nothing is learned.
 
         Parameters
         ----------
         X : texts or token ids, n_samples rows
             Documents.
         y : ignored
-            Present by convention.
+            Present for API consistency.
 
         Returns
         -------
@@ -108,7 +102,7 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         self._check_params()
         self._encode(X, reset=True)
-        self._n_features_out = self._encoder("cpu", "fp32").size
+        self._n_features_out = Encoder(self.pretrained, self.pooling).size
         return self
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
@@ -127,32 +121,21 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._check_params()
         distinct, inverse = np.unique(self._encode(X, reset=False), axis=0, return_inverse=True)
         pad_id = pad_token_id(self.pretrained)
-        lengths = sequence_lengths(distinct, pad_id)
         device = resolve_device(self.device)
-        encoder = self._encoder(device, resolve_precision(self.precision, device))
+        precision = resolve_precision(self.precision, device)
+        encoder = Encoder(self.pretrained, self.pooling, precision).to(device).eval()
         with (
             isolated(n_threads=self.n_threads),
             torch.inference_mode(),
             Progress(self.verbose, "embedding", len(distinct)) as progress,
         ):
-            found = in_batches(
-                encoder,
-                distinct,
-                lengths,
-                inference_limits(self.batch_size, device),
-                device,
-                progress.advance,
-            )
-        empty = np.empty((0, encoder.size), dtype=np.float32)
-        out: npt.NDArray[np.float32] = empty if found is None else found.cpu().numpy()
+            found = in_batches(encoder, distinct, pad_id, self.batch_size, device, progress.advance)
+        out: npt.NDArray[np.float32] = found.cpu().numpy()
         if self.normalize:
             norms = np.linalg.norm(out, axis=1, keepdims=True)
             out /= np.maximum(norms, np.finfo(np.float32).tiny)
         self._n_features_out = out.shape[1]
         return out[inverse.reshape(-1)]
-
-    def _encoder(self, device: str, precision: str) -> Encoder:
-        return Encoder(self.pretrained, self.pooling, precision).to(device).eval()
 
     def _encode(self, X: Any, *, reset: bool) -> npt.NDArray[np.int32]:
         if is_text(X):
@@ -171,9 +154,9 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         resolve_precision(self.precision, resolve_device(self.device))
 
     def __sklearn_tags__(self) -> Tags:
-        """Say that texts are welcome and that nothing is learnt."""
+        """Declare that texts are accepted and that `fit` is not needed."""
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.requires_fit = False
-        tags.transformer_tags.preserves_dtype = []  # one kind comes out, whatever goes in
+        tags.transformer_tags.preserves_dtype = []  # the result is always float32
         return tags

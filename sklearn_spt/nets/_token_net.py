@@ -1,4 +1,4 @@
-"""The skorch side of `BertClassifier`: a net over token ids that knows what "auto" means."""
+"""The skorch side of `BertClassifier`: a net over token ids that resolves "auto" parameters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sklearn_spt._validation import (
     check_real,
     check_verbose,
 )
-from sklearn_spt.nets._batching import TokenBatches, in_batches, inference_limits
+from sklearn_spt.nets._batching import TokenBatches, in_batches
 from sklearn_spt.nets._bert_module import BertModule
 from sklearn_spt.nets._callbacks import reject_lr_scheduler
 from sklearn_spt.nets._cuda_graphs import WIDTH_MULTIPLE
@@ -36,26 +36,18 @@ from sklearn_spt.nets._device_loop import DeviceLoop
 from sklearn_spt.nets._encoder import POOLINGS, Encoder
 from sklearn_spt.nets._linear_probe import LinearHead, linear_probe, subsample_by_class
 from sklearn_spt.nets._losses import DistillationLoss
-from sklearn_spt.text._encoding import (
-    check_texts,
-    check_token_ids,
-    encode_texts,
-    is_text,
-    sequence_lengths,
-)
+from sklearn_spt.text._encoding import check_texts, check_token_ids, encode_texts, is_text
 from sklearn_spt.text._pretrained import default_learning_rate, pad_token_id, resolve_max_length
 
-HEAD_INITS = ("linear_probe", "random")
-#: Rows that a linear probe is fitted on, at most: for a start more are not needed.
+#: Most rows that a linear probe is fitted on; initial weights do not need more.
 _PROBE_ROWS = 2000
 
 
 class TokenNet(DeviceLoop):
-    """skorch net over token ids, in the place where skorch expects a device and a rate.
+    """skorch net over token ids with the parameters of `BertClassifier`.
 
-    It turns "auto" into ``device_``, ``precision_`` and ``lr_`` without touching the parameters,
+    It resolves "auto" into ``device_``, ``precision_`` and ``lr_`` without changing the parameters,
     builds the module for the known classes, cuts batches, and moves between devices in a pickle.
-    The parameters are those of `BertClassifier`.
     """
 
     pretrained: str
@@ -67,14 +59,13 @@ class TokenNet(DeviceLoop):
     balanced_batches: bool
     n_threads: int | None
     device: str
-    device_: str
     precision_: str
     lr: Any
     lr_: float
 
     def _check_params(self) -> None:
         check_option(self.pooling, "pooling", POOLINGS)
-        check_option(self.head_init, "head_init", HEAD_INITS)
+        check_option(self.head_init, "head_init", ("linear_probe", "random"))
         resolve_max_length(self.max_length, self.pretrained)
         check_real(self.dropout, "dropout", low=0, high=1, closed="left")
         check_integer(self.batch_size, "batch_size", low=1)
@@ -87,32 +78,20 @@ class TokenNet(DeviceLoop):
         check_verbose(self.verbose)
         reject_lr_scheduler(self, "BertClassifier")
         if self.warm_start:
-            raise ValueError("warm_start is not supported: partial_fit goes on from the weights.")
+            raise ValueError(
+                "warm_start is not supported; use partial_fit to continue from the present weights."
+            )
         if self.train_split is not None:
             raise ValueError(
-                "train_split must be None: BertClassifier trains on all labelled rows. Hold rows "
-                "out with scikit-learn's splitters instead."
+                "train_split must be None: BertClassifier trains on all labelled rows. Use the "
+                "splitters of scikit-learn to hold rows out."
             )
 
     # -- what meta-estimators use ---------------------------------------------------------------
     def encode(self, X: Any, *, full_width: bool = False) -> npt.NDArray[np.int32]:
-        """Token ids of texts; a matrix of token ids is checked and returned.
+        """Return the token ids of texts, or check a matrix of token ids.
 
-        Meta-estimators call this once for each ``fit`` or ``predict``, so that no text is
-        tokenised twice.
-
-        Parameters
-        ----------
-        X : texts or array-like of shape (n_samples, width)
-            A list, array or Series of str, a one-column frame of them, or token ids.
-        full_width : bool, default=False
-            True makes the result of texts ``max_length`` wide, whatever their length.
-
-        Returns
-        -------
-        ndarray of int32 of shape (n_samples, width)
-            Padded at the right; for texts the width is that of the longest, at most
-            ``max_length``.
+        The result is as wide as the longest text, or with `full_width` ``max_length`` wide.
         """
         if is_text(X):
             texts = check_texts(X)
@@ -120,7 +99,7 @@ class TokenNet(DeviceLoop):
         return check_token_ids(X, self.pretrained)
 
     def padded(self, ids: npt.NDArray[np.int32], width: int) -> npt.NDArray[np.int32]:
-        """Token ids of at least the given width."""
+        """Pad token ids to at least the given width."""
         more = max(width - ids.shape[1], 0)
         return np.pad(ids, ((0, 0), (0, more)), constant_values=pad_token_id(self.pretrained))
 
@@ -133,27 +112,12 @@ class TokenNet(DeviceLoop):
         balanced: bool = True,
         known: LinearHead | None = None,
     ) -> LinearHead | None:
-        """Start the linear layer from a linear probe of the encoder, if `head_init` says so.
+        """Set the linear layer to a linear probe of the encoder if `head_init` asks for it.
 
-        Parameters
-        ----------
-        X : ndarray of int32 of shape (n_samples, width)
-            Token ids of the documents that the net will be trained on.
-        codes : ndarray of int of shape (n_samples,)
-            Their classes.
-        weights : ndarray of shape (n_samples,) or None, default=None
-            Weights of the rows.
-        balanced : bool, default=True
-            Whether all classes weigh the same.
-        known : LinearHead or None, default=None
-            What an earlier call with the same rows returned, to be used again.
-
-        Returns
-        -------
-        LinearHead or None
-            What the layer was set to; None leaves it as it is.
+        Return the weights, which a later call with the same rows may pass as `known`. None means
+        that the layer keeps its weights.
         """
-        module = getattr(self.module_, "_orig_mod", self.module_)  # as it was before compile
+        module = getattr(self.module_, "_orig_mod", self.module_)  # the module before compile
         if self.head_init == "random" or type(module) is not BertModule:
             return None
         found = self._probed(module, X, codes, weights, balanced) if known is None else known
@@ -175,7 +139,7 @@ class TokenNet(DeviceLoop):
         if len(X) > _PROBE_ROWS:
             weights = np.ones(len(X)) if weights is None else weights
             rows = subsample_by_class(codes, weights, _PROBE_ROWS, np.random.default_rng(0))
-            # so that those of a class that were drawn weigh what all of them weigh
+            # the drawn rows of each class get the total weight of all its rows
             drawn, whole = (
                 np.bincount(codes[r], weights=weights[r], minlength=n_classes)
                 for r in (rows, np.arange(len(X)))
@@ -201,15 +165,14 @@ class TokenNet(DeviceLoop):
     @property
     def classes_(self) -> AnyArray:
         """Class labels in sorted order, whatever the order of `classes`."""
-        known = super().classes_  # what skorch was given, or was found in y
-        return np.unique(known)
+        return np.unique(super().classes_)
 
     def check_data(self, X: Any, y: Any) -> None:
-        """Do nothing: labels were encoded before, and soft targets hold no classes."""
+        """Do nothing: labels are already encoded, and soft targets hold no classes."""
 
     @contextmanager
     def _resolved(self) -> Iterator[None]:
-        """Lend skorch, which knows no "auto", the resolved device and rate."""
+        """Replace "auto" by the resolved device and rate, since skorch does not know "auto"."""
         given: tuple[Any, Any] = self.device, self.lr
         self.device, self.lr = self.device_, self.lr_
         try:
@@ -218,7 +181,7 @@ class TokenNet(DeviceLoop):
             self.device, self.lr = given
 
     def initialize(self) -> Self:
-        """Resolve what is "auto", then build module, criterion and optimiser."""
+        """Resolve "auto" parameters, then build module, criterion and optimiser."""
         self._check_params()
         self.device_ = resolve_device(self.device)
         self.precision_ = resolve_precision(self.precision, self.device_)
@@ -232,7 +195,7 @@ class TokenNet(DeviceLoop):
             n_classes = len(self.classes_)
         except AttributeError:
             raise ValueError(
-                "BertClassifier must know its classes to build its head: call fit, or pass "
+                "BertClassifier must know its classes to build its linear layer: call fit, or pass "
                 "classes=[...]."
             ) from None
         kwargs: dict[str, Any] = {
@@ -262,55 +225,38 @@ class TokenNet(DeviceLoop):
             super().initialize_optimizer()
         return self
 
-    def uses_graphs(self) -> bool:
-        """Whether forward and backward passes are to run as CUDA graphs."""
-        encoder = getattr(self.module_, "encoder", None)
-        return super().uses_graphs() and isinstance(encoder, Encoder) and not self.compile
-
     def infer(self, x: Any, **fit_params: Any) -> torch.Tensor:
-        """Logits of one batch of token ids."""
+        """Return the logits of one batch of token ids."""
         logits: torch.Tensor = self.module_(to_tensor(x, device=self.device_), **fit_params)
         return logits
 
     def get_loss(
         self, y_pred: torch.Tensor, y_true: Any, X: Any = None, training: bool = False
     ) -> torch.Tensor:
-        """Loss of one batch."""
+        """Return the loss of one batch."""
         loss: torch.Tensor = self.criterion_(y_pred, to_tensor(y_true, device=self.device_))
         return loss
 
     def get_params(self, deep: bool = True, **kwargs: Any) -> dict[str, Any]:
-        """Parameters of the net, and with `deep` those of its callbacks too.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether to include the parameters of parts.
-
-        Returns
-        -------
-        dict
-            Values by name; skorch's own lists a private attribute among them.
-        """
+        """Return the parameters of the net, without the private attributes that skorch lists."""
         params: dict[str, Any] = super().get_params(deep=deep, **kwargs)
         return {name: value for name, value in params.items() if not name.startswith("_")}
 
     def get_params_for(self, prefix: str) -> dict[str, Any]:
         """Return the parameters with a prefix.
 
-        The iterators also learn what pads a row; a criterion or optimiser of the user's own is
-        spared those defaults that only ours understand.
+        `TokenBatches` also gets the padding id, the device and the order of rows. A custom
+        criterion or optimiser does not get defaults that it does not accept.
         """
         params: dict[str, Any] = super().get_params_for(prefix)
         if prefix in ("iterator_train", "iterator_valid"):
-            iterator = getattr(self, prefix)
-            if isinstance(iterator, type) and issubclass(iterator, TokenBatches):
+            if is_class(getattr(self, prefix), TokenBatches):
                 params.setdefault("pad_id", pad_token_id(self.pretrained))
                 params.setdefault("device", self.device_)
                 params.setdefault("in_order", prefix == "iterator_valid")
                 if self._graphs is not None:
                     params.setdefault("width_multiple", WIDTH_MULTIPLE)
-        elif prefix == "criterion" and not _is_class(self.criterion, DistillationLoss):
+        elif prefix == "criterion" and not is_class(self.criterion, DistillationLoss):
             params = {k: v for k, v in params.items() if k not in ("lam", "temperature")}
         elif prefix == "optimizer" and isinstance(self.optimizer, type):
             taken = inspect.signature(self.optimizer).parameters
@@ -320,17 +266,7 @@ class TokenNet(DeviceLoop):
         return params
 
     def set_params(self, **kwargs: Any) -> Self:
-        """Set parameters; a new `lr` of an initialised net takes effect at once.
-
-        Parameters
-        ----------
-        **kwargs
-            Parameters by name.
-
-        Returns
-        -------
-        self
-        """
+        """Set parameters; a new `lr` of an initialised net takes effect at once."""
         if self.initialized_ and "lr" in kwargs:
             given = kwargs["lr"]
             self.lr_ = default_learning_rate(self.pretrained) if given == "auto" else given
@@ -341,24 +277,7 @@ class TokenNet(DeviceLoop):
         return self
 
     def forward(self, X: Any, training: bool = False, device: str = "cpu") -> torch.Tensor:
-        """Logits of texts or token ids, in the order of X.
-
-        Rows go through the module sorted by length, longest first, in batches of bounded size.
-
-        Parameters
-        ----------
-        X : texts or token ids, n_samples rows
-            Documents.
-        training : bool, default=False
-            Whether dropout is active.
-        device : str, default="cpu"
-            Where the result is stored.
-
-        Returns
-        -------
-        Tensor of shape (n_samples, n_classes)
-            Logits in fp32.
-        """
+        """Return the logits of texts or token ids in the order of X; dropout acts in `training`."""
         self.check_is_fitted()
         logits = self._in_batches(
             self.encode(X),
@@ -369,28 +288,25 @@ class TokenNet(DeviceLoop):
     def _in_batches(
         self, ids: npt.NDArray[np.int32], compute: Callable[[torch.Tensor], torch.Tensor]
     ) -> torch.Tensor:
-        lengths = sequence_lengths(ids, pad_token_id(self.pretrained))
-        limits = inference_limits(self.batch_size, self.device_)
-        out = in_batches(compute, ids, lengths, limits, self.device_)
-        return torch.empty((0, len(self.classes_))) if out is None else out
+        pad_id = pad_token_id(self.pretrained)
+        return in_batches(compute, ids, pad_id, self.batch_size, self.device_)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         given = state["device"]
         device = resolve_device("auto") if given == "auto" else given
         super().__setstate__({**state, "device": device})
+        if "device_" in state:
+            self.device_ = str(self.device)  # skorch warned if it had to move to the CPU
         if given == "auto":
             self.device = given
-            if "device_" in state:
-                self.device_ = device
-        elif "device_" in state:
-            self.device_ = str(self.device)  # skorch warned if it had to move to the CPU
         if self.precision == "auto" and "precision_" in state:
-            # emulated bf16 is correct, and many times slower than fp32
+            # emulated bf16 is correct, but many times slower than fp32
             self.precision_ = resolve_precision("auto", self.device_)
             encoder = getattr(self.module_, "encoder", None)
             if isinstance(encoder, Encoder):
                 encoder.precision = self.precision_
 
 
-def _is_class(given: Any, kind: type) -> bool:
+def is_class(given: Any, kind: type) -> bool:
+    """Whether `given` is `kind` or a subclass of it."""
     return isinstance(given, type) and issubclass(given, kind)

@@ -1,10 +1,10 @@
-"""Training one net: fresh copies, epochs of drawn rows, logits.
+"""Training of one net: fresh copies, epochs of drawn rows, logits.
 
-Every method and `BertClassifier` train their nets through these functions, so that a supervised
-fit is the same wherever it happens.
+`BertClassifier` and all methods train their nets through these functions, so that a supervised fit
+is the same everywhere.
 
-skorch has no public list of a net's optimisers; `net._optimizers` is the only private attribute of
-skorch that is read here. A net of the user's own may have several.
+skorch has no public list of the optimisers of a net, and a custom net may have several. So these
+functions read the private `net._optimizers`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def fresh_net(template: NeuralNet, classes: AnyArray, max_epochs: int) -> Neural
     """Return an initialised clone of `template`.
 
     It sets ``train_split`` (skorch would hold out a fifth of the rows), the criterion,
-    ``max_epochs`` and, where the net has it, ``classes``. Everything else is the user's.
+    ``max_epochs`` and, if the net has it, ``classes``. All other parameters stay.
     """
     net = clone(template)
     params: dict[str, Any] = {
@@ -71,7 +71,7 @@ def start_head(
     balanced: bool,
     known: Any = None,
 ) -> Any:
-    """Call `TextNet.start_head` without a change to the random stream of the training."""
+    """Call `PreparedNet.start_head` without a change to the random stream of the training."""
     with isolated():
         return prepared(net).start_head(X, codes, weights, balanced=balanced, known=known)
 
@@ -87,7 +87,7 @@ def set_loss(
     """Set λ and T of the criterion for the next stage; the module keeps its weights.
 
     skorch builds a new optimiser when the criterion changes, as the paper's released code does
-    between its two stages. ``keep_optimizer=True`` carries the optimiser's state over.
+    between its two stages. ``keep_optimizer=True`` keeps the optimiser's state.
     """
     states = {name: getattr(net, name + "_").state_dict() for name in net._optimizers}
     with quiet(net):
@@ -100,19 +100,13 @@ def set_loss(
 
 
 def release_optimizer(net: NeuralNet) -> None:
-    """Free the optimiser's state of a net that is not trained any further."""
+    """Free the state of the optimiser after the last training step."""
     for name in net._optimizers:
         getattr(net, name + "_").state.clear()
 
 
 def n_steps(net: NeuralNet, X: Any, targets: AnyArray, epochs: int) -> int:
-    """Optimiser steps of a training run, by the net's own iterator.
-
-    Raises
-    ------
-    ValueError
-        If an epoch would have no step at all (``drop_last`` on less than one batch).
-    """
+    """Count the optimiser steps of a training run with the net's iterator; an epoch needs one."""
     per_epoch = steps_per_epoch(net, X, targets)
     if per_epoch == 0:
         raise ValueError(
@@ -137,12 +131,12 @@ def train(
     on_epoch: Callable[[NeuralNet, int], bool] | None = None,
     keep_optimizer: bool = True,
 ) -> list[float]:
-    """Continue `net` for some epochs and return the mean training loss of each.
+    """Train `net` for some more epochs and return the mean training loss of each.
 
-    Each epoch draws its rows anew: class-balanced with replacement, or a shuffle. `targets` is what
-    the criterion takes, `codes` holds the classes for balanced draws. The step counter of
-    `schedule` goes on where it stood. ``on_epoch(net, epoch)`` is called after each epoch, counted
-    from 1. It ends the training by returning True, and does not change its random stream.
+    Each epoch draws new rows: class-balanced with replacement, or a shuffle. `targets` go to the
+    criterion, and `codes` hold the classes for balanced draws. The step counter of `schedule`
+    continues. ``on_epoch(net, epoch)`` is called after each epoch, counted from 1. It ends the
+    training by returning True, and does not change the random stream of the training.
     ``keep_optimizer=False`` frees the optimiser's state at the end.
     """
     losses: list[float] = []
@@ -181,7 +175,7 @@ def train(
 
 
 def ends_early(net: NeuralNet, end_of_epoch: Callable[[], object]) -> bool:
-    """Call what ends an epoch; return True if skorch's EarlyStopping ended the training.
+    """Call a function that may end the training; return True if EarlyStopping of skorch did.
 
     EarlyStopping raises KeyboardInterrupt, as Ctrl-C does. Its counter tells the two apart.
     """
@@ -203,13 +197,7 @@ def _epoch_loss(net: NeuralNet) -> float:
 
 
 def predict_logits(net: NeuralNet, X: Any, n_classes: int) -> FloatArray:
-    """Logits of shape (n, n_classes) in evaluation mode.
-
-    Raises
-    ------
-    ValueError
-        If the module's output has another shape or is not finite.
-    """
+    """Return logits of shape (n, n_classes) in evaluation mode; check their shape and values."""
     out = net.forward(X)
     logits = to_numpy(out[0] if isinstance(out, tuple) else out).astype(np.float64)
     if get_dim(logits) != 2 or logits.shape[1] != n_classes:
@@ -228,10 +216,10 @@ def predict_logits(net: NeuralNet, X: Any, n_classes: int) -> FloatArray:
 
 
 def check_outputs(net: NeuralNet, X: Any, n_classes: int) -> None:
-    """Look at the outputs of an untrained net: right shape, finite, no probabilities."""
+    """Check that an untrained net returns finite logits of the right shape, not probabilities."""
     logits = predict_logits(net, X, n_classes)
     if (logits >= 0).all() and np.allclose(logits.sum(axis=1), 1.0, atol=1e-5):
         raise ValueError(
-            f"the net's module {type(net.module_).__name__} returns probabilities (rows not "
-            "negative that sum to 1), but logits are needed; remove the softmax at its end."
+            f"the net's module {type(net.module_).__name__} returns probabilities (rows without "
+            "negative values that sum to 1), but logits are needed; remove its final softmax."
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from skorch import NeuralNetClassifier
+from skorch.callbacks import Callback
 from torch import nn
 
 from sklearn_spt import BertClassifier
@@ -37,7 +38,7 @@ class NaNMLP(MLP):
 
 
 class UnevenMLP(MLP):
-    """Predicts a little else for other neighbours in the batch, as nets in bf16 do."""
+    """Predicts slightly different logits in other batches, as nets in bf16 do."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         logits = super().forward(x)
@@ -48,13 +49,13 @@ class UnevenMLP(MLP):
 
 
 def mlp_net(module=MLP, **params):
-    """A skorch net over a small MLP, with skorch's noisy default of verbose=1."""
+    """A skorch net over a small MLP, with skorch's default of verbose=1."""
     settings = {"lr": 0.1, "batch_size": 8, "optimizer": torch.optim.SGD, **params}
     return NeuralNetClassifier(module, **settings)
 
 
 class PaddedMLP(nn.Module):
-    """Takes rows of any width up to 32, since a net has to be built before it sees the data."""
+    """Takes rows of any width up to 32, because a net is built before it sees the data."""
 
     def __init__(self, n_classes: int = 2, width: int = 32, double: bool = False) -> None:
         super().__init__()
@@ -86,17 +87,60 @@ def bert_net(checkpoint, **params):
     return BertClassifier(checkpoint, **settings)
 
 
+def set_dropout(module, p=0.0):
+    """Set the probability of all dropout layers of a module, and return the module."""
+    for layer in module.modules():
+        if isinstance(layer, nn.Dropout):
+            layer.p = p
+    return module
+
+
+def interacting(module):
+    """Enlarge the weights of an encoder, so that tokens interact as in a trained one."""
+    with torch.no_grad():
+        for weight in module.parameters():
+            if weight.ndim == 2:
+                weight *= 10
+    return module
+
+
 class WithoutDropout(BertModule):
-    """The usual module, its encoder without dropout."""
+    """The default module without dropout."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        for layer in self.modules():
-            if isinstance(layer, nn.Dropout):
-                layer.p = 0.0
+        set_dropout(self)
+
+
+class Fails(Callback):
+    """Raises an error at the end of a batch after some epochs."""
+
+    def __init__(self, after=0):
+        self.after = after
+
+    def on_batch_end(self, net, **kwargs):
+        if len(net.history) > self.after:
+            raise RuntimeError("stop")
+
+
+class Rates(Callback):
+    """Collects the learning rates of every parameter group at every training step."""
+
+    def initialize(self):
+        self.seen_ = []
+        return self
+
+    def on_batch_end(self, net, training=False, **kwargs):
+        if training:
+            self.seen_.append([group["lr"] for group in net.optimizer_.param_groups])
+
+
+def weights_of(net):
+    """Copies of the weights of a net, on the CPU."""
+    return [weight.detach().cpu().clone() for weight in net.module_.parameters()]
 
 
 def of_many_lengths(texts, y, n=96):
-    """Texts of one to four times the length, `n` of them, and their labels."""
+    """Repeat texts one to four times; return `n` of these texts and their labels."""
     many = [" ".join([texts[i % len(texts)]] * (1 + i % 4)) for i in range(n)]
     return many, [y[i % len(texts)] for i in range(n)]

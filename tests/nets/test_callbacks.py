@@ -1,4 +1,4 @@
-"""Learning rates, step by step."""
+"""Learning rates at each step, and progress."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from helpers.nets import MLP, mlp_net
+from helpers.nets import Rates, mlp_net
 from sklearn.base import clone
-from skorch.callbacks import Callback
 from skorch.dataset import ValidSplit
 
 from sklearn_spt import RightTrapezoidalLR
@@ -22,18 +21,6 @@ from sklearn_spt.nets._training import fresh_net, set_loss
 N = 20
 X = np.random.default_rng(0).normal(size=(N, 2)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(np.int64)
-
-
-class Rates(Callback):
-    """Collects the rates of every parameter group at every training step."""
-
-    def initialize(self):
-        self.seen_ = []
-        return self
-
-    def on_batch_end(self, net, training=False, **kwargs):
-        if training:
-            self.seen_.append([group["lr"] for group in net.optimizer_.param_groups])
 
 
 def net_with(callback, **params):
@@ -49,45 +36,36 @@ def column(rates, group=0):
 
 
 # -- golden numbers --------------------------------------------------------------------------------
-def test_right_trapezoid_of_four_and_five_steps():
-    # R = 5e-5, 4 constant steps, 5 that fall: the full rate five times, then 4/5, ... 1/5 of it
-    net, rates = net_with(RightTrapezoidalLR(n_constant=4, n_decay=5), max_epochs=2)
+@pytest.mark.parametrize(
+    ("callback", "lr", "max_epochs", "expected"),
+    [
+        (  # the full rate five times, then 4/5, ..., 1/5 of it
+            RightTrapezoidalLR(n_constant=4, n_decay=5),
+            *(5e-5, 2),
+            [5e-5, 5e-5, 5e-5, 5e-5, 5e-5, 4e-5, 3e-5, 2e-5, 1e-5, 0.0],
+        ),
+        (RightTrapezoidalLR(), 1.0, 1, [1.0, 0.8, 0.6, 0.4, 0.2]),
+        (  # n_decay is the rest of the epochs
+            RightTrapezoidalLR(n_constant=6),
+            *(0.4, 2),
+            [0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.3, 0.2, 0.1],
+        ),
+        (RightTrapezoidalLR(n_decay=2), 1.0, 1, [1.0, 0.5, 0.0, 0.0, 0.0]),
+        (ScheduledLR(partial(slanted, n_steps=5)), 2.0, 1, [2.0, 1.6, 1.2, 0.8, 0.4]),
+    ],
+)
+def test_rates_of_each_step(callback, lr, max_epochs, expected):
+    net, rates = net_with(callback, lr=lr, max_epochs=max_epochs)
     net.partial_fit(X, Y)
-    expected = [5e-5, 5e-5, 5e-5, 5e-5, 5e-5, 4e-5, 3e-5, 2e-5, 1e-5, 0.0]
     np.testing.assert_allclose(column(rates), expected, rtol=1e-12)
-
-
-def test_slanted_without_constant_steps():
-    net, rates = net_with(RightTrapezoidalLR(), lr=1.0)
-    net.partial_fit(X, Y)
-    np.testing.assert_allclose(column(rates), [1.0, 0.8, 0.6, 0.4, 0.2], rtol=1e-12)
-
-
-def test_n_decay_is_what_is_left_of_the_epochs():
-    net, rates = net_with(RightTrapezoidalLR(n_constant=6), lr=0.4, max_epochs=2)
-    net.fit(X, Y)
-    rates = dict(net.callbacks_)["rates"]
-    expected = [0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.3, 0.2, 0.1]
-    np.testing.assert_allclose(column(rates), expected, rtol=1e-12)
-
-
-def test_any_function_of_the_step():
-    net, rates = net_with(ScheduledLR(partial(slanted, n_steps=5)), lr=2.0)
-    net.partial_fit(X, Y)
-    np.testing.assert_allclose(column(rates), [2.0, 1.6, 1.2, 0.8, 0.4], rtol=1e-12)
-
-
-def test_the_sum_of_the_falling_rates():
-    net, rates = net_with(RightTrapezoidalLR(n_constant=5, n_decay=15), lr=0.3, max_epochs=4)
-    net.partial_fit(X, Y)
-    assert sum(column(rates)[5:]) == pytest.approx(0.3 * (15 + 1) / 2)
+    assert dict(net.callbacks_)["lr"].step_ == len(expected)
 
 
 # -- parameter groups ------------------------------------------------------------------------------
 GROUPS = [("first.*", {"lr": 0.02}), ("last.bias", {"lr": 0.5})]
 
 
-def test_groups_are_scaled_and_never_made_equal():
+def test_each_group_is_scaled_by_the_same_factor():
     net, rates = net_with(
         RightTrapezoidalLR(n_constant=1, n_decay=4), lr=0.1, optimizer__param_groups=GROUPS
     )
@@ -96,15 +74,6 @@ def test_groups_are_scaled_and_never_made_equal():
     np.testing.assert_allclose(
         rates.seen_, [[0.02 * m, 0.5 * m, 0.1 * m] for m in factors], rtol=1e-12
     )
-
-
-def test_each_group_moves_at_its_own_rate():
-    frozen = [("first.*", {"lr": 0.0})]
-    net, _ = net_with(RightTrapezoidalLR(), lr=0.1, optimizer__param_groups=frozen)
-    first, last = net.module_.first.weight.clone(), net.module_.last.weight.clone()
-    net.partial_fit(X, Y)
-    assert torch.equal(net.module_.first.weight, first)
-    assert not torch.equal(net.module_.last.weight, last)
 
 
 # -- runs ----------------------------------------------------------------------------------------
@@ -127,42 +96,18 @@ def test_one_schedule_spans_two_runs_and_a_new_optimizer():
     )
 
 
-def test_a_second_fit_starts_at_step_0():
-    callback = RightTrapezoidalLR(n_constant=2, n_decay=3)
+def test_a_second_fit_starts_at_step_0_with_the_present_rate_and_length():
+    callback = RightTrapezoidalLR(n_constant=2)
     net, _ = net_with(callback, lr=0.3)
-    seen = []
-    for _ in range(2):
-        net.fit(X, Y)
-        seen.append(column(dict(net.callbacks_)["rates"]))
-    assert seen[0] == seen[1]
-    np.testing.assert_allclose(seen[0], [0.3, 0.3, 0.3, 0.2, 0.1], rtol=1e-12)
-    # in another net too
-    other, rates = net_with(callback, lr=0.6)
+    for lr, batch_size, expected in (
+        *((0.3, 4, [0.3, 0.3, 0.3, 0.2, 0.1]), (0.3, 4, [0.3, 0.3, 0.3, 0.2, 0.1])),
+        (1.0, 5, [1.0, 1.0, 1.0, 0.5]),
+    ):
+        net.set_params(lr=lr, batch_size=batch_size).fit(X, Y)
+        np.testing.assert_allclose(column(dict(net.callbacks_)["rates"]), expected, rtol=1e-12)
+    other, rates = net_with(callback, lr=0.6)  # another net with the same callback
     other.partial_fit(X, Y)
     np.testing.assert_allclose(column(rates), [0.6, 0.6, 0.6, 0.4, 0.2], rtol=1e-12)
-
-
-def test_a_second_fit_follows_a_changed_rate_and_length():
-    net, _ = net_with(RightTrapezoidalLR(), lr=0.5)
-    net.fit(X, Y)
-    net.set_params(lr=1.0, batch_size=10).fit(X, Y)
-    np.testing.assert_allclose(column(dict(net.callbacks_)["rates"]), [1.0, 0.5], rtol=1e-12)
-
-
-def test_validation_batches_are_no_steps():
-    net, rates = net_with(
-        RightTrapezoidalLR(), lr=1.0, train_split=ValidSplit(5, stratified=False), max_epochs=2
-    )
-    net.partial_fit(X, Y)
-    assert dict(net.callbacks_)["lr"].step_ == 8  # 16 training rows, 4 batches an epoch
-    np.testing.assert_allclose(column(rates), np.arange(8, 0, -1) / 8, rtol=1e-12)
-
-
-def test_the_step_counter_and_the_rate_after_the_end():
-    net, rates = net_with(RightTrapezoidalLR(n_decay=2), lr=1.0)
-    net.partial_fit(X, Y)
-    assert column(rates) == [1.0, 0.5, 0.0, 0.0, 0.0]
-    assert dict(net.callbacks_)["lr"].step_ == 5
 
 
 # -- as a scikit-learn object ----------------------------------------------------------------------
@@ -179,16 +124,11 @@ def test_parameters_and_clone():
     again.partial_fit(X, Y)
     assert dict(again.callbacks_)["rates"].seen_ == dict(net.callbacks_)["rates"].seen_
     assert clone(ScheduledLR(abs)).multiplier is abs
+    again.set_params(callbacks__lr__n_constant=4, callbacks__lr__n_decay=1, lr=1.0).fit(X, Y)
+    assert column(dict(again.callbacks_)["rates"]) == [1.0] * 5
 
 
-def test_it_can_be_searched_and_set_from_the_net():
-    net, _ = net_with(RightTrapezoidalLR(n_decay=5), lr=1.0)
-    net.set_params(callbacks__lr__n_constant=4, callbacks__lr__n_decay=1)
-    net.fit(X, Y)
-    assert column(dict(net.callbacks_)["rates"]) == [1.0] * 5
-
-
-def test_a_net_in_the_middle_of_its_schedule_can_be_pickled():
+def test_a_net_can_be_pickled_during_its_schedule():
     net, _ = net_with(RightTrapezoidalLR(n_constant=5, n_decay=5), lr=0.1)
     net.partial_fit(X, Y)
     loaded = pickle.loads(pickle.dumps(net))
@@ -208,15 +148,15 @@ def test_a_net_in_the_middle_of_its_schedule_can_be_pickled():
         ({"n_decay": "auto"}, TypeError, "n_decay must be an integer or None, got 'auto'"),
     ],
 )
-def test_unusable_parameters(params, error, message):
-    net, _ = net_with(RightTrapezoidalLR(**params))  # nothing is judged before training
+def test_bad_parameters(params, error, message):
+    net, _ = net_with(RightTrapezoidalLR(**params))  # parameters are checked in training
     with pytest.raises(error, match=message):
         net.partial_fit(X, Y)
 
 
 # -- counting ------------------------------------------------------------------------------------
 class NoLength(torch.utils.data.IterableDataset):
-    """Batches of an iterator of the user's own, of which nobody knows how many there are."""
+    """A custom iterator that does not know its number of batches."""
 
     def __init__(self, dataset, batch_size=4):
         self.dataset, self.batch_size = dataset, batch_size
@@ -239,25 +179,18 @@ class NoLength(torch.utils.data.IterableDataset):
         ({"train_split": ValidSplit(5, stratified=False)}, 4),
     ],
 )
-def test_steps_per_epoch_are_those_that_are_taken(params, expected):
+def test_steps_per_epoch_are_the_steps_taken(params, expected):
     net, rates = net_with(RightTrapezoidalLR(n_decay=99), **params)
     assert steps_per_epoch(net, X, Y) == expected
     net.partial_fit(X, Y)
-    assert len(rates.seen_) == expected
+    assert len(rates.seen_) == dict(net.callbacks_)["lr"].step_ == expected
 
 
 def test_batch_progress_counts_training_texts(capfd):
     done = []
     progress = Progress(0, "", 40)
     progress.advance = done.append
-    net = mlp_net(
-        MLP,
-        callbacks=[("progress", BatchProgress(progress))],
-        train_split=ValidSplit(5, stratified=False),
-        batch_size=6,
-        max_epochs=2,
-        verbose=0,
-    )
-    net.fit(X, Y)
+    net = mlp_net(callbacks=[("progress", BatchProgress(progress))], batch_size=6, max_epochs=2)
+    net.set_params(train_split=ValidSplit(5, stratified=False), verbose=0).fit(X, Y)
     assert done == [6, 6, 4, 6, 6, 4]
     assert capfd.readouterr() == ("", "")

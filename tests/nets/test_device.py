@@ -1,4 +1,4 @@
-"""Where and how precisely to compute."""
+"""Device and precision."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn_spt.nets._device import resolve_device, resolve_precision
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Pretend to be a machine with the given accelerators."""
+    """Pretend to run on a machine with the given accelerators."""
     for name in _device._ISA_VARIABLES:
         monkeypatch.delenv(name, raising=False)
 
@@ -37,7 +37,7 @@ def test_auto_takes_the_first_of_cuda_mps_cpu(machine, cuda, mps, expected):
     assert resolve_device("auto") == expected
 
 
-def test_a_named_device_is_taken_as_it_is(machine):
+def test_a_named_device_is_kept(machine):
     machine(cuda=True, mps=True)
     for name in ("cpu", "cuda", "cuda:1", "mps"):
         assert resolve_device(name) == name
@@ -51,7 +51,7 @@ def test_unknown_names(machine, name):
 
 
 @pytest.mark.parametrize("name", ["cuda", "cuda:0"])
-def test_cuda_where_there_is_none(machine, name):
+def test_cuda_without_a_cuda_device(machine, name):
     machine()
     with pytest.raises(ValueError, match=rf"device='{name}' was asked for, but torch finds no"):
         resolve_device(name)
@@ -59,63 +59,45 @@ def test_cuda_where_there_is_none(machine, name):
 
 # -- precision -----------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("capabilities", "expected"),
+    ("device", "capabilities", "expected"),
     [
-        ({}, "fp32"),
-        ({"avx2": True, "avx512_f": True, "amx_bf16": False, "avx512_bf16": False}, "fp32"),
-        ({"amx_bf16": True, "avx512_bf16": False}, "bf16"),
-        ({"amx_bf16": False, "avx512_bf16": True}, "bf16"),
-        ({"amx_int8": True, "amx_fp16": True}, "fp32"),
+        ("cpu", {}, "fp32"),
+        ("cpu", {"avx512_f": True, "amx_bf16": False, "avx512_bf16": False}, "fp32"),
+        ("cpu", {"amx_bf16": True, "avx512_bf16": False}, "bf16"),
+        ("cpu", {"amx_bf16": False, "avx512_bf16": True}, "bf16"),
+        ("cpu", {"amx_int8": True, "amx_fp16": True}, "fp32"),
+        ("mps", {"mps": True, "amx_bf16": True}, "fp32"),
+        ("cuda", {"cuda": True, "capability": (7, 5), "amx_bf16": True}, "fp32"),
+        ("cuda", {"cuda": True, "capability": (8, 0)}, "bf16"),
+        ("cuda:0", {"cuda": True, "capability": (12, 0)}, "bf16"),
     ],
 )
-def test_auto_on_a_cpu(machine, capabilities, expected):
+def test_auto_takes_bf16_if_the_hardware_supports_it(machine, device, capabilities, expected):
     machine(**capabilities)
-    assert resolve_precision("auto", "cpu") == expected
+    assert resolve_precision("auto", device) == expected
 
 
 @pytest.mark.parametrize(
-    ("isa", "expected"),
-    [("avx2", "fp32"), ("AVX512_CORE", "fp32"), ("AVX512_CORE_AMX", "bf16"), ("", "bf16")],
+    ("limits", "expected"),
+    [
+        ({"ONEDNN_MAX_CPU_ISA": "avx2"}, "fp32"),
+        ({"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_AMX"}, "bf16"),
+        ({"ONEDNN_MAX_CPU_ISA": ""}, "bf16"),
+        ({"DNNL_MAX_CPU_ISA": "AVX512_CORE"}, "fp32"),
+        ({"ONEDNN_MAX_CPU_ISA": "ALL", "DNNL_MAX_CPU_ISA": "AVX2"}, "bf16"),
+        ({"ONEDNN_MAX_CPU_ISA": "", "DNNL_MAX_CPU_ISA": "AVX2"}, "fp32"),
+    ],
 )
-@pytest.mark.parametrize("name", ["ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"])
-def test_auto_is_fp32_where_the_user_forbids_them(machine, monkeypatch, name, isa, expected):
-    monkeypatch.setenv(name, isa)
+def test_auto_follows_the_limits_of_onednn(machine, monkeypatch, limits, expected):
+    for name, value in limits.items():
+        monkeypatch.setenv(name, value)
     machine(amx_bf16=True)
     assert resolve_precision("auto", "cpu") == expected
-
-
-@pytest.mark.parametrize(("first", "expected"), [("AVX2", "fp32"), ("ALL", "bf16"), ("", "fp32")])
-def test_the_newer_name_counts(machine, monkeypatch, first, expected):
-    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", first)
-    monkeypatch.setenv("DNNL_MAX_CPU_ISA", "AVX2")
-    machine(amx_bf16=True)
-    assert resolve_precision("auto", "cpu") == expected
-
-
-def test_a_torch_that_cannot_tell_computes_in_fp32(machine, monkeypatch):
-    machine()
-    monkeypatch.delattr(torch.cpu, "get_capabilities")
-    assert resolve_precision("auto", "cpu") == "fp32"
-
-
-@pytest.mark.parametrize(
-    ("capability", "expected"),
-    [((7, 5), "fp32"), ((8, 0), "bf16"), ((8, 9), "bf16"), ((9, 0), "bf16"), ((12, 0), "bf16")],
-)
-def test_auto_on_cuda_goes_by_its_capability(machine, capability, expected):
-    machine(cuda=True, capability=capability)
-    assert resolve_precision("auto", "cuda") == expected
-    assert resolve_precision("auto", "cuda:0") == expected
-
-
-def test_auto_elsewhere_is_fp32(machine):
-    machine(mps=True, amx_bf16=True)
-    assert resolve_precision("auto", "mps") == "fp32"
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda", "mps"])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_named_precision_is_taken_as_it_is(machine, precision, device):
+def test_a_named_precision_is_kept(machine, precision, device):
     machine(cuda=True, capability=(7, 0))
     assert resolve_precision(precision, device) == precision
 
@@ -126,8 +108,10 @@ def test_unknown_precision(precision):
         resolve_precision(precision, "cpu")
 
 
-def test_this_machine_is_asked_once(machine, monkeypatch):
+def test_the_capabilities_of_the_cpu_are_read_once(machine, monkeypatch):
     machine(amx_bf16=True)
     assert resolve_precision("auto", "cpu") == "bf16"
-    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
+    monkeypatch.delattr(torch.cpu, "get_capabilities")
     assert resolve_precision("auto", "cpu") == "bf16"
+    _device._cpu_has_bf16.cache_clear()
+    assert resolve_precision("auto", "cpu") == "fp32"  # an old torch cannot tell

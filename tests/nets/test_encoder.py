@@ -1,10 +1,11 @@
-"""From token ids to one vector a text."""
+"""From token ids to one vector for each text."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
+from helpers.nets import interacting, set_dropout
 
 from sklearn_spt.nets._encoder import Encoder, attention_mask, mean_over_tokens
 from sklearn_spt.nets._kernels import Dropout
@@ -22,44 +23,31 @@ def encoder(checkpoint, **params):
     return Encoder(checkpoint, **params).eval()
 
 
-def lively(checkpoint, **params):
-    """An encoder with larger weights, in which tokens heed each other as in a trained one."""
-    enc = encoder(checkpoint, **params)
-    with torch.no_grad():
-        for weight in enc.model.parameters():
-            if weight.ndim == 2:
-                weight *= 10
-    return enc
-
-
 # -- mask and mean ---------------------------------------------------------------------------------
-def test_the_mask_ends_at_the_last_token_that_is_no_padding():
+def test_the_mask_ends_at_the_last_token_that_is_not_padding():
     ids = torch.tensor([[2, 5, 3, 0, 0], [2, 0, 3, 0, 0], [0, 0, 0, 0, 9], [2, 0, 0, 0, 0]])
     expected = [[1, 1, 1, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 1], [1, 0, 0, 0, 0]]
     assert attention_mask(ids, 0).long().tolist() == expected
-    # another padding id: zeros are tokens
+    # with another padding id, zeros are tokens
     assert attention_mask(torch.tensor([[0, 4, 1, 1], [1, 4, 0, 1]]), 1).tolist() == [
         [True, True, False, False],
         [True, True, True, False],
     ]
 
 
-def test_mean_over_tokens_is_the_mean_of_a_loop():
+def test_mean_over_tokens_equals_a_loop():
     generator = torch.Generator().manual_seed(0)
     states = torch.randn(4, 6, 3, generator=generator)
     counts = [6, 1, 3, 4]
     mask = torch.arange(6) < torch.tensor(counts)[:, None]
     expected = torch.stack([states[i, :n].mean(dim=0) for i, n in enumerate(counts)])
     torch.testing.assert_close(mean_over_tokens(states, mask), expected)
-
-
-def test_mean_over_no_token_is_zero_not_nan():
-    states = torch.ones(1, 3, 2)
-    assert mean_over_tokens(states, torch.zeros(1, 3, dtype=torch.bool)).tolist() == [[0, 0]]
+    no_tokens = torch.zeros(4, 6, dtype=torch.bool)
+    assert not mean_over_tokens(states, no_tokens).any()  # zero, not NaN
 
 
 # -- pooling -------------------------------------------------------------------------------------
-def test_mean_pooling_is_the_mean_of_the_models_states(tiny_checkpoint, ids):
+def test_mean_pooling_averages_the_states_of_the_model(tiny_checkpoint, ids):
     enc = encoder(tiny_checkpoint, pooling="mean")
     with torch.no_grad():
         vectors = enc(ids)
@@ -69,7 +57,7 @@ def test_mean_pooling_is_the_mean_of_the_models_states(tiny_checkpoint, ids):
             torch.testing.assert_close(vector, states.mean(dim=0), rtol=0, atol=1e-5)
 
 
-def test_cls_pooling_is_the_pooler_over_the_first_token(tiny_checkpoint, ids):
+def test_cls_pooling_takes_the_first_token_through_the_pooler_if_there_is_one(tiny_checkpoint, ids):
     enc = encoder(tiny_checkpoint, pooling="cls")
     with torch.no_grad():
         mask = attention_mask(ids, enc.pad_id).long()
@@ -77,18 +65,11 @@ def test_cls_pooling_is_the_pooler_over_the_first_token(tiny_checkpoint, ids):
         dense = enc.model.pooler.dense
         expected = torch.tanh(first @ dense.weight.T + dense.bias)
         torch.testing.assert_close(enc(ids), expected)
-
-
-def test_cls_pooling_without_a_pooler_is_the_first_token(tiny_checkpoint, ids):
-    enc = encoder(tiny_checkpoint, pooling="cls")
-    enc.model.pooler = None
-    with torch.no_grad():
-        mask = attention_mask(ids, enc.pad_id).long()
-        first = enc.model(input_ids=ids.long(), attention_mask=mask).last_hidden_state[:, 0]
+        enc.model.pooler = None
         torch.testing.assert_close(enc(ids), first)
 
 
-def test_the_pooler_goes_where_it_would_see_no_gradient(tiny_checkpoint, ids):
+def test_mean_pooling_drops_the_pooler_which_would_get_no_gradient(tiny_checkpoint, ids):
     assert encoder(tiny_checkpoint, pooling="cls").model.pooler is not None
     enc = encoder(tiny_checkpoint, pooling="mean")
     assert enc.model.pooler is None
@@ -97,13 +78,12 @@ def test_the_pooler_goes_where_it_would_see_no_gradient(tiny_checkpoint, ids):
     assert idle == []
 
 
-def test_auto_follows_the_checkpoint(tiny_checkpoint, tiny_pooling_checkpoint):
+def test_auto_pooling_follows_the_checkpoint_and_bad_values_are_rejected(
+    tiny_checkpoint, tiny_pooling_checkpoint
+):
     assert Encoder(tiny_checkpoint).pooling == "cls"
     assert Encoder(tiny_pooling_checkpoint).pooling == "mean"
     assert Encoder(tiny_pooling_checkpoint, pooling="cls").pooling == "cls"
-
-
-def test_unknown_pooling(tiny_checkpoint):
     with pytest.raises(ValueError, match="pooling must be one of 'auto', 'mean', 'cls'; got 'max'"):
         Encoder(tiny_checkpoint, pooling="max")
 
@@ -111,7 +91,7 @@ def test_unknown_pooling(tiny_checkpoint):
 # -- invariances ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_a_vector_depends_neither_on_neighbours_nor_on_padding(tiny_checkpoint, ids, pooling):
-    enc = lively(tiny_checkpoint, pooling=pooling)
+    enc = interacting(encoder(tiny_checkpoint, pooling=pooling))
     lengths = attention_mask(ids, enc.pad_id).sum(dim=1)
     assert len(set(lengths.tolist())) > 1
     with torch.no_grad():
@@ -125,35 +105,37 @@ def test_a_vector_depends_neither_on_neighbours_nor_on_padding(tiny_checkpoint, 
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
-def test_a_padding_id_inside_a_text_is_read(tiny_checkpoint, pooling):
-    enc = lively(tiny_checkpoint, pooling=pooling)
+def test_a_padding_id_inside_a_text_counts_as_a_token(tiny_checkpoint, pooling):
+    enc = interacting(encoder(tiny_checkpoint, pooling=pooling))
     with torch.no_grad():
         inside = enc(torch.tensor([[2, 20, 0, 30, 3]]))
         outside = enc(torch.tensor([[2, 20, 30, 3, 0]]))
     assert (inside - outside).abs().max() > 0.05
 
 
-def test_words_count(tiny_checkpoint, ids):
-    vectors = lively(tiny_checkpoint)(ids).detach()
+def test_different_texts_have_different_vectors(tiny_checkpoint, ids):
+    vectors = interacting(encoder(tiny_checkpoint))(ids).detach()
     same_text = (ids[:, None] == ids[None]).all(dim=2)
     same_vector = torch.cdist(vectors, vectors) < 1e-3
     assert torch.equal(same_text, same_vector)
     assert not same_text.all()
-
-
-def test_int32_ids_are_as_good_as_int64_ones(tiny_checkpoint, ids):
-    enc = encoder(tiny_checkpoint)
-    with torch.no_grad():
-        assert ids.dtype == torch.int32
-        assert torch.equal(enc(ids), enc(ids.long()))
+    assert torch.equal(
+        interacting(encoder(tiny_checkpoint))(ids.long()), vectors
+    )  # int32 and int64 agree
 
 
 # -- precision and dropout -----------------------------------------------------------------------
 @pytest.mark.parametrize("pooling", POOLINGS)
-def test_bf16_is_close_to_fp32_and_comes_back_as_fp32(tiny_checkpoint, ids, pooling):
+def test_bf16_is_close_to_fp32_with_weights_gradients_and_vectors_in_fp32(
+    tiny_checkpoint, ids, pooling
+):
+    enc = encoder(tiny_checkpoint, pooling=pooling, precision="bf16")
+    enc(ids).sum().backward()
+    assert {p.dtype for p in enc.parameters()} == {torch.float32}
+    assert {p.grad.dtype for p in enc.parameters()} == {torch.float32}
     with torch.no_grad():
         exact = encoder(tiny_checkpoint, pooling=pooling)(ids)
-        half = encoder(tiny_checkpoint, pooling=pooling, precision="bf16")(ids)
+        half = enc(ids)
     assert half.dtype == exact.dtype == torch.float32
     assert not torch.equal(half, exact)
     # bf16 has 8 bits of mantissa; states are of the order of one after layer normalisation
@@ -163,31 +145,16 @@ def test_bf16_is_close_to_fp32_and_comes_back_as_fp32(tiny_checkpoint, ids, pool
     assert cosine.min() > 0.999
 
 
-def test_bf16_keeps_weights_and_gradients_in_fp32(tiny_checkpoint, ids):
-    enc = encoder(tiny_checkpoint, precision="bf16")
-    enc(ids).sum().backward()
-    assert {p.dtype for p in enc.parameters()} == {torch.float32}
-    assert {p.grad.dtype for p in enc.parameters() if p.grad is not None} == {torch.float32}
-
-
-def test_dropout_is_that_of_the_checkpoint_or_the_given_one(tiny_checkpoint):
-    def rates(enc):
-        return {m.p for m in enc.modules() if isinstance(m, torch.nn.Dropout)}
-
-    own = Encoder(tiny_checkpoint)
-    assert rates(own) == {0.1}
-    assert {type(m) for m in own.modules() if isinstance(m, torch.nn.Dropout)} == {Dropout}
-    assert rates(Encoder(tiny_checkpoint, hidden_dropout=0.0)) == {0.0}
-
-
-def test_dropout_is_active_in_training_only(tiny_checkpoint, ids):
+def test_dropout_is_that_of_the_checkpoint_and_acts_only_in_training(tiny_checkpoint, ids):
     enc = encoder(tiny_checkpoint)
+    layers = [m for m in enc.modules() if isinstance(m, torch.nn.Dropout)]
+    assert {(type(layer), layer.p) for layer in layers} == {(Dropout, 0.1)}
     with torch.random.fork_rng(devices=[]), torch.no_grad():
-        assert torch.equal(enc(ids), enc(ids))
+        expected = enc(ids)
+        assert torch.equal(enc(ids), expected)
         enc.train()
         assert not torch.equal(enc(ids), enc(ids))
-        off = Encoder(tiny_checkpoint, hidden_dropout=0.0).train()
-        torch.testing.assert_close(off(ids), enc.eval()(ids), rtol=0, atol=1e-5)
+        torch.testing.assert_close(set_dropout(enc)(ids), expected, rtol=0, atol=1e-5)
 
 
 def test_size_and_independence_of_two_encoders(tiny_checkpoint, ids):
@@ -199,14 +166,3 @@ def test_size_and_independence_of_two_encoders(tiny_checkpoint, ids):
             weight.zero_()
     assert np.isfinite(second(ids).detach().numpy()).all()
     assert second(ids).abs().max() > 0
-
-
-def test_minilm_tells_meanings_apart(minilm):
-    texts = ["I got my flu shot today", "today I was vaccinated against influenza", "stock prices"]
-    enc = encoder(minilm)
-    ids = torch.from_numpy(encode_texts(texts, minilm, 16))
-    with torch.no_grad():
-        a, b, c = torch.nn.functional.normalize(enc(ids))
-    assert enc.pooling == "mean"
-    assert a @ b > 0.6
-    assert a @ c < 0.2

@@ -1,11 +1,10 @@
-"""A linear probe, against scikit-learn, and as the start of a head."""
+"""A linear probe compared with scikit-learn, and as the initial weights of a linear layer."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
-from helpers.nets import mlp_net
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -36,7 +35,7 @@ def logits(F, head):
 # -- the function ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("balanced", [True, False])
-def test_it_is_scikit_learns_logistic_regression_on_scaled_vectors(n_classes, balanced):
+def test_it_equals_logistic_regression_on_scaled_vectors(n_classes, balanced):
     F, codes = vectors(n_classes=n_classes)
     scaled = (F - F.mean(axis=0)) / np.sqrt(F.var(axis=0).mean())
     model = LogisticRegression(C=1 / len(F), class_weight="balanced" if balanced else None)
@@ -53,17 +52,17 @@ def test_scale_and_origin_of_the_vectors_do_not_matter(scale, shift, n_classes):
     assert_allclose(logits(moved, linear_probe(moved, codes, n_classes)), first, atol=1e-3)
 
 
-def test_the_number_of_rows_does_not_change_its_strength():
+def test_the_regularisation_does_not_depend_on_the_number_of_rows():
     F, codes = vectors()
     twice = linear_probe(np.tile(F, (3, 1)), np.tile(codes, 3), 2)
     assert_allclose(logits(F, twice), logits(F, linear_probe(F, codes, 2)), atol=1e-3)
 
 
 @pytest.mark.parametrize("balanced", [True, False])
-def test_a_weight_is_a_number_of_copies(balanced):
+def test_a_weight_acts_like_copies_of_a_row(balanced):
     F, codes = vectors()
     copies = np.random.default_rng(1).integers(1, 4, size=len(F))
-    # the origin and scale of the vectors are those of the rows, whatever their weights
+    # the origin and scale of the vectors do not depend on the weights
     weighted = linear_probe(F, codes, 2, weights=5.0 * copies, balanced=balanced)
     scaled = (F - F.mean(axis=0)) / np.sqrt(F.var(axis=0).mean())
     rows = np.repeat(np.arange(len(F)), copies)
@@ -74,7 +73,7 @@ def test_a_weight_is_a_number_of_copies(balanced):
     assert_allclose(found, model.predict_proba(scaled), atol=1e-3)
 
 
-def test_an_absent_class_is_unlikely_and_the_others_are_as_without_it():
+def test_an_absent_class_is_unlikely_and_does_not_change_the_others():
     F, codes = vectors(n_classes=2)
     with_gap = linear_probe(F, np.where(codes == 1, 2, 0), 4)
     P = tempered_softmax(logits(F, with_gap))
@@ -83,18 +82,18 @@ def test_an_absent_class_is_unlikely_and_the_others_are_as_without_it():
     assert_allclose(P[:, 2] / (P[:, 0] + P[:, 2]), two[:, 1], atol=1e-6)
 
 
-def test_where_nothing_can_be_learned_there_is_none():
+def test_none_if_nothing_can_be_learned():
     F, codes = vectors()
     assert linear_probe(F, np.zeros_like(codes), 2) is None
     assert linear_probe(np.ones_like(F), codes, 2) is None
     nearly = 1e6 + np.random.default_rng(0).normal(scale=1e-6, size=F.shape)
-    assert linear_probe(nearly, codes, 2) is None  # which differ by rounding alone
+    assert linear_probe(nearly, codes, 2) is None  # they differ only by rounding
     assert linear_probe(np.where(F > 2, np.nan, F), codes, 2) is None
     assert linear_probe(F, codes, 2, weights=np.where(codes == 0, 1.0, 0.0)) is None
     assert linear_probe(F, codes, 2, weights=np.zeros(len(F))) is None
 
 
-def test_a_class_without_weight_is_absent():
+def test_a_class_without_weight_counts_as_absent():
     F, codes = vectors(n_classes=3)
     found = linear_probe(F, codes, 3, weights=np.where(codes == 1, 0.0, 1.0))
     kept = codes != 1
@@ -109,10 +108,10 @@ def test_a_large_common_part_does_not_make_large_weights():
     assert np.abs(alike.W).max() < np.abs(linear_probe(F, codes, 2).W).max()
 
 
-# -- as the start of a head -----------------------------------------------------------------------
+# -- as initial weights ---------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def corpus():
-    """Texts and labels, most of them hidden."""
+    """Texts and labels, most of which are hidden."""
     bunch = make_short_texts(120, n_labeled=40, random_state=0)
     return bunch.data, bunch.target_partial
 
@@ -125,37 +124,24 @@ def texts(corpus):
 
 
 def net(tiny_checkpoint, **params):
-    return BertClassifier(
-        tiny_checkpoint,
-        **{
-            "head_init": "linear_probe",
-            "max_epochs": 0,
-            "max_length": 32,
-            "random_state": 0,
-            **params,
-        },
-    )
+    settings = {"max_epochs": 0, "max_length": 32, "random_state": 0, **params}
+    return BertClassifier(tiny_checkpoint, **settings)
 
 
-def frozen_vectors(fitted, X):
-    fitted.module_.eval()
-    with torch.no_grad():
-        ids = torch.from_numpy(fitted.encode(X).astype(np.int64))
-        return fitted.module_.encoder(ids).numpy().astype(np.float64)
-
-
-def test_without_an_epoch_the_classifier_is_the_probe(tiny_checkpoint, texts):
+def test_without_training_the_classifier_is_the_probe(tiny_checkpoint, texts):
     X, y = texts
     fitted = net(tiny_checkpoint).fit(X, y)
-    F = frozen_vectors(fitted, X)
+    fitted.module_.eval()
+    with torch.no_grad():
+        F = fitted.module_.encoder(torch.from_numpy(fitted.encode(X))).numpy().astype(np.float64)
     expected = logits(F, linear_probe(F, np.searchsorted(fitted.classes_, y), 2))
     assert_allclose(fitted.predict_proba(X), tempered_softmax(expected), atol=1e-5)
-    # and it is better than a layer that was drawn at random
+    # it is better than random weights
     drawn = net(tiny_checkpoint, head_init="random").fit(X, y)
     assert fitted.score(X, y) > drawn.score(X, y)
 
 
-def test_balance_follows_the_batches(tiny_checkpoint, texts):
+def test_balanced_batches_balance_the_probe(tiny_checkpoint, texts):
     X, y = texts
     rare = np.r_[np.flatnonzero(y == y[0]), np.flatnonzero(y != y[0])[:2]]
     balanced, not_balanced = (
@@ -166,8 +152,7 @@ def test_balance_follows_the_batches(tiny_checkpoint, texts):
     assert (balanced[:, code] < not_balanced[:, code]).all()
 
 
-def test_few_rows_are_enough_if_every_class_is_among_them(tiny_checkpoint, texts, monkeypatch):
-    """Rows that were left out are not missed: the classes weigh as in all of them."""
+def test_a_subsample_of_rows_keeps_the_weight_of_each_class(tiny_checkpoint, texts, monkeypatch):
     X, y = texts
     rare = y[0]
     rows = np.r_[np.flatnonzero(y != rare), np.flatnonzero(y == rare)[:2]]
@@ -191,50 +176,22 @@ def test_rows_are_drawn_in_turn_from_each_class():
     assert_array_equal(everything, np.arange(10, 73))
 
 
-@pytest.mark.parametrize("wrapped", [True, False])
-def test_a_compiled_module_is_started_too(tiny_checkpoint, texts, wrapped):
+def test_a_compiled_module_gets_the_probe_too(tiny_checkpoint, texts):
     X, y = texts
     fitted = net(tiny_checkpoint, head_init="random").fit(X, y)
     fitted.head_init = "linear_probe"
-    if wrapped:  # as torch.compile does
-        fitted.module_ = torch._dynamo.eval_frame.OptimizedModule(
-            fitted.module_, torch._dynamo.disable
-        )
+    original = fitted.module_
+    fitted.module_ = torch._dynamo.eval_frame.OptimizedModule(original, torch._dynamo.disable)
     head = fitted.start_head(fitted.encode(X), np.searchsorted(fitted.classes_, y))
-    module = getattr(fitted.module_, "_orig_mod", fitted.module_)
-    assert_allclose(module.head.weight.detach().numpy(), head.W, rtol=1e-5)
+    assert_allclose(original.head.weight.detach().numpy(), head.W, rtol=1e-5)
 
 
 class TwoLayers(BertModule):
-    """A head of another shape."""
+    """A subclass of the default module with another linear layer."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.head = nn.Sequential(nn.Linear(self.encoder.size, 8), nn.Linear(8, 2))
-
-
-def test_a_subclass_of_the_module_starts_as_it_likes(tiny_checkpoint, texts):
-    one, other = (
-        net(tiny_checkpoint, module=TwoLayers, head_init=kind).fit(*texts).predict_proba(texts[0])
-        for kind in ("linear_probe", "random")
-    )
-    assert_array_equal(one, other)
-
-
-def test_it_draws_nothing(tiny_checkpoint, texts):
-    X, y = texts
-    fitted = net(tiny_checkpoint).fit(X, y)
-    with isolated(3):
-        before = torch.get_rng_state()
-        start_head(fitted, fitted.encode(X), np.searchsorted(fitted.classes_, y), balanced=True)
-        assert_array_equal(torch.get_rng_state(), before)
-
-
-def test_what_was_trained_is_not_started_again(tiny_checkpoint, texts, monkeypatch):
-    X, y = texts
-    fitted = net(tiny_checkpoint).fit(X, y)
-    monkeypatch.setattr(TokenNet, "_probed", lambda *args: pytest.fail("started again"))
-    fitted.partial_fit(X, y)
 
 
 class OwnModule(nn.Module):
@@ -248,57 +205,52 @@ class OwnModule(nn.Module):
         return self.words(ids.long()).mean(dim=1)
 
 
-def test_a_module_of_ones_own_starts_as_it_likes(tiny_checkpoint, texts):
-    X, y = texts
+@pytest.mark.parametrize("module", [TwoLayers, OwnModule])
+def test_a_custom_module_keeps_its_initial_weights(tiny_checkpoint, texts, module):
     one, other = (
-        net(tiny_checkpoint, module=OwnModule, head_init=kind).fit(X, y).predict_proba(X)
+        net(tiny_checkpoint, module=module, head_init=kind).fit(*texts).predict_proba(texts[0])
         for kind in ("linear_probe", "random")
     )
     assert_array_equal(one, other)
 
 
-def test_nets_of_other_kinds_have_no_such_start():
-    F, codes = vectors()
-    plain = mlp_net().initialize()
-    assert start_head(plain, F.astype(np.float32), codes, balanced=True) is None
-
-
-def test_a_class_may_be_absent(tiny_checkpoint, texts):
+def test_it_draws_no_random_numbers(tiny_checkpoint, texts):
     X, y = texts
-    classes = sorted({*np.unique(y).tolist(), 7})
-    fitted = net(tiny_checkpoint, classes=classes).fit(X, y)
-    assert fitted.predict_proba(X)[:, classes.index(7)].mean() < 0.05
+    fitted = net(tiny_checkpoint).fit(X, y)
+    with isolated(3):
+        before = torch.get_rng_state()
+        start_head(fitted, fitted.encode(X), np.searchsorted(fitted.classes_, y), balanced=True)
+        assert_array_equal(torch.get_rng_state(), before)
 
 
-def test_the_parameter_is_checked(tiny_checkpoint, texts):
-    with pytest.raises(ValueError, match="head_init must be one of 'linear_probe', 'random'"):
-        net(tiny_checkpoint, head_init="zero").fit(*texts)
+def test_partial_fit_does_not_fit_a_probe_again(tiny_checkpoint, texts, monkeypatch):
+    X, y = texts
+    fitted = net(tiny_checkpoint).fit(X, y)
+    monkeypatch.setattr(TokenNet, "_probed", lambda *args: pytest.fail("a second probe"))
+    fitted.partial_fit(X, y)
 
 
-def test_students_start_from_the_labelled_documents_and_share_the_work(
-    tiny_checkpoint, corpus, monkeypatch
-):
-    X, y = corpus
-    probed = []
+@pytest.fixture
+def probed(monkeypatch):
+    """Collects the number of rows of each probe."""
+    rows = []
     own = TokenNet._probed
 
     def noted(self, module, ids, codes, *args):
-        probed.append(len(codes))
+        rows.append(len(codes))
         return own(self, module, ids, codes, *args)
 
     monkeypatch.setattr(TokenNet, "_probed", noted)
-    clf = SelfPretrainingClassifier(net(tiny_checkpoint), step_size=0.5, random_state=0)
-    clf.fit(X, y)
+    return rows
+
+
+def test_students_share_the_probe_on_the_labelled_documents(tiny_checkpoint, corpus, probed):
+    X, y = corpus
+    clf = SelfPretrainingClassifier(net(tiny_checkpoint), step_size=0.5, random_state=0).fit(X, y)
     assert clf.n_iter_ == 2
-    n_labeled = int((np.asarray(y) != -1).sum())
-    assert probed == [n_labeled]  # for the first teacher; both students start as it did
+    assert probed == [int((np.asarray(y) != -1).sum())]  # the students reuse it
 
 
-def test_joint_training_starts_from_it_too(tiny_checkpoint, corpus, monkeypatch):
-    probed = []
-    own = TokenNet._probed
-    monkeypatch.setattr(
-        TokenNet, "_probed", lambda self, *args: probed.append(1) or own(self, *args)
-    )
+def test_mutual_learning_starts_from_it_too(tiny_checkpoint, corpus, probed):
     MutualLearningClassifier(net(tiny_checkpoint), finetune_epochs=1, random_state=0).fit(*corpus)
     assert len(probed) == 2

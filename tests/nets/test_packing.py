@@ -1,4 +1,4 @@
-"""Batches without padding: where tokens lie, and that an encoder computes the same."""
+"""Batches without padding: the positions of tokens, and the same results of an encoder."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
+from helpers.nets import WithoutDropout, bert_net, interacting, set_dropout
 from torch import nn
 from transformers import AutoConfig, AutoModel
 
-from sklearn_spt import BertClassifier
 from sklearn_spt.baselines._keyword_net import KeywordStateModule
-from sklearn_spt.nets._bert_module import BertModule
 from sklearn_spt.nets._encoder import Encoder, attention_mask, mean_over_tokens
 from sklearn_spt.nets._kernels import packing_of, plain, replace_dropout, use_attention
 from sklearn_spt.nets._packing import Packing, may_be_packed, positions
@@ -24,8 +23,8 @@ MASK = torch.arange(WIDTH) < torch.tensor(LENGTHS)[:, None]
 IDS = torch.tensor([[2, 7, 9, 3, 0, 0], [2, 0, 9, 0, 3, 0], [2, 8, 9, 7, 8, 3]])
 
 
-# -- where tokens lie ----------------------------------------------------------------------------
-def test_tokens_lie_one_after_another():
+# -- positions of tokens -------------------------------------------------------------------------
+def test_packing_and_padding_are_inverse():
     x = torch.arange(len(LENGTHS) * WIDTH).view(len(LENGTHS), WIDTH)
     expected = [int(x[i, j]) for i, n in enumerate(LENGTHS) for j in range(n)]
     packing = Packing(MASK)
@@ -35,7 +34,7 @@ def test_tokens_lie_one_after_another():
 
 
 @pytest.mark.parametrize("heads", [1, 2, 3])
-def test_each_head_has_its_rows(heads):
+def test_rows_of_each_head(heads):
     d, n = 2, len(LENGTHS)
     packing = Packing(MASK)
     x = torch.randn(1, sum(LENGTHS), heads, d).transpose(1, 2)  # as transformers gives it
@@ -53,18 +52,14 @@ def test_gradients_to_the_second_order():
     tokens = torch.randn(sum(LENGTHS), 3, **double)
     parts = torch.randn(1, 2, sum(LENGTHS), 3, **double)
     by_head = torch.randn(2 * len(LENGTHS), WIDTH, 3, **double)
-    for function, x in (
-        (packing.padded, tokens),
-        (rows.padded, parts),
-        (rows.packed, by_head),
-    ):
+    for function, x in ((packing.padded, tokens), (rows.padded, parts), (rows.packed, by_head)):
         assert torch.autograd.gradcheck(function, x)
         assert torch.autograd.gradgradcheck(function, x)
 
 
 # -- an encoder without padding ------------------------------------------------------------------
 def encoder_of(family, checkpoint, precision="fp32", pooling="mean", pad_token_id=0):
-    """An encoder of a family with random weights, in which tokens heed each other."""
+    """An encoder of a model type with random weights and without dropout."""
     config = AutoConfig.for_model(
         family,
         vocab_size=40,
@@ -79,30 +74,18 @@ def encoder_of(family, checkpoint, precision="fp32", pooling="mean", pad_token_i
     )
     encoder = Encoder(checkpoint, pooling=pooling, precision=precision)
     torch.manual_seed(0)
-    encoder.model = AutoModel.from_config(config)
+    encoder.model = interacting(AutoModel.from_config(config))
     encoder.pad_id = pad_token_id
     if pooling == "mean":
         encoder.model.pooler = None
-    with torch.no_grad():
-        for weight in encoder.model.parameters():
-            if weight.ndim == 2:
-                weight *= 10
-    replace_dropout(encoder.model, 0.0)
+    replace_dropout(encoder.model)
     use_attention(encoder.model)
-    return encoder
-
-
-def without_chance(module, p=0.0):
-    """The same module without dropout, or with so little that its masks keep everything."""
-    for part in module.modules():
-        if isinstance(part, nn.Dropout):
-            part.p = p
-    return module
+    return set_dropout(encoder)
 
 
 @pytest.fixture
 def packings(monkeypatch):
-    """Every batch that was packed."""
+    """Collects the packing of every packed batch."""
     made = []
 
     def spy(mask):
@@ -116,24 +99,24 @@ def packings(monkeypatch):
 FAMILIES = ("bert", "electra", "roberta", "xlm-roberta", "camembert")
 
 
-@pytest.mark.parametrize("written_out", [True, False])
+@pytest.mark.parametrize("with_dropout", [True, False])
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
     ("precision", "pooling", "tolerance"),
     [("fp32", "mean", 2e-5), ("fp32", "cls", 2e-5), ("bf16", "mean", 0.1)],
 )
-def test_vectors_and_gradients_are_those_with_padding(
-    family, precision, pooling, tolerance, written_out, tiny_checkpoint, packings
+def test_vectors_and_gradients_equal_those_with_padding(
+    family, precision, pooling, tolerance, with_dropout, tiny_checkpoint, packings
 ):
     encoder = encoder_of(family, tiny_checkpoint, precision, pooling).train()
-    if written_out:  # else without dropout, for which torch's fused attention is there
-        without_chance(encoder, 1e-9)
+    if with_dropout:  # so small that its masks keep everything; without it attention is fused
+        set_dropout(encoder, 1e-9)
     found = []
     for mode in (nullcontext(), plain("packing")):
         encoder.zero_grad()
         with mode:
             vectors = encoder(IDS)
-        assert len(packings) == 1  # of the first alone
+        assert len(packings) == 1  # only the first is packed
         vectors.square().sum().backward()
         grads = {n: p.grad for n, p in encoder.named_parameters() if p.grad is not None}
         found.append((vectors, grads))
@@ -167,8 +150,8 @@ def test_another_padding_id(pad_token_id, tiny_checkpoint, packings):
     assert len(packings) == 1
 
 
-def test_more_tokens_in_all_than_positions(tiny_checkpoint, packings):
-    encoder = without_chance(Encoder(tiny_checkpoint).train())
+def test_a_batch_with_more_tokens_than_positions(tiny_checkpoint, packings):
+    encoder = set_dropout(Encoder(tiny_checkpoint).train())
     ids = torch.full((20, 30), 9)
     ids[0, 10:] = encoder.pad_id
     with torch.no_grad():
@@ -178,8 +161,8 @@ def test_more_tokens_in_all_than_positions(tiny_checkpoint, packings):
     assert len(packings) == 1
 
 
-def test_states_at_keywords(tiny_checkpoint, packings):
-    module = without_chance(KeywordStateModule(tiny_checkpoint, 2, "mean", 0.0, "fp32").train())
+def test_a_module_that_uses_the_states_of_tokens(tiny_checkpoint, packings):
+    module = set_dropout(KeywordStateModule(tiny_checkpoint, 2, "mean", 0.0, "fp32").train())
     marked = torch.where(IDS == 9, 9 + module.n_ids, IDS)
     logits = module(marked)
     assert len(packings) == 1
@@ -188,14 +171,14 @@ def test_states_at_keywords(tiny_checkpoint, packings):
     assert not torch.allclose(logits, module(IDS))
 
 
-# -- when it is left out -------------------------------------------------------------------------
-def test_what_is_not_packed(tiny_checkpoint, monkeypatch):
+# -- batches and models that stay padded ---------------------------------------------------------
+def test_batches_that_stay_padded(tiny_checkpoint, monkeypatch):
     model = Encoder(tiny_checkpoint).train().model
     mask = IDS != 0
     assert packing_of(model, IDS, mask) is not None
     assert packing_of(model, IDS, torch.ones_like(mask)) is None  # no padding
     assert packing_of(model, IDS, torch.zeros_like(mask)) is None  # a row without a token
-    assert packing_of(model, IDS.to("meta"), mask.to("meta")) is None  # its numbers are far away
+    assert packing_of(model, IDS.to("meta"), mask.to("meta")) is None  # not on a CPU
     for name in ("packing", "attention"):
         with plain(name):
             assert packing_of(model, IDS, mask) is None
@@ -210,7 +193,7 @@ def test_what_is_not_packed(tiny_checkpoint, monkeypatch):
 @pytest.mark.parametrize(
     "setting", [{"is_decoder": True}, {"chunk_size_feed_forward": 5}, {"model_type": "another"}]
 )
-def test_models_that_may_look_further(tiny_checkpoint, setting):
+def test_models_that_stay_padded(tiny_checkpoint, setting):
     model = Encoder(tiny_checkpoint).model
     assert may_be_packed(model)
     for name, value in setting.items():
@@ -219,13 +202,13 @@ def test_models_that_may_look_further(tiny_checkpoint, setting):
 
 
 class Neighbours(nn.Module):
-    """Looks from token to token."""
+    """Mixes neighbouring tokens."""
 
     def forward(self, states, *args):
         return states + states.roll(1, dims=1)
 
 
-def test_parts_and_hooks_of_the_users_own(tiny_checkpoint):
+def test_models_with_custom_parts_or_hooks_stay_padded(tiny_checkpoint):
     model = Encoder(tiny_checkpoint).model
     output = model.encoder.layer[0].output
     kept = output.dense
@@ -250,7 +233,7 @@ def test_parts_and_hooks_of_the_users_own(tiny_checkpoint):
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 @pytest.mark.parametrize("family", ["albert", "distilbert", "mpnet"])
-def test_other_families_keep_their_padding(family, pooling, tiny_checkpoint, packings):
+def test_other_model_types_stay_padded(family, pooling, tiny_checkpoint, packings):
     encoder = encoder_of(family, tiny_checkpoint, pooling=pooling).train()
     vectors = encoder(IDS)
     assert not packings
@@ -265,7 +248,7 @@ def test_other_families_keep_their_padding(family, pooling, tiny_checkpoint, pac
 
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
-def test_a_compiler_finds_no_choice_that_it_cannot_follow(mode, tiny_checkpoint):
+def test_the_encoder_can_be_compiled_as_one_graph(mode, tiny_checkpoint):
     encoder = encoder_of("bert", tiny_checkpoint)
     getattr(encoder, mode)()
     compiled = torch.compile(encoder, backend="eager", fullgraph=True)
@@ -276,7 +259,7 @@ def test_a_compiler_finds_no_choice_that_it_cannot_follow(mode, tiny_checkpoint)
     torch.compiler.reset()
 
 
-# torch's attention on a CPU is no faster for several sets of weights at once
+# torch warns that vmap over attention is slow on a CPU
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
 def test_gradients_by_torch_func(tiny_checkpoint, packings):
     encoder = encoder_of("bert", tiny_checkpoint).train()
@@ -297,19 +280,12 @@ def test_gradients_by_torch_func(tiny_checkpoint, packings):
 
 
 # -- training ------------------------------------------------------------------------------------
-class NoDropout(BertModule):
-    """An encoder and a linear layer, without chance."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        without_chance(self)
-
-
 def test_dropout_reaches_packed_attention(tiny_checkpoint):
     encoder = Encoder(tiny_checkpoint).train()
+    set_dropout(encoder)
     for name, module in encoder.named_modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.5 if "attention.self" in name else 0.0
+        if "attention.self" in name:
+            set_dropout(module, 0.5)
     ids = IDS % 20
     assert not torch.equal(encoder(ids), encoder(ids))
     encoder.eval()
@@ -318,17 +294,14 @@ def test_dropout_reaches_packed_attention(tiny_checkpoint):
 
 def test_a_fit_is_close_to_one_with_padding(tiny_checkpoint, tiny_texts, packings):
     y = np.arange(len(tiny_texts)) % 2
-    params = {"max_epochs": 2, "max_length": 32, "batch_size": 8, "lr": 1e-3}
+    params = {"max_epochs": 2, "max_length": 32, "batch_size": 8, "lr": 1e-3, "precision": "fp32"}
     fits, counts = [], []
     for mode in (nullcontext(), plain("packing")):
-        net = BertClassifier(
-            tiny_checkpoint, module=NoDropout, precision="fp32", random_state=0, **params
-        )
+        net = bert_net(tiny_checkpoint, module=WithoutDropout, **params)
         with mode:
             fits.append(net.fit(tiny_texts, y))
         counts.append(len(packings))
-    assert counts == [counts[0], counts[0]]  # the first fit packs, the second one does not
-    assert counts[0] > 0
+    assert counts[0] == counts[1] > 0  # the second fit packs nothing
     packed, padded = (net.predict_proba(tiny_texts) for net in fits)
     np.testing.assert_allclose(packed, padded, atol=1e-4)
     losses = [net.history[:, "train_loss"] for net in fits]

@@ -1,4 +1,4 @@
-"""What a net may offer beyond skorch's interface."""
+"""Optional methods of a net beyond skorch's interface."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from sklearn_spt import SelfPretrainingClassifier
 from sklearn_spt.nets._protocol import PreparedNet, TextNet, prepared
 
 
-def test_bert_classifier_offers_everything(tiny_checkpoint):
+def test_bert_classifier_has_all_of_them(tiny_checkpoint):
     net = bert_net(tiny_checkpoint)
     assert isinstance(net, TextNet)
-    assert isinstance(net, PreparedNet)
     assert prepared(net) is net
 
 
-def test_any_other_net_gets_the_plain_default():
+def test_any_other_net_gets_the_defaults():
     net = mlp_net()
     assert not isinstance(net, TextNet | PreparedNet)
     plain = prepared(net)
@@ -28,7 +27,7 @@ def test_any_other_net_gets_the_plain_default():
 
 
 class LengthNet(NeuralNetClassifier):
-    """A net of a user's own that takes texts: it sees their lengths and their first letters."""
+    """A custom net that encodes texts as their lengths and first letters."""
 
     calls: list[int] = []  # noqa: RUF012
 
@@ -37,7 +36,7 @@ class LengthNet(NeuralNetClassifier):
         return np.array([[len(x) / 10, ord(x[0]) / 100] for x in X], dtype=np.float32)
 
 
-def test_a_net_of_ones_own_encodes_texts_once():
+def test_a_custom_net_encodes_texts_once():
     LengthNet.calls.clear()
     texts = ["aa", "b" * 40] * 6
     y = [0, 1, 0, 1] + [-1] * 8

@@ -1,4 +1,4 @@
-"""Seeds, fresh nets, drawn epochs, logits."""
+"""Random states, fresh nets, training and logits."""
 
 from __future__ import annotations
 
@@ -29,10 +29,6 @@ from sklearn_spt.nets._training import (
 CLASSES = np.array([0, 1])
 
 
-def constant(step):
-    return 1.0
-
-
 @pytest.fixture
 def data():
     rng = np.random.default_rng(0)
@@ -41,7 +37,7 @@ def data():
     return X, codes, distillation_targets(one_hot(codes, 2), None)
 
 
-def run(net, data, epochs=2, balanced=True, schedule=None, seed=0, on_epoch=None):
+def run(net, data, epochs=2, balanced=True, on_epoch=None):
     X, codes, targets = data
     with Progress(0, 0, "") as progress:
         return train(
@@ -50,58 +46,42 @@ def run(net, data, epochs=2, balanced=True, schedule=None, seed=0, on_epoch=None
             targets,
             codes,
             epochs=epochs,
-            schedule=(schedule or ScheduledLR(constant)).initialize(),
+            schedule=ScheduledLR(lambda step: 1.0).initialize(),
             balanced=balanced,
-            rng=np.random.default_rng(seed),
+            rng=np.random.default_rng(0),
             progress=progress,
             on_epoch=on_epoch,
         )
 
 
 # -- random state ------------------------------------------------------------------------------
-def test_isolated_restores_every_generator(global_random_state_unchanged):
+def test_isolated_seeds_and_restores_every_generator(global_random_state_unchanged):
     def numbers():
         with isolated(5):
             return random.random(), np.random.rand(), torch.rand(1).item()  # noqa: NPY002
 
-    first, second = numbers(), numbers()
-    assert first == second
-
-
-def test_isolated_restores_after_an_error_and_the_threads(global_random_state_unchanged):
+    assert numbers() == numbers()
     threads = torch.get_num_threads()
-    inside = []
-
-    def fail():
-        with isolated(1, n_threads=threads + 1):
-            inside.append(torch.get_num_threads())
-            raise RuntimeError("inside")
-
-    with pytest.raises(RuntimeError, match="inside"):
-        fail()
-    assert inside == [threads + 1]
+    with pytest.raises(RuntimeError, match=f"^{threads + 1}$"), isolated(1, n_threads=threads + 1):
+        raise RuntimeError(torch.get_num_threads())
     assert torch.get_num_threads() == threads
 
 
-def test_root_seed():
-    assert root_seed(7) == 7
-    assert root_seed(np.int64(7)) == 7
+def test_root_seed(global_random_state_unchanged):
+    assert root_seed(7) == root_seed(np.int64(7)) == 7
     assert root_seed(np.random.RandomState(0)) == root_seed(np.random.RandomState(0))
     assert root_seed(None) != root_seed(None)
-
-
-def test_root_seed_without_seed_leaves_numpy_alone(global_random_state_unchanged):
     assert root_seed(None) >= 0
 
 
 @pytest.mark.parametrize("bad", ["0", 1.5, True, -1])
-def test_root_seed_rejects(bad):
+def test_bad_random_states(bad):
     with pytest.raises(ValueError, match="random_state must"):
         root_seed(bad)
 
 
 # -- fresh nets --------------------------------------------------------------------------------
-def test_fresh_net_overrides_only_what_is_documented(capfd):
+def test_fresh_net_changes_only_the_documented_parameters(capfd):
     template = mlp_net(module__n_hidden=5, iterator_train__num_workers=0, max_epochs=99)
     before = template.get_params(deep=False)
     net = fresh_net(template, CLASSES, max_epochs=4)
@@ -111,20 +91,14 @@ def test_fresh_net_overrides_only_what_is_documented(capfd):
         for key in after.keys() | before.keys()
         if not key.startswith("_") and repr(before.get(key)) != repr(after.get(key))
     }
-    assert changed == {
-        "train_split",
-        "criterion",
-        "criterion__lam",
-        "criterion__temperature",
-        "max_epochs",
-        "classes",
-    }
+    criterion = {"criterion", "criterion__lam", "criterion__temperature"}
+    assert changed == criterion | {"train_split", "max_epochs", "classes"}
     assert template.get_params(deep=False).keys() == before.keys()
     assert not template.initialized_
     assert capfd.readouterr() == ("", "")
 
 
-def test_same_seed_same_weights_other_seed_others():
+def test_the_seed_decides_about_the_initial_weights():
     def weights(seed):
         with isolated(seed):
             return fresh_net(mlp_net(), CLASSES, 1).module_.first.weight
@@ -133,53 +107,47 @@ def test_same_seed_same_weights_other_seed_others():
     assert not torch.equal(weights(1), weights(2))
 
 
-def test_set_loss_keeps_weights_and_renews_the_optimizer(data):
+@pytest.mark.parametrize("keep", [True, False])
+def test_set_loss_keeps_the_weights_and_on_request_the_optimizer(data, keep):
     net = fresh_net(mlp_net(optimizer=torch.optim.Adam), CLASSES, 1)
     run(net, data)
     weights = net.module_.first.weight.clone()
-    assert net.optimizer_.state
-    set_loss(net, lam=1.0, temperature=3.0, max_epochs=7)
-    assert torch.equal(net.module_.first.weight, weights)
-    assert not net.optimizer_.state
-    assert (net.criterion_.lam, net.criterion_.temperature, net.max_epochs) == (1.0, 3.0, 7)
-
-
-def test_set_loss_can_carry_the_moments_over(data):
-    net = fresh_net(mlp_net(optimizer=torch.optim.Adam), CLASSES, 1)
-    run(net, data)
     moments = [s["exp_avg"].clone() for s in net.optimizer_.state.values()]
-    set_loss(net, lam=1.0, temperature=3.0, max_epochs=1, keep_optimizer=True)
-    kept = [s["exp_avg"] for s in net.optimizer_.state.values()]
     assert moments
-    assert all(torch.equal(a, b) for a, b in zip(moments, kept, strict=True))
-
-
-def test_release_optimizer_empties_the_state(data):
-    net = fresh_net(mlp_net(optimizer=torch.optim.Adam), CLASSES, 1)
-    run(net, data)
-    release_optimizer(net)
-    assert not net.optimizer_.state
+    set_loss(net, lam=1.0, temperature=3.0, max_epochs=7, keep_optimizer=keep)
+    assert torch.equal(net.module_.first.weight, weights)
+    assert (net.criterion_.lam, net.criterion_.temperature, net.max_epochs) == (1.0, 3.0, 7)
+    kept = [s["exp_avg"] for s in net.optimizer_.state.values()]
+    assert len(kept) == (len(moments) if keep else 0)
+    assert all(torch.equal(a, b) for a, b in zip(moments, kept, strict=keep))
 
 
 # -- training ----------------------------------------------------------------------------------
-class Rows(Callback):
-    """Collects the rows of all training batches."""
+class Notes(Callback):
+    """Collects the rows of all training batches, and the events of a training run."""
 
     def initialize(self):
-        self.seen = []
+        self.rows, self.events = [], []
         return self
 
+    def on_train_begin(self, net, X=None, y=None, **kwargs):
+        self.events.append("begin")
+
     def on_batch_begin(self, net, batch=None, training=False, **kwargs):
-        self.seen.append(batch[0].numpy().copy())
+        self.rows.append(batch[0].numpy().copy())
+
+    def on_epoch_end(self, net, **kwargs):
+        self.events.append("epoch")
+
+    def on_train_end(self, net, X=None, y=None, **kwargs):
+        self.events.append("end")
 
 
 @pytest.mark.parametrize("balanced", [True, False])
-def test_epochs_draw_anew(data, balanced):
-    rows = Rows()
-    net = fresh_net(mlp_net(callbacks=[("rows", rows)]), CLASSES, 2)
-    rows = dict(net.callbacks_)["rows"]
+def test_each_epoch_draws_its_rows(data, balanced):
+    net = fresh_net(mlp_net(callbacks=[("notes", Notes())]), CLASSES, 2)
     run(net, data, epochs=2, balanced=balanced)
-    seen = np.concatenate(rows.seen)
+    seen = np.concatenate(dict(net.callbacks_)["notes"].rows)
     n = len(data[0])
     first, second = seen[:n], seen[n:]
     assert len(second) == n
@@ -195,25 +163,12 @@ def test_training_lowers_the_loss_and_leaves_no_callback(data):
     assert len(losses) == 30
     assert losses[-1] < 0.5 * losses[0]
     assert [name for name, _ in net.callbacks_] == names
-    assert net.verbose == 1  # the user's own setting is back
+    assert net.verbose == 1  # restored
 
 
-def test_zero_epochs_train_nothing(data):
-    net = fresh_net(mlp_net(), CLASSES, 0)
-    weights = net.module_.first.weight.clone()
-    assert run(net, data, epochs=0) == []
-    assert torch.equal(net.module_.first.weight, weights)
-
-
-def test_early_stopping_of_the_users_own_ends_the_stage(data):
-    stop = EarlyStopping(monitor="train_loss", patience=2, threshold=10.0, sink=lambda text: None)
-    net = fresh_net(mlp_net(callbacks=[stop]), CLASSES, 50)
-    assert len(run(net, data, epochs=50)) < 10
-
-
-# -- what is done after each epoch -------------------------------------------------------------
-def test_it_is_called_after_each_epoch_with_the_net(data):
-    net = fresh_net(mlp_net(), CLASSES, 4)
+# -- on_epoch and callbacks --------------------------------------------------------------------
+def test_on_epoch_is_called_after_each_epoch_with_the_net(data):
+    net = fresh_net(mlp_net(optimizer=torch.optim.Adam), CLASSES, 4)
     seen = []
 
     def after(given, epoch):
@@ -224,77 +179,52 @@ def test_it_is_called_after_each_epoch_with_the_net(data):
     assert [each[:3] for each in seen] == [(True, epoch, epoch) for epoch in (1, 2, 3, 4)]
     assert not torch.equal(seen[0][3], seen[1][3])
     assert torch.equal(seen[3][3], net.module_.first.weight)
-    assert run(net, data, epochs=0, on_epoch=after) == []
+    assert run(net, data, epochs=0, on_epoch=after) == []  # nothing is trained
     assert len(seen) == 4
+    assert torch.equal(seen[3][3], net.module_.first.weight)
+    assert net.optimizer_.state
+    release_optimizer(net)
+    assert not net.optimizer_.state
 
 
 @pytest.mark.parametrize("last", [1, 3, 5])
-def test_true_ends_the_training(data, last):
-    net = fresh_net(mlp_net(), CLASSES, 5)
+def test_on_epoch_ends_the_training_by_returning_true(data, last):
+    net = fresh_net(mlp_net(callbacks=[("notes", Notes())]), CLASSES, 5)
     losses = run(net, data, epochs=5, on_epoch=lambda net, epoch: epoch == last)
     assert len(losses) == last
-    same = fresh_net(mlp_net(), CLASSES, 5)
-    assert len(run(same, data, epochs=last)) == last
+    assert dict(net.callbacks_)["notes"].events == ["begin", *["epoch"] * last, "end"]
 
 
-class Noting(Callback):
-    """Collects the events of a training run."""
-
-    def initialize(self):
-        self.events = []
-        return self
-
-    def on_train_begin(self, net, X=None, y=None, **kwargs):
-        self.events.append("begin")
-
-    def on_epoch_end(self, net, **kwargs):
-        self.events.append("epoch")
-
-    def on_train_end(self, net, X=None, y=None, **kwargs):
-        self.events.append("end")
-
-
-def test_callbacks_of_the_users_own_see_one_run(data):
-    net = fresh_net(mlp_net(callbacks=[("noting", Noting())]), CLASSES, 5)
-    noting = dict(net.callbacks_)["noting"]
-    run(net, data, epochs=5, on_epoch=lambda net, epoch: epoch == 3)
-    assert noting.events == ["begin", "epoch", "epoch", "epoch", "end"]
-
-
-def test_early_stopping_of_the_users_own_ends_a_run_that_is_watched(data):
+def test_early_stopping_ends_the_training(data):
     stop = EarlyStopping(monitor="train_loss", patience=2, threshold=10.0, sink=lambda text: None)
     seen = []
     net = fresh_net(mlp_net(callbacks=[stop]), CLASSES, 50)
     losses = run(net, data, epochs=50, on_epoch=lambda net, epoch: seen.append(epoch))
     alone = run(fresh_net(mlp_net(callbacks=[clone(stop)]), CLASSES, 50), data, epochs=50)
-    assert seen == list(range(1, len(losses) + 1))  # the last epoch is seen, too
+    assert seen == list(range(1, len(losses) + 1))  # on_epoch is called for the last epoch too
     assert len(losses) == len(alone) < 10
 
 
-def test_what_is_drawn_after_an_epoch_shifts_nothing(data):
+def test_on_epoch_does_not_change_the_random_stream(data):
     def draw(net, epoch):
         net.module_.eval()
         random.random(), np.random.rand(), torch.rand(3)  # noqa: NPY002
 
+    def with_dropout():
+        return nn.Sequential(nn.Dropout(0.3), MLP())
+
     def trained(on_epoch):
         with isolated(3):
-            net = fresh_net(mlp_net(module=NoisyMLP), CLASSES, 3)
+            net = fresh_net(mlp_net(module=with_dropout), CLASSES, 3)
             losses = run(net, data, epochs=3, on_epoch=on_epoch)
-        return losses, net.module_.first.weight
+        return losses, net.module_[1].first.weight
 
     (plain, weights), (watched, same) = trained(None), trained(draw)
     assert watched == plain
     assert torch.equal(weights, same)
 
 
-class NoisyMLP(MLP):
-    """Drops units in training mode."""
-
-    def forward(self, x):
-        return super().forward(nn.functional.dropout(x, 0.3, self.training))
-
-
-def test_ctrl_c_is_not_swallowed(data):
+def test_ctrl_c_is_raised(data):
     class Interrupt(Callback):
         def on_batch_end(self, net, **kwargs):
             raise KeyboardInterrupt
@@ -305,49 +235,57 @@ def test_ctrl_c_is_not_swallowed(data):
     assert "learning_rate" not in dict(net.callbacks_)
 
 
-def test_callbacks_may_be_disabled(data):
+def test_callbacks_can_be_disabled(data):
     net = fresh_net(mlp_net(callbacks="disable"), CLASSES, 1)
-    losses = run(net, data, epochs=1)
-    assert np.isfinite(losses).all()
+    assert np.isfinite(run(net, data, epochs=1)).all()
 
 
-def test_a_diverging_net_is_an_error(data):
+def test_a_diverging_net_raises_an_error(data):
     net = fresh_net(mlp_net(lr=1e30), CLASSES, 5)
     with pytest.raises(ValueError, match=r"training loss became .* lower the learning rate"):
         run(net, data, epochs=5)
 
 
-def test_n_steps_follow_the_nets_own_iterator(data):
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({}, 12),
+        ({"iterator_train__batch_size": 10}, 9),
+        ({"iterator_train__drop_last": True}, 9),
+    ],
+)
+def test_n_steps_follow_the_iterator_of_the_net(data, params, expected):
     X, _, targets = data
-    assert n_steps(fresh_net(mlp_net(batch_size=8), CLASSES, 1), X, targets, 3) == 12
-    net = fresh_net(mlp_net(batch_size=8, iterator_train__batch_size=10), CLASSES, 1)
-    assert n_steps(net, X, targets, 3) == 9
-    net = fresh_net(mlp_net(batch_size=8, iterator_train__drop_last=True), CLASSES, 1)
-    assert n_steps(net, X, targets, 1) == 3
+    net = fresh_net(mlp_net(batch_size=8, **params), CLASSES, 1)
+    assert n_steps(net, X, targets, 3) == expected
+
+
+def test_an_epoch_without_a_batch_raises_an_error(data):
     net = fresh_net(mlp_net(batch_size=64, iterator_train__drop_last=True), CLASSES, 1)
     with pytest.raises(ValueError, match="yields no batch from 30 rows"):
-        n_steps(net, X, targets, 1)
+        n_steps(net, data[0], data[2], 1)
 
 
 # -- logits ------------------------------------------------------------------------------------
-def test_predict_logits_is_the_module_in_evaluation_mode(data):
+def test_predict_logits_runs_the_module_in_evaluation_mode(data):
     net = fresh_net(mlp_net(), CLASSES, 1)
     expected = net.module_(torch.from_numpy(data[0])).detach().numpy()
     np.testing.assert_allclose(predict_logits(net, data[0], 2), expected, rtol=1e-6)
 
 
-def test_wrong_number_of_logits(data):
-    net = fresh_net(mlp_net(module__n_classes=3), CLASSES, 1)
-    with pytest.raises(ValueError, match=r"logits of shape \(n, 2\).*returned shape \(30, 3\)"):
-        predict_logits(net, data[0], 2)
+@pytest.mark.parametrize(
+    ("net", "message"),
+    [
+        (mlp_net(module__n_classes=3), r"logits of shape \(n, 2\).*returned shape \(30, 3\)"),
+        (mlp_net(NaNMLP), "NaN or infinite logits for 30 of 30 rows"),
+    ],
+)
+def test_bad_logits(data, net, message):
+    with pytest.raises(ValueError, match=message):
+        predict_logits(fresh_net(net, CLASSES, 1), data[0], 2)
 
 
-def test_nan_logits(data):
-    with pytest.raises(ValueError, match="NaN or infinite logits for 30 of 30 rows"):
-        predict_logits(fresh_net(mlp_net(NaNMLP), CLASSES, 1), data[0], 2)
-
-
-def test_probabilities_are_recognised(data):
+def test_probabilities_instead_of_logits(data):
     with pytest.raises(ValueError, match="SoftmaxMLP returns probabilities"):
         check_outputs(fresh_net(mlp_net(SoftmaxMLP), CLASSES, 1), data[0], 2)
     assert check_outputs(fresh_net(mlp_net(MLP), CLASSES, 1), data[0], 2) is None
