@@ -333,16 +333,6 @@ class TestThrottle:
         assert throttle([1.0], 100, threshold=1.1).tolist() == []
         assert throttle([], 100).tolist() == []
 
-    def test_rejects(self):
-        with pytest.raises(ValueError, match="confidence must be finite, but row 1 is nan"):
-            throttle([0.9, np.nan], 10)
-        with pytest.raises(ValueError, match=r"confidence must have shape \(n,\), got \(1, 2\)"):
-            throttle([[0.5, 0.5]], 10)
-        with pytest.raises(ValueError, match="n_train must be at least 0, got -1"):
-            throttle([0.9], -1)
-        with pytest.raises(ValueError, match=r"max_fraction must be at least 0, got -0\.1"):
-            throttle([0.9], 10, max_fraction=-0.1)
-
 
 def test_global_random_state_is_never_touched():
     np.random.seed(0)  # noqa: NPY002

@@ -11,11 +11,10 @@ import pandas as pd
 import pytest
 import torch
 from helpers.nets import MLP, FollowingNet, PaddedMLP, mlp_net
+from helpers.sgd import assert_same_weights, partial_moons, probabilities, sgd_net
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.datasets import make_blobs, make_moons
-from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
@@ -24,21 +23,18 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn_spt import BertClassifier
 from sklearn_spt._holdout import validation_split
 from sklearn_spt._random import derive_seed
-from sklearn_spt._sampling import class_balanced_draws
 from sklearn_spt._supervised import SupervisedTrainer
 from sklearn_spt.baselines import CoDecompositionClassifier
 from sklearn_spt.baselines import _views as views_module
 from sklearn_spt.baselines._keyword_net import KeywordStateClassifier, marked_ids
-from sklearn_spt.baselines._views import VIEWS, combined
+from sklearn_spt.baselines._views import VIEWS
 from sklearn_spt.text._keyword_window import KeywordWindow
 
 
 @pytest.fixture(scope="module")
 def moons():
     """120 rows, of which 30 are labelled."""
-    X, y = make_moons(120, noise=0.1, random_state=0)
-    y[30:] = -1
-    return X.astype(np.float32), y
+    return partial_moons(120, 30, 0.1)[:2]
 
 
 def model(net=None, **params):
@@ -69,43 +65,20 @@ def one_column_net():
 
 
 # -- the algorithm, written a second time ------------------------------------------------------
-def rewritten(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs, R=0.5, B=8):
+def rewritten(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs):
     """The numbered steps without this package: own loops, training sets as dicts, plain SGD.
 
     Only the draws of the training rows are shared, so that both see the same ones.
     """
     U = len(X_u)
 
-    def learn(X, codes, *path):
-        torch.manual_seed(derive_seed(0, *path))
-        net = PaddedMLP()
-        rng = np.random.default_rng(derive_seed(0, *path))
-        per_epoch = -(-len(X) // B)
-        for e in range(epochs):
-            rows = class_balanced_draws(codes, rng)
-            for b in range(per_epoch):
-                batch = rows[b * B : (b + 1) * B]
-                net.zero_grad()
-                z = net(torch.from_numpy(X[batch]))
-                torch.nn.functional.cross_entropy(z, torch.from_numpy(codes[batch])).backward()
-                rate = R * (1 - (e * per_epoch + b) / (epochs * per_epoch))
-                with torch.no_grad():
-                    for p in net.parameters():
-                        p -= rate * p.grad
-        return net
-
     def on_both(T, t):
         nets = []
         for column, (added, path) in enumerate(zip(T, [(t,), (t, 2)], strict=True)):
             X = np.array([*X_l[:, column], *(X_u[x, column] for x in added)], dtype=np.float32)
             codes = np.array([*y, *added.values()], dtype=np.int64)
-            nets.append(learn(X[:, None], codes, *path))
+            nets.append(sgd_net(X[:, None], codes, *path, epochs=epochs, R=0.5, module=PaddedMLP))
         return nets
-
-    def says(net, column):
-        with torch.no_grad():
-            z = net(torch.from_numpy(X_u[:, [column]]))
-        return torch.softmax(z.double(), dim=1).numpy()
 
     def surest(pool, P, n_train, t):
         cap = max(1, int(fraction * n_train))
@@ -117,7 +90,7 @@ def rewritten(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs, R=0
     T = [{}, {}]  # unlabelled documents and their labels, by view
     nets, added, contested_in_all = on_both(T, 0), {}, 0
     for t in range(1, max_iter + 1):
-        P = [says(net, column) for column, net in enumerate(nets)]
+        P = [probabilities(net, X_u[:, [column]]) for column, net in enumerate(nets)]
         left = [x for x in range(U) if x not in added]
         order = np.random.default_rng(derive_seed(0, t, 1)).permutation(left).tolist()
         size = len(left) if growth == "quota" else t * -(-U // 10)
@@ -161,25 +134,19 @@ def test_equals_an_independent_rewrite(moons, growth):
     codes = clf.transduction_[30:]
     assert {x: codes[x] for x in np.flatnonzero(codes >= 0)} == added
     for ours, theirs in zip(clf.estimators_, nets, strict=True):
-        for name, weight in theirs.state_dict().items():
-            torch.testing.assert_close(
-                ours.module_.state_dict()[name], weight, rtol=1e-4, atol=1e-5
-            )
-    with torch.no_grad():
-        z = [net(torch.from_numpy(X[:, [i]])).double() for i, net in enumerate(nets)]
-    mean = sum(torch.softmax(part, dim=1) for part in z).numpy() / 2
+        assert_same_weights(ours, theirs)
+    mean = sum(probabilities(net, X[:, [i]]) for i, net in enumerate(nets)) / 2
     np.testing.assert_allclose(clf.predict_proba(X), mean, atol=1e-5)
 
 
 # -- combination -------------------------------------------------------------------------------
-def probabilities(n=8, k=3, seed=0):
-    p = np.random.default_rng(seed).dirichlet(np.ones(k), n)
-    return np.asarray(p)
+def combined(P, how):
+    return CoDecompositionClassifier(combine=how)._combine(P)
 
 
 @given(seed=st.integers(0, 999), k=st.integers(2, 5), how=st.sampled_from(["mean", "product"]))
 def test_a_combination_is_symmetric_and_sums_to_one(seed, k, how):
-    p, q = probabilities(k=k, seed=seed), probabilities(k=k, seed=seed + 1)
+    p, q = np.random.default_rng(seed).dirichlet(np.ones(k), size=(2, 8))
     both = combined([p, q], how)
     np.testing.assert_allclose(both, combined([q, p], how), atol=1e-15)
     np.testing.assert_allclose(both.sum(axis=1), 1)
@@ -250,7 +217,7 @@ def run(request, moons):
     data = clf._validate(clf.estimator, X, y, None, None)
     trainer = SupervisedTrainer(clf, clf.estimator, data.classes, "")
     joined, states = [None], []
-    exchanged = clf._exchanged
+    exchanged = clf._select_by_view
 
     def spy(*args):
         new = exchanged(*args)
@@ -258,7 +225,7 @@ def run(request, moons):
         return new
 
     pools: list = []
-    clf._exchanged = spy
+    clf._select_by_view = spy
     for state in clf._iterations(trainer, data):
         states.append(state)
         if pools:
@@ -313,7 +280,7 @@ def exchanged(p_s, p_k, n_train=(20, 20), **params):
     clf = model(**params)
     P = [np.column_stack([1 - np.array(p), p]) for p in (p_s, p_k)]
     pool = np.arange(100, 100 + len(p_s))
-    new = clf._exchanged(pool, P, n_train, 1, 20)
+    new = clf._select_by_view(pool, P, n_train, 1, 20)
     return [list(zip(rows.tolist(), codes.tolist(), strict=True)) for rows, codes in new]
 
 
@@ -438,7 +405,7 @@ def test_the_scores_are_those_of_the_combined_prediction(moons, combine, monkeyp
     monkeypatch.setattr(CoDecompositionClassifier, "_iterations", spy)
     net = mlp_net(PaddedMLP, lr=0.3)
     clf = model(net, views=COLUMNS, n_iterations=None, max_iter=4, combine=combine, refit=False)
-    y = np.where(np.arange(120) < 60, make_moons(120, noise=0.1, random_state=0)[1], -1)
+    y = partial_moons(120, 60, 0.1)[1]
     clf.set_params(validation_fraction=0.5, finetune_epochs=2, threshold=0.5).fit(X, y)
     rng = np.random.default_rng(derive_seed(derive_seed(0, 0, 3), 0, 1))
     _, held, _ = validation_split(y[:60], 0.5, rng)
@@ -456,13 +423,6 @@ def test_the_scores_are_those_of_the_combined_prediction(moons, combine, monkeyp
     assert clf.n_iter_ == int(np.argmax(by_hand))
     for view in zip(*alone, strict=True):
         assert np.abs(np.subtract(view, scores)).max() > 0.02  # else the test shows nothing
-
-
-def test_no_confident_document_warns(moons):
-    X, y = moons
-    with pytest.warns(UserWarning, match=r"threshold=1\.0 or more"):
-        clf = model(n_iterations=None, threshold=1.0).fit(X, y)
-    assert (clf.n_iter_, clf.termination_condition_) == (0, "no_change")
 
 
 def test_all_documents_may_be_added(moons):
@@ -623,7 +583,7 @@ def test_views_may_take_parts_of_a_mapping(moons):
     clf = model(one_column_net(), views=views).fit(parts, y)
     same = model(one_column_net(), views=COLUMNS).fit(X, y)
     np.testing.assert_array_equal(clf.predict_proba(parts), same.predict_proba(X))
-    with pytest.raises(ValueError, match="X is a mapping: say by views"):
+    with pytest.raises(ValueError, match="X is a mapping: pass views"):
         model(one_column_net()).fit(parts, y)
 
 
@@ -733,7 +693,6 @@ def test_a_text_net_for_the_keyword_view(tiny_checkpoint, words):
             ValueError,
             "leave keyword_estimator at None",
         ),
-        ({"threshold": -1}, ValueError, "threshold"),
         ({"views": (lambda X: X[:5], None)}, ValueError, "sentence view of X has 5 rows for 120"),
         ({"views": (None, lambda X: {"a": X})}, TypeError, "keyword view of X must be texts or an"),
         ({"views": (None, lambda X: X * np.nan)}, ValueError, "keyword view of X contains NaN"),
@@ -799,32 +758,6 @@ def test_states_need_texts(tiny_checkpoint, words):
 
 
 # -- the contract ------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("names", "marker"), [(["a", "b", "c"], "?"), (["a", "b", "c"], None), ([1, 5, 7], -1)]
-)
-def test_three_classes_with_any_labels_and_marker(names, marker):
-    X, truth = make_blobs(90, centers=3, n_features=2, random_state=0)
-    y = [names[c] if i < 30 else marker for i, c in enumerate(truth)]
-    clf = model(
-        mlp_net(module__n_classes=3, lr=0.05, batch_size=16),
-        threshold=0.5,
-        unlabeled_marker=marker,
-        n_iterations=2,
-    ).fit(X, y)
-    assert clf.classes_.tolist() == names
-    np.testing.assert_allclose(clf.predict_proba(X).sum(axis=1), 1)
-    assert set(clf.predict(X).tolist()) <= set(names)
-    assert clf.transduction_[:30].tolist() == y[:30]
-    assert (clf.transduction_[clf.labeled_iter_ < 0] == np.array(marker)).all()
-
-
-def test_the_same_random_state_gives_the_same(moons, global_random_state_unchanged):
-    X, y = moons
-    a, b, c = (model(n_iterations=2, random_state=s).fit(X, y) for s in (1, 1, 2))
-    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
-    assert not np.array_equal(a.predict_proba(X), c.predict_proba(X))
-
-
 def test_history_is_complete_and_plain(moons):
     X, y = moons
     clf = model(n_iterations=None, max_iter=1, refit=False).fit(X, y)
@@ -836,25 +769,6 @@ def test_history_is_complete_and_plain(moons):
         assert sum(record["pseudo_label_counts"].values()) == record["n_added"]
         assert 0 <= record["validation_score"] <= 1
     assert set(records[1]["seconds"]) == {"labeling", "training", "validation"}
-
-
-def test_weights_scale_the_labelled_rows(moons):
-    X, y = moons
-    plain = model().fit(X, y).predict_proba(X)
-    same = model().fit(X, y, sample_weight=np.full(120, 4.0)).predict_proba(X)
-    np.testing.assert_allclose(same, plain, atol=1e-6)
-    weights = np.where(np.arange(120) < 15, 5.0, 0.1)
-    assert np.abs(model().fit(X, y, sample_weight=weights).predict_proba(X) - plain).max() > 1e-3
-
-
-def test_pickle_and_clone(moons):
-    X, y = moons
-    clf = model(one_column_net(), views=COLUMNS).fit(X, y)
-    again = pickle.loads(pickle.dumps(clf))
-    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
-    with pytest.raises(NotFittedError):
-        clone(clf).predict(X)
-    assert clone(clf).get_params()["views"] == COLUMNS
 
 
 def test_a_refit_forgets_the_views_before(tiny_checkpoint, words, moons):
@@ -869,33 +783,16 @@ def test_a_refit_forgets_the_views_before(tiny_checkpoint, words, moons):
     assert not hasattr(clf, "n_features_in_")
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        {},
-        {"n_iterations": None, "max_iter": 2},
-        {"n_iterations": 99, "threshold": 0.0, "finetune_epochs": 1, "max_fraction": 0.4},
-        {"shared": True, "growth": "quota"},
-    ],
-)
-def test_progress_reaches_its_total(moons, counted, capfd, params):
-    X, y = moons
-    model(**params).fit(X, y)
-    (bar,) = counted
-    assert 0 < bar["done"] == bar["total"]
-    assert capfd.readouterr() == ("", "")
-
-
 def test_each_view_is_encoded_once(tiny_checkpoint, words, monkeypatch):
     texts, truth = words
     calls = []
-    encode = views_module._encoded
+    encode = views_module._encode_view
 
     def spy(*args):
         calls.append(args[-1])
         return encode(*args)
 
-    monkeypatch.setattr(views_module, "_encoded", spy)
+    monkeypatch.setattr(views_module, "_encode_view", spy)
     clf = of_texts(tiny_checkpoint, keywords="shot", n_iterations=2).fit(texts, marked(truth))
     assert calls == ["the sentence view of X", "the keyword view of X"]
     clf.predict_proba(texts)

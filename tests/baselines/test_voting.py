@@ -71,9 +71,6 @@ def test_redraws_are_counted():
     rows = bootstrap_rows(np.array([0, 0, 1]), rng)
     assert rng.drawn == 101
     np.testing.assert_array_equal(rows, [1, 1, 2])
-    rng = Lopsided()
-    assert len(bootstrap_rows(np.array([0, 1]), rng, max_redraws=0)) == 2
-    assert rng.drawn == 1
 
 
 # -- disagreement ------------------------------------------------------------------------------
