@@ -1,4 +1,4 @@
-"""What the five methods have in common: seeds, weights, labels, input checks, progress."""
+"""Properties of all five methods: seeds, weights, labels, input checks, progress."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 
+from sklearn_spt import BertClassifier
 from sklearn_spt.baselines import (
     CoDecompositionClassifier,
     MutualLearningClassifier,
@@ -126,6 +127,63 @@ def test_three_classes_with_any_labels_and_marker(kind, names, marker):
     assert set(clf.history_[-1]["pseudo_label_counts"]) == set(names)
 
 
+@pytest.mark.parametrize(
+    ("kind", "switched_off"),
+    [
+        ("self-training", {"threshold": 2.0, "n_iterations": None}),
+        ("tri-training", None),
+        ("spaced-rep", {"max_iter": 0}),
+    ],
+)
+def test_without_unlabelled_texts_it_is_bert_classifier(
+    tiny_checkpoint, tiny_texts, kind, switched_off
+):
+    y = np.arange(24) % 2
+    net = BertClassifier(tiny_checkpoint, max_length=16, max_epochs=3)
+    expected = clone(net).set_params(random_state=5).fit(tiny_texts, y).predict_proba(tiny_texts)
+    with pytest.warns(UserWarning, match="holds no unlabelled row"):
+        clf = model(kind, net, random_state=5).fit(tiny_texts, y)
+    np.testing.assert_array_equal(clf.predict_proba(tiny_texts), expected)
+    np.testing.assert_array_equal(clf.transduction_, y)
+    assert (clf.n_iter_, clf.termination_condition_) == (0, "no_unlabeled")
+    assert len(set(map(id, clf.estimators_))) == 1
+    if switched_off is not None:
+        off = model(kind, net, random_state=5, **switched_off)
+        off.fit([*tiny_texts, "she is sick"], [*y, -1])
+        np.testing.assert_array_equal(off.predict_proba(tiny_texts), expected)
+
+
+@pytest.mark.filterwarnings("ignore:no unlabelled document:UserWarning")
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "co-training"])
+def test_texts_are_learned_from(tiny_checkpoint, tiny_texts, kind):
+    texts, truth = tiny_texts * 2, np.tile(["got", "not"], 24)
+    y = truth.astype(object)
+    y[24:] = None
+    net = BertClassifier(tiny_checkpoint, max_length=16, lr=1e-2, batch_size=8)
+    clf = model(kind, net, finetune_epochs=12, unlabeled_marker=None).fit(texts, y)
+    assert clf.transduction_[:24].tolist() == y[:24].tolist()
+    assert clf.score(texts, truth) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "why"),
+    [
+        ("self-training", {"n_iterations": None}, "no_change"),
+        ("co-training", {"n_iterations": None}, "no_change"),
+        ("tri-training", {}, "no_candidates"),
+        ("spaced-rep", {}, "no_change"),
+    ],
+)
+def test_documents_that_are_never_confident_enough_warn(moons, kind, params, why):
+    X, y = moons
+    match = r"threshold=1\.0 or more: .* Lower threshold\.$"
+    with pytest.warns(UserWarning, match=match) as caught:
+        clf = model(kind, threshold=1.0, **params).fit(X, y)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert clf.termination_condition_ == why
+    assert (clf.transduction_[40:] == -1).all()
+
+
 BAD = [
     ({"finetune_epochs": -1}, ValueError, "finetune_epochs must be at least 0"),
     ({"balanced_batches": 1}, TypeError, "balanced_batches must be True or False"),
@@ -147,6 +205,21 @@ BAD = [
     ({"validation_fraction": 1.0}, ValueError, r"validation_fraction must lie in \(0, 1\)"),
     ({"refit": "yes"}, TypeError, "refit must be True or False"),
     ({"pos_label": "spam"}, ValueError, r"pos_label='spam' is none of the classes \[0, 1\]"),
+    ({"tol": 1.5}, ValueError, r"tol must lie in \[0, 1\]"),
+    ({"n_queues": 0}, ValueError, "n_queues must be at least 1"),
+    ({"episode_epochs": 0}, ValueError, "episode_epochs must be at least 1"),
+    ({"patience": 0}, ValueError, "patience must be at least 1"),
+    ({"episode_patience": 1.5}, TypeError, "episode_patience must be an integer"),
+    ({"designated_queue": -1}, ValueError, "designated_queue must be at least 0"),
+    ({"designated_queue": 6}, ValueError, "designated_queue must be below n_queues=6"),
+    ({"correct": "yes"}, ValueError, "correct must be one of 'agreement'"),
+    ({"n_nets": 1}, ValueError, "n_nets must be at least 2, got 1"),
+    ({"n_nets": 2.0}, TypeError, "n_nets must be an integer"),
+    ({"kl_weight": -0.1}, ValueError, r"kl_weight must lie in \[0, inf\)"),
+    ({"kl_weight": float("inf")}, ValueError, "kl_weight must lie"),
+    ({"kl_weight": "1"}, TypeError, "kl_weight must be a number"),
+    ({"update": "both"}, ValueError, "update must be one of 'parallel', 'sequential'"),
+    ({"epoch_over": None}, ValueError, "epoch_over must be one of 'labeled', 'unlabeled'"),
 ]
 
 
@@ -185,14 +258,42 @@ def test_a_failed_fit_keeps_the_old_model(moons, kind):
         assert vars(clf) == before
 
 
-@every_method
-def test_clone_keeps_parameters(kind):
-    clf = model(kind).set_params(estimator__lr=0.7)
-    twin = clone(clf)
-    assert twin.get_params().keys() == clf.get_params().keys()
-    assert twin.estimator.lr == 0.7
-    expected = clf.get_params(deep=False)
-    assert all(v == expected[k] for k, v in twin.get_params(deep=False).items() if k != "estimator")
+#: Settings under which each of the changes below makes a difference.
+LONG = {
+    "spaced-rep": {"episode_patience": 9, "max_iter": 2, "episode_epochs": 8, "patience": 8},
+    "mutual learning": {"n_nets": 3},
+}
+CHANGES = {
+    "spaced-rep": {
+        "n_queues": 2,
+        "episode_epochs": 4,
+        "patience": 1,
+        "correct": "agreement+confidence",
+        "max_fraction": 0.3,
+        "validation_fraction": 0.4,
+        "refit": True,
+        "finetune_epochs": 2,
+        "balanced_batches": False,
+    },
+    "mutual learning": {
+        "n_nets": 2,
+        "kl_weight": 0.5,
+        "update": "sequential",
+        "epoch_over": "unlabeled",
+        "balanced_batches": False,
+    },
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_each_parameter_changes_the_result(moons, kind):
+    X, y = moons
+    settings = {"net": mlp_net(batch_size=16, lr=0.2), **LONG[kind]}
+    plain = model(kind, **settings).fit(X, y)
+    for name, value in CHANGES[kind].items():
+        other = model(kind, **(settings | {name: value})).fit(X, y)
+        same_net = np.array_equal(plain.predict_proba(X), other.predict_proba(X))
+        assert not same_net or plain_history(plain) != plain_history(other), name
 
 
 @every_method

@@ -1,4 +1,4 @@
-"""Co-training: an independent rewrite, views, what each net teaches the other, records."""
+"""Co-training: an independent implementation, views, selection, records."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def one_column_net():
     return mlp_net(lr=1.0, batch_size=16, module__n_in=1)
 
 
-# -- the algorithm, written a second time ------------------------------------------------------
-def rewritten(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs):
-    """The numbered steps without this package: own loops, training sets as dicts, plain SGD.
+# -- an independent implementation -------------------------------------------------------------
+def reference(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs):
+    """The numbered steps, implemented independently: own loops, training sets as dicts, plain SGD.
 
     Only the draws of the training rows are shared, so that both see the same ones.
     """
@@ -119,13 +119,13 @@ def rewritten(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs):
 
 
 @pytest.mark.parametrize("growth", ["pool", "quota"])
-def test_equals_an_independent_rewrite(moons, growth):
+def test_equals_an_independent_implementation(moons, growth):
     X, y = moons
     settings = {"threshold": 0.52, "max_fraction": 0.5, "growth": growth}
     net = mlp_net(PaddedMLP, lr=0.5)
     clf = model(net, views=COLUMNS, n_iterations=3, **settings).fit(X, y)
     settings["fraction"] = settings.pop("max_fraction")
-    nets, T, added, contested = rewritten(X[:30], y[:30], X[30:], max_iter=3, epochs=5, **settings)
+    nets, T, added, contested = reference(X[:30], y[:30], X[30:], max_iter=3, epochs=5, **settings)
     assert contested >= 1
     assert T[0].keys() != T[1].keys()
     assert min(map(len, T)) >= 10  # something happened
@@ -208,7 +208,7 @@ def test_no_unlabelled_rows_are_two_supervised_nets(moons):
     assert not torch.equal(clf.estimators_[0].forward(X), clf.estimators_[1].forward(X))
 
 
-# -- what each teaches the other ---------------------------------------------------------------
+# -- the selection -----------------------------------------------------------------------------
 @pytest.fixture(scope="module", params=["pool", "quota"])
 def run(request, moons):
     """States of a run on two columns, and what joined the training sets in each iteration."""
@@ -217,10 +217,10 @@ def run(request, moons):
     data = clf._validate(clf.estimator, X, y, None, None)
     trainer = SupervisedTrainer(clf, clf.estimator, data.classes, "")
     joined, states = [None], []
-    exchanged = clf._select_by_view
+    select = clf._select_by_view
 
     def spy(*args):
-        new = exchanged(*args)
+        new = select(*args)
         pools.append((args, new))
         return new
 
@@ -236,7 +236,7 @@ def run(request, moons):
     return trainer, data, states, joined
 
 
-def test_a_document_carries_the_label_of_the_other_net_which_is_confident(run):
+def test_a_document_gets_the_confident_label_of_the_other_net(run):
     trainer, data, states, joined = run
     seen = 0
     for t in range(1, len(states)):
@@ -262,7 +262,7 @@ def test_each_set_grows_by_a_tenth_at_most(run):
             assert after - before <= max(1, int(0.1 * before))
 
 
-def test_added_documents_leave_u_for_good(run):
+def test_added_documents_are_no_candidates_again(run):
     _, _, states, joined = run
     gone: set[int] = set()
     for t in range(1, len(states)):
@@ -276,7 +276,7 @@ def test_added_documents_leave_u_for_good(run):
         np.testing.assert_array_equal(states[t].pseudo[before], states[t - 1].pseudo[before])
 
 
-def exchanged(p_s, p_k, n_train=(20, 20), **params):
+def selected(p_s, p_k, n_train=(20, 20), **params):
     clf = model(**params)
     P = [np.column_stack([1 - np.array(p), p]) for p in (p_s, p_k)]
     pool = np.arange(100, 100 + len(p_s))
@@ -284,33 +284,62 @@ def exchanged(p_s, p_k, n_train=(20, 20), **params):
     return [list(zip(rows.tolist(), codes.tolist(), strict=True)) for rows, codes in new]
 
 
-def test_different_labels_of_one_document_are_dropped():
-    # both choose 100 (and disagree) and 102 (and agree)
-    for_s, for_k = exchanged([0.95, 0.5, 0.9], [0.05, 0.5, 0.9])
-    assert for_s == for_k == [(102, 1)]
+@pytest.mark.parametrize(
+    ("p_s", "p_k", "params", "for_s", "for_k"),
+    [
+        # each net teaches the other what it selected
+        (
+            [0.95, 0.5, 0.6, 0.1],
+            [0.5, 0.2, 0.9, 0.4],
+            {},
+            [(102, 1), (101, 0)],
+            [(100, 1), (103, 0)],
+        ),
+        # both select 100 with different labels, which is skipped, and 102
+        ([0.95, 0.5, 0.9], [0.05, 0.5, 0.9], {}, [(102, 1)], [(102, 1)]),
+        # the cap is that of the set that receives: 1 and 3
+        (
+            [0.99, 0.98, 0.97, 0.96],
+            [0.99, 0.98, 0.97, 0.96],
+            {"n_train": (10, 30)},
+            [(100, 1)],
+            [(100, 1), (101, 1), (102, 1)],
+        ),
+        # a shared set takes the label of the more confident net, and no conflict of confident nets
+        (
+            [0.95, 0.6, 0.2, 0.5],
+            [0.05, 0.99, 0.4, 0.9],
+            {"shared": True},
+            [(101, 1), (103, 1)],
+            [(101, 1), (103, 1)],
+        ),
+    ],
+)
+def test_selection_for_each_view(p_s, p_k, params, for_s, for_k):
+    assert selected(p_s, p_k, **params) == [for_s, for_k]
 
 
-def test_a_contested_document_does_not_block_the_others():
+def test_a_conflict_does_not_block_other_documents():
     # the cap is 1, and both are surest of 100, then of 103, with opposite labels
     few = {"n_train": (10, 10)}
-    for_s, for_k = exchanged([0.99, 0.8, 0.5, 0.95], [0.01, 0.5, 0.1, 0.02], **few)
+    for_s, for_k = selected([0.99, 0.8, 0.5, 0.95], [0.01, 0.5, 0.1, 0.02], **few)
     assert for_k == [(101, 1)]
     assert for_s == [(102, 0)]
     # it keeps its place where something else is chosen
-    for_s, for_k = exchanged([0.99, 0.8, 0.5], [0.01, 0.5, 0.1], n_train=(20, 20))
+    for_s, for_k = selected([0.99, 0.8, 0.5], [0.01, 0.5, 0.1], n_train=(20, 20))
     assert (for_s, for_k) == ([(102, 0)], [(101, 1)])
     # where all are contested, nothing is chosen
-    assert exchanged([0.99, 0.98], [0.01, 0.02], **few) == [[], []]
+    assert selected([0.99, 0.98], [0.01, 0.02], **few) == [[], []]
 
 
-def test_many_contested_documents_do_not_block_the_last():
+def test_many_conflicts_do_not_block_the_last_document():
     p = np.append(np.linspace(0.99, 0.9, 2000), 0.8)  # more than calls may be nested
-    for_s, for_k = exchanged(p, np.append(1 - p[:-1], 0.8), n_train=(10, 10))
+    for_s, for_k = selected(p, np.append(1 - p[:-1], 0.8), n_train=(10, 10))
     assert for_s == for_k == [(2100, 1)]
 
 
 @pytest.mark.parametrize("growth", ["pool", "quota"])
-def test_a_document_of_two_labels_is_passed_over_in_every_iteration(moons, growth, monkeypatch):
+def test_a_document_with_conflicting_labels_is_skipped(moons, growth, monkeypatch):
     X, y = moons
     marked_as = np.array([1.0, 0.0]), np.array([0.0, 1.0])
 
@@ -343,25 +372,6 @@ def test_a_document_of_two_labels_is_passed_over_in_every_iteration(moons, growt
     assert clf.history_[-1]["n_train"] == {"sentence": 42, "keyword": 42}
 
 
-def test_each_teaches_the_other_what_it_chose():
-    for_s, for_k = exchanged([0.95, 0.5, 0.6, 0.1], [0.5, 0.2, 0.9, 0.4])
-    assert for_k == [(100, 1), (103, 0)]
-    assert for_s == [(102, 1), (101, 0)]
-
-
-def test_the_cap_is_that_of_the_receiving_set():
-    sure = [0.99, 0.98, 0.97, 0.96]
-    for_s, for_k = exchanged(sure, sure, n_train=(10, 30))
-    assert [row for row, _ in for_s] == [100]
-    assert [row for row, _ in for_k] == [100, 101, 102]
-
-
-def test_a_shared_set_takes_the_label_of_the_more_confident():
-    for_s, for_k = exchanged([0.95, 0.6, 0.2, 0.5], [0.05, 0.99, 0.4, 0.9], shared=True)
-    # 100 is a clash of two confident nets; the cap is 2
-    assert for_s == for_k == [(101, 1), (103, 1)]
-
-
 def test_shared_sets_are_the_same(moons):
     X, y = moons
     clf = model(one_column_net(), views=COLUMNS, shared=True, threshold=0.6).fit(X, y)
@@ -373,24 +383,6 @@ def test_shared_sets_are_the_same(moons):
 
 
 # -- choice ------------------------------------------------------------------------------------
-@pytest.mark.parametrize("refit", [True, False])
-def test_the_number_is_chosen_by_the_combined_prediction(moons, refit, monkeypatch):
-    X, y = moons
-    seen = []
-    original = CoDecompositionClassifier._probabilities
-
-    def spy(self, trainer, nets, X):
-        seen.append((len(nets), sorted(X)))
-        return original(self, trainer, nets, X)
-
-    monkeypatch.setattr(CoDecompositionClassifier, "_probabilities", spy)
-    clf = model(n_iterations=None, max_iter=2, refit=refit).fit(X, y)
-    scores = [record["validation_score"] for record in clf.selection_history_]
-    assert seen == [(2, ["keyword", "sentence"])] * len(scores)
-    assert clf.n_iter_ == int(np.argmax(scores))
-    assert clf.history_[0]["n_train"]["keyword"] == (30 if refit else 24)
-
-
 @pytest.mark.parametrize("combine", ["mean", "product"])
 def test_the_scores_are_those_of_the_combined_prediction(moons, combine, monkeypatch):
     X, y = moons
@@ -422,20 +414,13 @@ def test_the_scores_are_those_of_the_combined_prediction(moons, combine, monkeyp
     assert scores == pytest.approx(by_hand)
     assert clf.n_iter_ == int(np.argmax(by_hand))
     for view in zip(*alone, strict=True):
-        assert np.abs(np.subtract(view, scores)).max() > 0.02  # else the test shows nothing
-
-
-def test_all_documents_may_be_added(moons):
-    X, y = moons
-    clf = model(threshold=0.0, n_iterations=99, finetune_epochs=2, max_fraction=0.5).fit(X, y)
-    assert clf.termination_condition_ in ("all_labeled", "no_change")
-    assert (clf.labeled_iter_ > 0).sum() > 60
+        assert np.abs(np.subtract(view, scores)).max() > 0.02  # otherwise nothing is tested
 
 
 # -- views -------------------------------------------------------------------------------------
 @pytest.fixture
 def words():
-    """48 texts whose class stands beside the word "shot", and far from it."""
+    """48 texts whose class depends on the word before "shot"."""
     start = ["today at the clinic", "at home and now"]
     rest = "in for a the my your this that it"
     texts = [f"{start[i % 2]} {rest} {'got' if i % 3 else 'never'} shot again" for i in range(48)]
@@ -470,34 +455,34 @@ def test_the_default_views_are_the_text_and_its_windows(tiny_checkpoint, words):
     assert clf.predict_proba(texts).shape == (48, 2)
 
 
-def test_keywords_may_come_with_the_documents(tiny_checkpoint, words):
+@pytest.mark.parametrize(
+    "container",
+    [
+        list,
+        tuple,
+        lambda rows: [list(row) for row in rows],
+        lambda rows: pd.DataFrame(rows, columns=["text", "keywords"]),
+        lambda rows: np.array([[text, "shot"] for text, _ in rows], dtype=object),
+    ],
+    ids=["list", "tuple", "lists", "frame", "array"],
+)
+def test_keywords_may_come_with_the_documents(tiny_checkpoint, words, container):
     texts, truth = words
-    frame = pd.DataFrame({"text": texts, "keywords": [["shot"]] * 48})
-    array = np.array([[text, "shot"] for text in texts], dtype=object)
-    by_parameter = of_texts(tiny_checkpoint, keywords=["shot"]).fit(texts, marked(truth))
-    expected = by_parameter.predict_proba(texts)
-    for X in (frame, array):
-        clf = of_texts(tiny_checkpoint).fit(X, marked(truth))
-        np.testing.assert_array_equal(clf.predict_proba(X), expected)
-
-
-@pytest.mark.parametrize("kind", [list, tuple])
-@pytest.mark.parametrize("row", [list, tuple])
-def test_pairs_of_a_text_and_its_keywords(tiny_checkpoint, words, kind, row):
-    texts, truth = words
-    expected = of_texts(tiny_checkpoint, keywords="shot").fit(texts, marked(truth))
-    pairs = kind(row([text, ["shot"] if i % 2 else "shot"]) for i, text in enumerate(texts))
-    clf = of_texts(tiny_checkpoint).fit(pairs, marked(truth))
-    np.testing.assert_array_equal(clf.predict_proba(pairs), expected.predict_proba(texts))
-    np.testing.assert_array_equal(clf.predict(pairs[:5]), expected.predict(texts[:5]))
+    pairs = [(text, ["shot"] if i % 2 else "shot") for i, text in enumerate(texts)]
+    y = marked(truth)
+    expected = of_texts(tiny_checkpoint, keywords="shot").fit(texts, y).predict_proba(texts)
+    X = container(pairs)
+    clf = of_texts(tiny_checkpoint).fit(X, y)
+    np.testing.assert_array_equal(clf.predict_proba(X), expected)
+    np.testing.assert_array_equal(clf.predict_proba(container(pairs[:5])), expected[:5])
     assert not hasattr(clf, "n_features_in_")
     parted = of_texts(tiny_checkpoint)
-    parted.fit(pairs[:30], marked(truth)[:30], X_unlabeled=pairs[30:])
-    np.testing.assert_array_equal(parted.predict_proba(pairs), clf.predict_proba(pairs))
+    parted.fit(container(pairs[:30]), y[:30], X_unlabeled=container(pairs[30:]))
+    np.testing.assert_array_equal(parted.predict_proba(X), expected)
 
 
 @pytest.mark.parametrize("container", [list, pd.DataFrame, np.array])
-def test_keywords_in_the_column_of_the_texts_are_named(tiny_checkpoint, words, container):
+def test_swapped_columns_raise_an_error(tiny_checkpoint, words, container):
     texts, truth = words
     swapped = [[["shot"], text] for text in texts]
     X = np.array(swapped, dtype=object) if container is np.array else container(swapped)
@@ -508,14 +493,6 @@ def test_keywords_in_the_column_of_the_texts_are_named(tiny_checkpoint, words, c
     clf.fit([[text, "shot"] for text in texts], marked(truth))
     with pytest.raises(TypeError, match="the first column of X must hold the texts"):
         clf.predict(X)
-
-
-def test_x_unlabeled_brings_its_keywords(tiny_checkpoint, words):
-    texts, truth = words
-    X = np.array([[text, "shot"] for text in texts], dtype=object)
-    whole = of_texts(tiny_checkpoint).fit(X, marked(truth))
-    parted = of_texts(tiny_checkpoint).fit(X[:30], marked(truth)[:30], X_unlabeled=X[30:])
-    np.testing.assert_array_equal(whole.predict_proba(X), parted.predict_proba(X))
 
 
 @pytest.mark.parametrize(
@@ -532,17 +509,9 @@ def test_numbers_are_seen_twice_with_a_warning(moons):
     X, y = moons
     with pytest.warns(UserWarning, match="both views of the documents are the same.*views="):
         implicit = model(views=None).fit(X, y)
-    explicit = model(views=(None, None)).fit(X, y)
+    explicit = model().fit(X, y)
     np.testing.assert_array_equal(implicit.predict_proba(X), explicit.predict_proba(X))
     assert implicit.n_features_in_ == 2
-
-
-def test_token_ids_are_seen_twice_with_a_warning(tiny_checkpoint, words):
-    texts, truth = words
-    ids = net_of(tiny_checkpoint).encode(texts)
-    with pytest.warns(UserWarning, match="both views"):
-        clf = of_texts(tiny_checkpoint).fit(ids, marked(truth))
-    np.testing.assert_array_equal(clf.predict_proba(ids), clf.predict_proba(texts))
 
 
 def test_transformers_are_cloned_and_fitted_on_all_rows(moons):
@@ -625,7 +594,7 @@ def test_the_same_net_for_the_keyword_view_changes_nothing(moons):
         (one_column_net(), mlp_net(**OWN), r"^estimator cannot be trained on the sentence view"),
     ],
 )
-def test_a_net_that_cannot_read_its_view_is_named(moons, net, own, match):
+def test_a_net_that_does_not_fit_its_view_raises_an_error(moons, net, own, match):
     X, y = moons
     clf = model(net, views=WIDE, keyword_estimator=own)
     before = dict(vars(clf))
@@ -703,7 +672,7 @@ def test_a_text_net_for_the_keyword_view(tiny_checkpoint, words):
         ),
     ],
 )
-def test_what_cannot_be_used_is_named(moons, params, error, match):
+def test_bad_parameters(moons, params, error, match):
     X, y = moons
     clf = model(**params)
     before = dict(vars(clf))

@@ -1,4 +1,4 @@
-"""Plain gradient descent, for tests that write a method a second time."""
+"""Plain gradient descent, for independent implementations of the methods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def partial_moons(n, n_labeled, noise):
 
 
 def sgd_net(X, codes, *path, epochs, R=0.1, B=8, module=MLP, hook=None):
-    """Train a net by its own loop and linear rate; only seeds and draws are the package's."""
+    """Train a net with a separate loop; seeds and draws are those of the package."""
     torch.manual_seed(derive_seed(0, *path))
     net = module()
     rng = np.random.default_rng(derive_seed(0, *path))
