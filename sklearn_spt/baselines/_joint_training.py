@@ -58,7 +58,7 @@ def _centred(logits: torch.Tensor) -> torch.Tensor:
 
 
 class RandomStream:
-    """Context in which torch draws from a stream of its own, continued by the next ``with``."""
+    """Context in which torch draws from a separate stream, which the next ``with`` continues."""
 
     def __init__(self, seed: int) -> None:
         with isolated(seed):

@@ -80,7 +80,7 @@ def reference(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs):
             nets.append(sgd_net(X[:, None], codes, *path, epochs=epochs, R=0.5, module=PaddedMLP))
         return nets
 
-    def surest(pool, P, n_train, t):
+    def most_confident(pool, P, n_train, t):
         cap = max(1, int(fraction * n_train))
         if growth == "quota":
             cap = min(cap, t * max(1, int(fraction * len(y))))
@@ -88,7 +88,7 @@ def reference(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs):
         return {x: int(P[x].argmax()) for _, x in sure[:cap]}
 
     T = [{}, {}]  # unlabelled documents and their labels, by view
-    nets, added, contested_in_all = on_both(T, 0), {}, 0
+    nets, added, n_conflicts = on_both(T, 0), {}, 0
     for t in range(1, max_iter + 1):
         P = [probabilities(net, X_u[:, [column]]) for column, net in enumerate(nets)]
         left = [x for x in range(U) if x not in added]
@@ -97,15 +97,15 @@ def reference(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs):
         while True:
             pool = order[:size]
             while True:
-                by_s = surest(pool, P[0], len(y) + len(T[1]), t)
-                by_k = surest(pool, P[1], len(y) + len(T[0]), t)
-                contested = {x for x in by_s if by_k.get(x, by_s[x]) != by_s[x]}
-                contested_in_all += len(contested)
-                for x in contested:
+                by_s = most_confident(pool, P[0], len(y) + len(T[1]), t)
+                by_k = most_confident(pool, P[1], len(y) + len(T[0]), t)
+                conflicting = {x for x in by_s if by_k.get(x, by_s[x]) != by_s[x]}
+                n_conflicts += len(conflicting)
+                for x in conflicting:
                     del by_s[x], by_k[x]
-                if by_s or by_k or not contested:
+                if by_s or by_k or not conflicting:
                     break
-                pool = [x for x in pool if x not in contested]
+                pool = [x for x in pool if x not in conflicting]
             if by_s or by_k or size >= len(left):
                 break
             size += -(-U // 10)
@@ -115,7 +115,7 @@ def reference(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs):
         T[1].update(by_s)
         added |= by_s | by_k
         nets = on_both(T, t)
-    return nets, T, added, contested_in_all
+    return nets, T, added, n_conflicts
 
 
 @pytest.mark.parametrize("growth", ["pool", "quota"])
@@ -125,8 +125,10 @@ def test_equals_an_independent_implementation(moons, growth):
     net = mlp_net(PaddedMLP, lr=0.5)
     clf = model(net, views=COLUMNS, n_iterations=3, **settings).fit(X, y)
     settings["fraction"] = settings.pop("max_fraction")
-    nets, T, added, contested = reference(X[:30], y[:30], X[30:], max_iter=3, epochs=5, **settings)
-    assert contested >= 1
+    nets, T, added, n_conflicts = reference(
+        X[:30], y[:30], X[30:], max_iter=3, epochs=5, **settings
+    )
+    assert n_conflicts >= 1
     assert T[0].keys() != T[1].keys()
     assert min(map(len, T)) >= 10  # something happened
     assert clf.n_iter_ == 3
@@ -320,20 +322,20 @@ def test_selection_for_each_view(p_s, p_k, params, for_s, for_k):
 
 
 def test_a_conflict_does_not_block_other_documents():
-    # the cap is 1, and both are surest of 100, then of 103, with opposite labels
+    # the cap is 1, and both nets are most confident of 100, then of 103, with opposite labels
     few = {"n_train": (10, 10)}
     for_s, for_k = selected([0.99, 0.8, 0.5, 0.95], [0.01, 0.5, 0.1, 0.02], **few)
     assert for_k == [(101, 1)]
     assert for_s == [(102, 0)]
-    # it keeps its place where something else is chosen
+    # a conflict still counts towards the cap if another document is selected
     for_s, for_k = selected([0.99, 0.8, 0.5], [0.01, 0.5, 0.1], n_train=(20, 20))
     assert (for_s, for_k) == ([(102, 0)], [(101, 1)])
-    # where all are contested, nothing is chosen
+    # if all documents conflict, none is selected
     assert selected([0.99, 0.98], [0.01, 0.02], **few) == [[], []]
 
 
 def test_many_conflicts_do_not_block_the_last_document():
-    p = np.append(np.linspace(0.99, 0.9, 2000), 0.8)  # more than calls may be nested
+    p = np.append(np.linspace(0.99, 0.9, 2000), 0.8)  # more than the recursion limit
     for_s, for_k = selected(p, np.append(1 - p[:-1], 0.8), n_train=(10, 10))
     assert for_s == for_k == [(2100, 1)]
 
@@ -344,14 +346,14 @@ def test_a_document_with_conflicting_labels_is_skipped(moons, growth, monkeypatc
     marked_as = np.array([1.0, 0.0]), np.array([0.0, 1.0])
 
     def probabilities(self, net, X):
-        """Row 30 is certain and contested; the nets agree on all others."""
+        """The nets disagree on row 30 with certainty and agree on all others."""
         p = np.tile([0.2, 0.8], (len(X), 1))
-        here = (contested[id(net) in keyword_nets] == X).all(axis=1)
+        here = (conflicting[id(net) in keyword_nets] == X).all(axis=1)
         p[here] = marked_as[id(net) in keyword_nets]
         return p
 
     keyword_nets: set = set()
-    contested = X[30, :1], X[30, 1:]
+    conflicting = X[30, :1], X[30, 1:]
     train = SupervisedTrainer.train
 
     def spy(self, X, codes, *path, **options):

@@ -152,14 +152,14 @@ def test_every_iteration_has_a_fresh_net(run):
 def test_a_pool_without_a_confident_document_grows(moons):
     X, y, _ = moons
     confidence = model(n_iterations=0, random_state=1).fit(X, y).predict_proba(X[30:]).max(axis=1)
-    surest = int(confidence.argmax())
+    most_confident = int(confidence.argmax())
     order = np.random.default_rng(derive_seed(1, 1, 1)).permutation(90)
-    place = int(np.flatnonzero(order == surest)[0])
+    place = int(np.flatnonzero(order == most_confident)[0])
     assert place >= 9  # not in the first tenth
     clf = model(threshold=confidence.max(), n_iterations=1, random_state=1).fit(X, y)
     assert clf.history_[1]["pool_size"] == 9 * (place // 9 + 1)
     assert clf.history_[1]["n_added"] == 1
-    assert clf.labeled_iter_[30 + surest] == 1
+    assert clf.labeled_iter_[30 + most_confident] == 1
 
 
 def test_all_documents_may_be_added(moons):
