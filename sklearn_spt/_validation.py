@@ -102,17 +102,6 @@ def warn_no_unlabeled(unlabeled_marker: Any) -> None:
     )
 
 
-def warn_nothing_added(threshold: float, which: str = "", stacklevel: int = 3) -> None:
-    """Say that no unlabelled document was sure enough to be learned from."""
-    remedy = " Lower threshold." if threshold > 0 else ""
-    warnings.warn(
-        f"no unlabelled document {which}was labelled with a confidence of threshold={threshold} "
-        f"or more: the model is trained on the labelled rows alone.{remedy}",
-        UserWarning,
-        stacklevel=stacklevel + 1,
-    )
-
-
 # ---------------------------------------------------------------------------------------------
 # All or nothing
 # ---------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A BERT that classifies a text by the states at its keywords."""
+"""A BERT that classifies a text by the encoder states at its keywords."""
 
 from __future__ import annotations
 
@@ -29,21 +29,7 @@ def keyword_marks(
 ) -> BoolArray:
     """Mark the first word piece of the first occurrence of each keyword.
 
-    Parameters
-    ----------
-    texts : sequence of str, n entries
-        Texts.
-    keywords : sequence of sequences of str, n entries
-        Keywords of each text.
-    pretrained : str or path-like
-        Checkpoint whose tokenizer cuts the word pieces.
-    max_length : int
-        Width of the result; keywords beyond it are not marked.
-
-    Returns
-    -------
-    ndarray of bool of shape (n, max_length)
-        Positions count the special token at the beginning.
+    The mask has shape (n, max_length) and counts the special token at the beginning.
     """
     tokenizer = load_tokenizer(pretrained, max_length)
     marks = np.zeros((len(texts), max_length), dtype=bool)
@@ -67,9 +53,9 @@ def marked_ids(
     pretrained: str | os.PathLike[str],
     max_length: int | str,
 ) -> npt.NDArray[np.int32]:
-    """Token ids of texts, in which those at keywords are raised by the size of the vocabulary.
+    """Token ids of texts; ids at keywords are increased by the size of the vocabulary.
 
-    So the marks need no array beside the ids, and are cut, drawn and trimmed with them.
+    The marks are thus part of the ids, and need no second array.
     """
     max_length = resolve_max_length(max_length, pretrained)
     ids = encode_texts(texts, pretrained, max_length)
@@ -86,12 +72,12 @@ class KeywordStateModule(BertModule):
     def __init__(
         self, pretrained: str, n_classes: int, pooling: str, dropout: float, precision: str
     ) -> None:
-        # "mean" leaves out the pooler, whose weights would never see a gradient
+        # "mean" has no pooler, whose weights would get no gradient
         super().__init__(pretrained, n_classes, "mean", dropout, precision)
         self.n_ids = vocabulary_size(pretrained)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Logits in fp32, of ids from `marked_ids`."""
+        """Return logits in fp32 for ids from `marked_ids`."""
         marked = ids >= self.n_ids
         ids = torch.where(marked, ids - self.n_ids, ids).long()
         first = torch.arange(ids.shape[1], device=ids.device) == 0
@@ -106,44 +92,38 @@ class KeywordStateModule(BertModule):
 
 
 class KeywordStateClassifier(BertClassifier):
-    """A `BertClassifier` over what `marked_ids` makes of texts and keywords."""
+    """A `BertClassifier` that takes the ids of `marked_ids`."""
 
     def encode(self, X: Any, *, full_width: bool = False) -> npt.NDArray[np.int32]:
-        """Return marked ids as they are; they were judged as texts."""
+        """Return marked ids unchanged; they were checked as texts."""
         return np.asarray(X, dtype=np.int32)
 
 
 @dataclass(frozen=True)
 class KeywordMarks:
-    """A view of texts for a `KeywordStateClassifier`: what `marked_ids` makes of them."""
+    """A view for a `KeywordStateClassifier`: `marked_ids` of texts."""
 
     pretrained: str
     max_length: int | str
     keywords: Any
 
     def __call__(self, X: Any) -> npt.NDArray[np.int32]:
-        """Mark the keywords that come with the documents, or else those of `keywords`."""
+        """Mark the keywords in X, or else those of `keywords`."""
         if not is_text(X):
             raise ValueError(
-                "keyword_representation='state' needs texts, in which keywords can be found; "
-                f"X is a {type(X).__name__} without texts."
+                "keyword_representation='state' needs texts, but X is a "
+                f"{type(X).__name__} without texts; use 'window', or pass views."
             )
         texts, keywords = texts_and_keywords(X, self.keywords)
         return marked_ids(texts, keywords, self.pretrained, self.max_length)
 
 
 def keyword_state_net(net: NeuralNet) -> KeywordStateClassifier:
-    """Make a net of the same parameters that classifies by the states at keywords.
-
-    Raises
-    ------
-    ValueError
-        If `net` is no `BertClassifier`, or has a module of the user's own.
-    """
+    """Make a net with the same parameters that classifies by the states at keywords."""
     if not isinstance(net, BertClassifier) or net.module is not BertModule:
         raise ValueError(
-            "keyword_representation='state' needs a BertClassifier with its own module as "
-            f"estimator, got {type(net).__name__}; use 'window', or views of your own."
+            "keyword_representation='state' needs a BertClassifier with its default module as "
+            f"estimator, got {type(net).__name__}; use 'window', or pass views."
         )
     params = {**net.get_params(deep=False), "module": KeywordStateModule}
     return KeywordStateClassifier(**params)

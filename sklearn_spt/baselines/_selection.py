@@ -1,135 +1,75 @@
-"""Choices on held-out labelled documents: the split, the score, the pool that grows."""
+"""Throttled selection of pseudo-labels: pools of candidates, caps and confidence thresholds."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
-from itertools import count
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_spt._sampling import share_down
 from sklearn_spt._typing import IntArray
+from sklearn_spt._validation import check_integer, check_real
 
 
-def pool_size(t: int, n_unlabeled: int, n_left: int, n_rounds: int = 10) -> int:
-    """Size of the pool of candidates at iteration t; it grows linearly.
+def check_throttling(model: Any) -> None:
+    """Raise an error if `threshold`, `max_fraction` or `max_iter` of a classifier is unusable."""
+    check_real(model.threshold, "threshold", low=0, closed="left")
+    check_real(model.max_fraction, "max_fraction", low=0, closed="neither")
+    check_integer(model.max_iter, "max_iter", low=0)
 
-    Parameters
-    ----------
-    t : int
-        Iteration, from 1.
-    n_unlabeled : int
-        Number of unlabelled documents at the start, |U|.
-    n_left : int
-        Number of those that may still be drawn.
-    n_rounds : int, default=10
-        After so many iterations the pool is all that is left.
 
-    Returns
-    -------
-    int
-        ``min(n_left, t * ceil(n_unlabeled / n_rounds))``.
-    """
-    return min(n_left, t * math.ceil(n_unlabeled / n_rounds))
+def warn_nothing_added(threshold: float, which: str = "") -> None:
+    """Warn, in `_fit`, that no unlabelled document reached a threshold of at most 1."""
+    if threshold > 1:
+        return
+    remedy = " Lower threshold." if threshold > 0 else ""
+    warnings.warn(
+        f"no unlabelled document {which}was labelled with a confidence of threshold={threshold} "
+        f"or more: the model is trained on the labelled rows alone.{remedy}",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+def pool_size(t: int, n_unlabeled: int, n_left: int) -> int:
+    """Size of the candidate pool at iteration t: t tenths of |U|, at most what is left."""
+    return min(n_left, t * math.ceil(n_unlabeled / 10))
 
 
 def growing_pools(
     left: IntArray, t: int, n_unlabeled: int, growth: str, rng: np.random.Generator
 ) -> Iterator[IntArray]:
-    """Draw the pool of candidates of one iteration, and more where that holds none.
+    """Yield the rows of the candidate pool at iteration t, then further rows until none is left.
 
-    Parameters
-    ----------
-    left : ndarray of int of shape (n_left,)
-        Rows that may be drawn.
-    t : int
-        Iteration, from 1.
-    n_unlabeled : int
-        Number of unlabelled documents at the start, |U|.
-    growth : {"pool", "quota"}
-        "pool" begins with `pool_size(t, ...)` rows and goes on as if the iteration were a later
-        one; "quota" takes all rows at once.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Yields
-    ------
-    ndarray of int
-        The rows that join the pool: drawn uniformly and without replacement, none of them twice,
-        until none is left. Nothing at all if `left` is empty.
+    "pool" draws `pool_size` rows at random without replacement, then those that each later
+    iteration would add; "quota" yields all rows at once.
     """
-    if growth == "quota":
-        if len(left):
-            yield left
-        return
-    order, drawn = rng.permutation(left), 0
-    for step in count(t):
-        if drawn == len(left):
-            return
-        size = pool_size(step, n_unlabeled, len(left))
+    quota = growth == "quota"
+    order, drawn = (left if quota else rng.permutation(left)), 0
+    while drawn < len(left):
+        size = len(left) if quota else pool_size(t, n_unlabeled, len(left))
         yield order[drawn:size]
-        drawn = size
+        drawn, t = size, t + 1
 
 
 def quota_limit(t: int, n_labeled: int, max_fraction: float) -> int:
-    """Greatest number of documents that iteration t adds where the quota grows linearly.
-
-    Parameters
-    ----------
-    t : int
-        Iteration, from 1.
-    n_labeled : int
-        Number of labelled documents, N.
-    max_fraction : float
-        Share of them that the first iteration adds at most.
-
-    Returns
-    -------
-    int
-        ``t * max(1, floor(max_fraction * n_labeled))``.
-    """
+    """Maximum number of documents that iteration t adds where the quota grows linearly."""
     return t * max(1, share_down(max_fraction, n_labeled))
 
 
 def throttle(
     confidence: ArrayLike, n_train: int, threshold: float = 0.9, max_fraction: float = 0.1
 ) -> IntArray:
-    """Select the most confident documents, but never many at once.
+    """Rows of the most confident candidates, best first; ties go to the lower row.
 
-    Parameters
-    ----------
-    confidence : array-like of shape (n,)
-        Probability of the predicted class of each candidate.
-    n_train : int
-        Size of the current training set, labelled and pseudo-labelled.
-    threshold : float, default=0.9
-        Least confidence, the paper's. Compared in the precision of `confidence`, so that 0.9 in
-        float32 reaches 0.9. Above 1 nothing is eligible.
-    max_fraction : float, default=0.1
-        At most this share of `n_train` is selected, the paper's, rounded down but at least one
-        document.
-
-    Returns
-    -------
-    rows : ndarray of int64
-        Selected candidates, the most confident first, ties to the lower row. May be empty.
-
-    Raises
-    ------
-    ValueError
-        If a confidence is not finite, or a size is negative.
+    At most ``max_fraction * n_train`` rows are selected, rounded down, but one is always allowed.
+    The threshold is compared in the precision of `confidence`.
     """
     confidence = np.asarray(confidence)
-    if confidence.ndim != 1:
-        raise ValueError(f"confidence must have shape (n,), got {confidence.shape}.")
-    bad = np.flatnonzero(~np.isfinite(confidence))
-    if bad.size:
-        raise ValueError(f"confidence must be finite, but row {bad[0]} is {confidence[bad[0]]}.")
-    for name, value in (("n_train", n_train), ("max_fraction", max_fraction)):
-        if not value >= 0:
-            raise ValueError(f"{name} must be at least 0, got {value!r}.")
     eligible = np.flatnonzero(confidence >= threshold)
     quota = max(1, share_down(max_fraction, n_train))
     best_first = np.argsort(-confidence[eligible], kind="stable")

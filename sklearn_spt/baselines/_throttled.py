@@ -1,7 +1,7 @@
-"""Methods that add confident documents to their training set, iteration by iteration.
+"""Template of the methods that add confident documents to their training set in iterations.
 
-How many iterations are good is found on a held-out part of the labelled documents: here, and not
-in the methods, which only say what one iteration does.
+The template chooses the number of iterations on held-out labelled documents; a method defines one
+iteration.
 """
 
 from __future__ import annotations
@@ -22,36 +22,27 @@ from sklearn_spt._holdout import hold_out, positive_code, weights_of
 from sklearn_spt._random import derive_seed
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import FloatArray, IntArray
-from sklearn_spt._validation import (
-    check_flag,
-    check_integer,
-    check_option,
-    check_real,
+from sklearn_spt._validation import check_flag, check_integer, check_option, check_real
+from sklearn_spt.baselines._selection import (
+    check_throttling,
+    growing_pools,
+    quota_limit,
+    throttle,
     warn_nothing_added,
 )
-from sklearn_spt.baselines._selection import growing_pools, quota_limit, throttle
 
-#: Paths of seeds beside (t,), which is that of the net of iteration t.
+#: Last parts of seed paths; the net of iteration t has the path (t,).
 _POOL = 1
 _SELECTION = 3
 
 
 @dataclass
 class ThrottledIteration:
-    """What a method has after an iteration.
+    """Nets and pseudo-labels after an iteration.
 
-    Attributes
-    ----------
-    nets : list of skorch.NeuralNet
-        The nets of this iteration.
-    pseudo : ndarray of int of shape (n_unlabeled,)
-        Pseudo-label codes, -1 where there is none yet.
-    labeled_iter : ndarray of int of shape (n_unlabeled,)
-        The iteration in which each was given, or -1.
-    record : dict
-        The entry of ``history_``.
-    ended : str or None
-        Why no iteration follows, as far as it is known.
+    `pseudo` holds the pseudo-label code of each unlabelled document and `labeled_iter` the
+    iteration that gave it, -1 if there is none. `record` is the entry of ``history_``, and `ended`
+    the reason why no iteration follows, if known.
     """
 
     nets: list[NeuralNet]
@@ -62,13 +53,7 @@ class ThrottledIteration:
 
 
 class PseudoLabels:
-    """Which unlabelled documents were added so far, and with which label.
-
-    Parameters
-    ----------
-    data : SemiSupervisedData
-        The documents.
-    """
+    """Pseudo-labels that were given so far."""
 
     def __init__(self, data: SemiSupervisedData) -> None:
         self.codes = np.full(data.n_unlabeled, -1, dtype=np.int64)
@@ -77,11 +62,11 @@ class PseudoLabels:
 
     @property
     def left(self) -> IntArray:
-        """Rows of U that have no pseudo-label."""
+        """Unlabelled rows without a pseudo-label."""
         return np.flatnonzero(self.codes < 0)
 
     def add(self, rows: IntArray, codes: IntArray, t: int) -> None:
-        """Label `rows` in iteration `t`, for good."""
+        """Give pseudo-labels in iteration `t`."""
         self.codes[rows], self.iteration[rows] = codes, t
 
     def state(
@@ -93,7 +78,7 @@ class PseudoLabels:
         loss: Any,
         seconds: dict[str, float],
     ) -> ThrottledIteration:
-        """File what iteration `t` did."""
+        """Return the state after iteration `t`."""
         new = self.codes[self.iteration == t]
         record = {
             "iteration": t,
@@ -111,57 +96,78 @@ class PseudoLabels:
 class ThrottledClassifier(BaseSemiSupervisedClassifier):
     """Template of methods that grow their training set by confident documents.
 
-    A subclass writes `_iterations`, has the parameters named below, and may override
-    `_probabilities`. Its nets of iteration t have the seed path (t,), so that no
-    iteration at all is the supervised classifier.
+    A subclass writes `_iterations` and may override `_probabilities`. The net of iteration t must
+    have the seed path (t,), so that no iteration is the supervised classifier.
     """
 
-    threshold: float
-    max_fraction: float
-    growth: str
-    max_iter: int
-    n_iterations: int | None
-    validation_fraction: float
-    refit: bool
-    pos_label: Any
-
-    #: What stands to the left of the progress bar.
+    #: Label of the progress bar.
     _description: str
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        threshold: float = 0.9,
+        max_fraction: float = 0.1,
+        growth: str = "pool",
+        max_iter: int = 20,
+        n_iterations: int | None = None,
+        validation_fraction: float = 0.2,
+        refit: bool = True,
+        pos_label: Any = None,
+        finetune_epochs: int = 3,
+        balanced_batches: bool = True,
+        unlabeled_marker: Any = -1,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.threshold = threshold
+        self.max_fraction = max_fraction
+        self.growth = growth
+        self.max_iter = max_iter
+        self.n_iterations = n_iterations
+        self.validation_fraction = validation_fraction
+        self.refit = refit
+        self.pos_label = pos_label
+        self.finetune_epochs = finetune_epochs
+        self.balanced_batches = balanced_batches
+        self.unlabeled_marker = unlabeled_marker
+        self.random_state = random_state
+        self.verbose = verbose
 
     @abstractmethod
     def _iterations(
         self, trainer: SupervisedTrainer, data: SemiSupervisedData
     ) -> Iterator[ThrottledIteration]:
-        """Yield the state after the supervised start, then after each iteration, without end.
+        """Yield the state after the supervised start, then after each iteration.
 
-        Where no document can be added, the state that was last yielded gets its ``ended``.
+        If no document can be added, set `ended` of the last state and return.
         """
 
     def _probabilities(
         self, trainer: SupervisedTrainer, nets: Sequence[NeuralNet], X: Any
     ) -> FloatArray:
-        """Class probabilities of encoded documents by the nets of a state."""
+        """Class probabilities of encoded documents, by the nets of an iteration."""
         return trainer.probabilities(nets[0], X)
 
     # -- parameters -----------------------------------------------------------------------------
     def _check_params(self) -> None:
         super()._check_params()
-        check_real(self.threshold, "threshold", low=0, closed="left")
-        check_real(self.max_fraction, "max_fraction", low=0, closed="neither")
+        check_throttling(self)
         check_option(self.growth, "growth", ("pool", "quota"))
-        check_integer(self.max_iter, "max_iter", low=0)
         check_integer(self.n_iterations, "n_iterations", low=0, allow_none=True)
         check_real(self.validation_fraction, "validation_fraction", low=0, high=1, closed="neither")
         check_flag(self.refit, "refit")
 
     # -- the fit --------------------------------------------------------------------------------
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
-        """Choose the number of iterations, then do as many on all labelled documents."""
+        """Choose the number of iterations, then run them on all labelled documents."""
         positive = positive_code(data.classes, self.pos_label)
         n, why = self.n_iterations, "n_iterations"
         if not data.n_unlabeled:
             n, why = 0, "no_unlabeled"
-        elif self.threshold > 1:  # no probability is that high
+        elif self.threshold > 1:
             n, why = 0, "no_change"
         elif n is None and self.max_iter == 0:
             n, why = 0, "validation"
@@ -185,18 +191,17 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
         self.n_iter_ = int(state.record["iteration"])
         self.termination_condition_ = why
         self._set_transduction(data, state.pseudo, state.labeled_iter)
-        if why == "no_change" and self.n_iter_ == 0 and self.threshold <= 1:
+        if why == "no_change" and self.n_iter_ == 0:
             warn_nothing_added(self.threshold)
 
     def _choose(
         self, trainer: SupervisedTrainer, data: SemiSupervisedData, positive: int
     ) -> tuple[int, str, ThrottledIteration | None]:
-        """Try the iterations on a part of L, and score each on the rest.
+        """Return the number of iterations with the best score on held-out rows, and the reason.
 
-        Returns the number of iterations, why it is that one, and with ``refit=False`` the state
-        to keep.
+        With ``refit=False``, also return the state after these iterations.
         """
-        search = copy.copy(trainer)  # the same progress bar, other seeds than the final run
+        search = copy.copy(trainer)  # same progress bar, but other seeds than the final run
         search.root = derive_seed(trainer.root, 0, _SELECTION)
         held = hold_out(
             data,
@@ -229,9 +234,9 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
                 best, n = score, int(state.record["iteration"])
                 chosen = None if self.refit else state
             if best == 1.0:
-                break  # a later iteration cannot be better, and an equal one is not preferred
-        alone = len(self.selection_history_) == 1
-        return n, (state.ended if alone and state.ended else "validation"), chosen
+                break  # no later iteration can be better
+        only_start = len(self.selection_history_) == 1
+        return n, (state.ended if only_start and state.ended else "validation"), chosen
 
     # -- selection ------------------------------------------------------------------------------
     def _pools(
@@ -242,16 +247,15 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
         left: IntArray,
         learners: Sequence[tuple[NeuralNet, Any]],
     ) -> Iterator[tuple[IntArray, list[FloatArray]]]:
-        """Yield the pool of iteration `t`, then larger ones, with the probabilities of each net.
+        """Yield the pool of iteration `t`, then growing ones, and the probabilities by each net.
 
-        A larger pool holds the smaller one, of which nothing is labelled twice. `learners` are
-        pairs of a net and the unlabelled documents as it sees them.
+        `learners` are pairs of a net and its encoded unlabelled documents.
         """
         pool = np.empty(0, dtype=np.int64)
         P = [np.empty((0, data.n_classes)) for _ in learners]
         for new in growing_pools(left, t, data.n_unlabeled, self.growth, trainer.rng(t, _POOL)):
             pool = np.concatenate([pool, new])
-            order = np.argsort(pool)  # so that ties go to the lower row
+            order = np.argsort(pool)  # ties go to the lower row
             pool = pool[order]
             P = [
                 np.concatenate([old, trainer.probabilities(net, multi_indexing(X, new))])[order]
@@ -259,10 +263,10 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
             ]
             yield pool, P
 
-    def _throttled(
+    def _select(
         self, pool: IntArray, P: FloatArray, n_train: int, t: int, n_labeled: int
     ) -> tuple[IntArray, IntArray]:
-        """Most confident documents of a pool, never many at once, and their predicted classes."""
+        """Rows of a pool to add in iteration `t`, and their predicted classes."""
         chosen = throttle(P.max(axis=1), n_train, self.threshold, self.max_fraction)
         if self.growth == "quota":
             chosen = chosen[: quota_limit(t, n_labeled, self.max_fraction)]

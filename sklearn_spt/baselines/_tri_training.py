@@ -1,4 +1,4 @@
-"""Tri-training with disagreement: two nets that agree teach the third, which does not."""
+"""Tri-training with disagreement: two nets that agree label documents for the third."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from sklearn_spt._holdout import weights_of
 from sklearn_spt._sampling import draw_sample
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import FloatArray, IntArray
-from sklearn_spt._validation import (
-    check_integer,
-    check_option,
-    check_real,
+from sklearn_spt._validation import check_option, check_real
+from sklearn_spt.baselines._selection import (
+    check_throttling,
+    pool_size,
+    quota_limit,
     warn_nothing_added,
 )
-from sklearn_spt.baselines._selection import pool_size, quota_limit
 from sklearn_spt.baselines._voting import (
     bootstrap_rows,
     disagreement_sets,
@@ -39,49 +39,37 @@ from sklearn_spt.baselines._voting import (
 class TriTrainingClassifier(BaseSemiSupervisedClassifier):
     """Semi-supervised classifier by tri-training with disagreement.
 
-    Three nets start from bootstrap samples of the labelled documents. Where two of them agree on
-    an unlabelled document and the third does not, the document is a candidate for the set of the
-    third, with the label of the two. Each iteration builds the three sets anew and trains fresh
-    nets, where a set changed, on it and all labelled documents.
+    Three nets are first trained on bootstrap samples of the labelled documents. If two nets agree
+    on an unlabelled document and the third does not, the document is a candidate for the set of
+    the third net, with the label of the two. Each iteration builds the three sets anew. If a set
+    has changed, a fresh net is trained on it and all labelled documents.
 
     Parameters
     ----------
-    estimator : None, str or skorch.NeuralNet, default=None
-        An unfitted skorch net whose module returns logits of shape (n, n_classes). None is
-        ``BertClassifier()``, a string ``BertClassifier(pretrained=...)``.
     threshold : float >= 0, default=0.9
-        θ, which the more confident of the two agreeing nets has to reach (the paper's value).
-        Above 1 no document is a candidate.
+        θ, minimum confidence of the more confident of the two agreeing nets. Above 1 no document
+        is a candidate. The default is the paper's value.
     max_fraction : float > 0, default=0.1
-        A net's training set grows by at most this share of it in an iteration (the paper's
-        value), rounded down, but by one document at least.
+        Maximum share by which the training set of a net grows in an iteration, rounded down but
+        at least one document. The default is the paper's value.
     growth : {"pool", "quota"}, default="pool"
-        What grows linearly: the pool of candidates, by a tenth of the unlabelled documents an
-        iteration; or, with all in the pool, the number that may be added to a set.
+        What grows linearly. "pool": the candidates of iteration t are among a random t tenths of
+        the unlabelled documents. "quota": all may be candidates, and the number that may be added
+        to a set grows.
     max_iter : int, default=20
-        Greatest number of iterations; 0 leaves the nets of the bootstrap samples.
+        Maximum number of iterations; 0 keeps the nets of the bootstrap samples.
     tol : float in [0, 1], default=0.001
-        Stop once less than this share of the unlabelled documents got another majority label in
-        an iteration; 0 never does.
-    finetune_epochs : int, default=3
-        Epochs of every training run.
-    balanced_batches : bool, default=True
-        Draw classes equally often in every training run.
-    unlabeled_marker : number, str or None, default=-1
-        Value of y that marks unlabelled rows. None, NaN and NA are one marker.
-    random_state : int, RandomState or None, default=None
-        Everything random derives from it; a fit changes no global random state.
-    verbose : int, default=0
-        0 prints nothing; otherwise a progress bar is shown.
+        Stop if an iteration changes the majority label of less than this share of the unlabelled
+        documents; 0 never stops.
+    estimator, finetune_epochs, balanced_batches, unlabeled_marker, random_state, verbose
+        As in `ThrottledSelfTrainingClassifier`.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Class labels in sorted order.
-    n_features_in_ : int
-        Number of columns of X; only for numeric X.
+    classes_, n_features_in_, n_threads_
+        As in `ThrottledSelfTrainingClassifier`.
     estimators_ : list of three skorch.NeuralNet
-        Without unlabelled documents, three times the supervised one.
+        Without unlabelled documents, three times the supervised net.
     n_iter_ : int
         Number of iterations.
     transduction_ : ndarray of shape (n_rows,)
@@ -89,20 +77,19 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
     labeled_iter_ : ndarray of shape (n_rows,)
         Iteration of the last pseudo-label; 0 for labelled rows, -1 for rows that never had one.
     termination_condition_ : {"no_candidates", "no_change", "tol", "max_iter", "no_unlabeled"}
-        Why the fit ended. "no_candidates" is without any, "tol" with few labels changed.
-    n_threads_ : int
-        Number of torch's CPU threads during the fit: results are identical for the same number.
+        Why the fit ended. "no_change": no set changed. "tol": few labels changed.
     history_ : list of dict
-        One entry for the start and for each iteration: ``iteration``; ``n_train``, documents that
-        are labelled or in a set; ``pool_size``; ``set_sizes``; ``n_added``, documents in a set
-        that were in none before; ``pseudo_label_counts``; ``label_changes``, share of other
-        majority labels; ``loss`` (mean of each epoch) by net trained; ``seconds`` by phase.
+        One entry for the start and for each iteration: ``iteration``; ``n_train``, number of
+        labelled documents plus the sizes of the sets; ``pool_size``; ``set_sizes``; ``n_added``,
+        documents in a set that were in none before; ``pseudo_label_counts``; ``label_changes``,
+        share of changed majority labels; ``loss`` (mean of each epoch) by net trained;
+        ``seconds`` by phase.
 
     Notes
     -----
-    Where the sources leave a choice: all nets label before any is retrained; no document is used
-    up; the cap is on the growth of a set; both stopping rules wait until the pool holds all
-    unlabelled documents; error rates play no role, as in [2]_.
+    Where the sources leave a choice: all nets label before any is retrained; documents may be
+    selected again; the cap limits the growth of a set; both stopping rules wait until the pool
+    holds all unlabelled documents; error rates are not estimated, as in [2]_.
 
     References
     ----------
@@ -140,92 +127,91 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_real(self.threshold, "threshold", low=0, closed="left")
-        check_real(self.max_fraction, "max_fraction", low=0, closed="neither")
+        check_throttling(self)
         check_option(self.growth, "growth", ("pool", "quota"))
-        check_integer(self.max_iter, "max_iter", low=0)
         check_real(self.tol, "tol", low=0, high=1)
 
     def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
         """Mean of the nets that predict the majority class, or of all if no two agree."""
         return majority_mean(np.stack(P))
 
-    # -- the algorithm --------------------------------------------------------------------------
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
-        """M are the nets, P what they say of U; A[i] holds the labels in the set of M[i], or -1."""
+        """P holds probabilities by net, and sets[i] the labels in the set of net i, or -1."""
         N, n_U = len(data.y), data.n_unlabeled
         trainer = SupervisedTrainer(self, net, data.classes, "tri-training")
-        A = np.full((3, n_U), -1, dtype=np.int64)  # step 2
+        sets = np.full((3, n_U), -1, dtype=np.int64)  # step 2
         P = np.zeros((3, n_U, data.n_classes))
-        M: list[Any] = [None, None, None]
-        pseudo, labeled_iter = A[0].copy(), A[0].copy()
-        history = [_record(0, data, A, A, 0)]
+        nets: list[Any] = [None, None, None]
+        pseudo, labeled_iter = sets[0].copy(), sets[0].copy()
+        history = [_record(0, data, sets, sets, 0)]
         t, ended = 0, "max_iter" if n_U else "no_unlabeled"
-        # a row of weight zero is as good as none
+        # rows of weight zero are in no bootstrap sample
         counted = np.arange(N) if data.weights is None else np.flatnonzero(data.weights)
 
-        def learn(i: int, rows: IntArray, *path: int) -> None:
-            """Train net i on labelled rows and its set, and let it label all of U."""
-            held = np.flatnonzero(A[i] >= 0)
+        def train(i: int, rows: IntArray, *path: int) -> None:
+            """Train net i on labelled rows and its set, and label all unlabelled documents."""
+            members = np.flatnonzero(sets[i] >= 0)
             X = multi_indexing(data.X_labeled, rows)
-            X = concatenated(X, multi_indexing(data.X_unlabeled, held)) if len(held) else X
-            codes = np.concatenate([data.y[rows], A[i][held]])
-            w = weights_of(data.weights, rows, len(held))
+            X = concatenated(X, multi_indexing(data.X_unlabeled, members)) if len(members) else X
+            codes = np.concatenate([data.y[rows], sets[i][members]])
+            w = weights_of(data.weights, rows, len(members))
             with timed(history[t]["seconds"], "training"):
-                M[i], history[t]["loss"][f"net_{i + 1}"] = trainer.train(X, codes, *path, weights=w)
+                nets[i], loss = trainer.train(X, codes, *path, weights=w)
+            history[t]["loss"][f"net_{i + 1}"] = loss
             with timed(history[t]["seconds"], "labeling"):
-                P[i] = trainer.probabilities(M[i], data.X_unlabeled) if n_U else 0
+                P[i] = trainer.probabilities(nets[i], data.X_unlabeled) if n_U else 0
 
         with trainer.progress:
             for i in range(3 if n_U else 0):
-                drawn = bootstrap_rows(data.y[counted], trainer.rng(0, 0, i))
-                learn(i, counted[drawn], 0, 1 + i)  # step 1
+                sample = bootstrap_rows(data.y[counted], trainer.rng(0, 0, i))
+                train(i, counted[sample], 0, 1 + i)  # step 1
             if not n_U:
-                learn(0, np.arange(N), 0)
-                M = 3 * M[:1]
+                train(0, np.arange(N), 0)
+                nets = 3 * nets[:1]
             for t in range(1, 1 + self.max_iter * (n_U > 0)):
-                most = quota_limit(t, N, self.max_fraction) if self.growth == "quota" else None
+                max_added = quota_limit(t, N, self.max_fraction) if self.growth == "quota" else None
                 size = pool_size(t, n_U, n_U) if self.growth == "pool" else n_U
-                C = np.sort(draw_sample(n_U, size, trainer.rng(t)))  # step 3; ties to lower rows
-                before, votes = A, majority_vote(P)
-                if taught := disagreements(P, self.threshold).any():  # steps 4 to 6
-                    quotas = set_quotas(N, (A >= 0).sum(axis=1), self.max_fraction, most)
-                    A = np.full_like(before, -1)
-                    A[:, C] = disagreement_sets(P[:, C], self.threshold, quotas)
-                    held = (A >= 0).any(axis=0)
-                    pseudo[held], labeled_iter[held] = A.max(axis=0)[held], t
-                history.append(_record(t, data, A, before, size))
-                changed = np.flatnonzero((before != A).any(axis=1)).tolist()
+                pool = np.sort(draw_sample(n_U, size, trainer.rng(t)))  # step 3
+                old_sets, votes = sets, majority_vote(P)
+                candidates = disagreements(P, self.threshold).any()
+                if candidates:  # steps 4 to 6
+                    quotas = set_quotas(N, (sets >= 0).sum(axis=1), self.max_fraction, max_added)
+                    sets = np.full_like(old_sets, -1)
+                    sets[:, pool] = disagreement_sets(P[:, pool], self.threshold, quotas)
+                    members = (sets >= 0).any(axis=0)
+                    pseudo[members], labeled_iter[members] = sets.max(axis=0)[members], t
+                history.append(_record(t, data, sets, old_sets, size))
+                changed = np.flatnonzero((old_sets != sets).any(axis=1)).tolist()
                 for i in changed:  # step 8
-                    learn(i, np.arange(N), t, 1 + i)
-                moved = history[t]["label_changes"] = float(np.mean(majority_vote(P) != votes))
+                    train(i, np.arange(N), t, 1 + i)
+                changes = history[t]["label_changes"] = float(np.mean(majority_vote(P) != votes))
                 trainer.progress.say(f"iteration {t}")
-                if not taught:  # step 7: not even a pool of all U would hold a candidate
+                if not candidates:  # step 7: no unlabelled document is a candidate
                     ended = "no_candidates"
-                elif size == n_U and (not changed or moved < self.tol):  # steps 7 and 9
+                elif size == n_U and (not changed or changes < self.tol):  # steps 7 and 9
                     ended = "tol" if changed else "no_change"
                 if ended != "max_iter":
                     break
 
-        if t and (pseudo < 0).all() and self.threshold <= 1:
+        if t and (pseudo < 0).all():
             warn_nothing_added(self.threshold, "on which two nets agree and the third does not ")
-        self.estimators_, self.n_iter_, self.history_ = M, t, history
+        self.estimators_, self.n_iter_, self.history_ = nets, t, history
         self._set_transduction(data, pseudo, labeled_iter)
         self.termination_condition_ = ended
 
 
 def _record(
-    t: int, data: SemiSupervisedData, A: IntArray, before: IntArray, pool_size: int
+    t: int, data: SemiSupervisedData, sets: IntArray, old_sets: IntArray, pool_size: int
 ) -> dict[str, Any]:
-    """Entry of an iteration; the rest is noted down as it happens."""
-    sizes = (A >= 0).sum(axis=1).tolist()
+    """Begin the entry of an iteration."""
+    sizes = (sets >= 0).sum(axis=1).tolist()
     return {
         "iteration": t,
         "n_train": len(data.y) + sum(sizes),
         "pool_size": pool_size,
         "set_sizes": sizes,
-        "n_added": int(((A >= 0).any(axis=0) & (before < 0).all(axis=0)).sum()),
-        "pseudo_label_counts": class_counts(A[A >= 0], data.classes),
+        "n_added": int(((sets >= 0).any(axis=0) & (old_sets < 0).all(axis=0)).sum()),
+        "pseudo_label_counts": class_counts(sets[sets >= 0], data.classes),
         "loss": {},
         "seconds": {},
     }

@@ -1,4 +1,4 @@
-"""Classifiers of which two nets see each document: two views of it, and what becomes of them."""
+"""Template of classifiers with two nets, each of which sees another view of the documents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sklearn_spt._typing import FloatArray
 from sklearn_spt._validation import check_option, forget_features, n_rows
 from sklearn_spt.baselines._keyword_net import KeywordMarks, keyword_state_net
 from sklearn_spt.baselines._throttled import ThrottledClassifier
-from sklearn_spt.nets._protocol import TextNet
+from sklearn_spt.nets._protocol import TextNet, prepared
 from sklearn_spt.nets._token_net import TokenNet
 from sklearn_spt.nets._training import predict_logits
 from sklearn_spt.text._encoding import check_texts, is_text
@@ -31,15 +31,15 @@ from sklearn_spt.text._keyword_window import (
     texts_and_keywords,
 )
 
-#: The views, and what joins the seed path (t,) of the net of each in iteration t.
+#: The views, and how each extends the seed path (t,) of its net in iteration t.
 VIEWS: dict[str, tuple[int, ...]] = {"sentence": (), "keyword": (2,)}
 
 
 class TwoViewClassifier(ThrottledClassifier):
     """Template of methods with two nets that see two views of each document.
 
-    A subclass writes `_iterations`, and has the parameters named below besides those of its
-    template. Encoded documents are a dict with an array for each of `VIEWS`.
+    A subclass has the parameters named below. Encoded documents are a dict with an array for each
+    of `VIEWS`.
     """
 
     views: Any
@@ -48,8 +48,7 @@ class TwoViewClassifier(ThrottledClassifier):
     keyword_representation: str
     combine: str
 
-    _n_nets = len(VIEWS)
-    _one_text_a_row = False  # a keyword stands beside it
+    _one_text_a_row = False  # a row may hold keywords, too
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -58,35 +57,38 @@ class TwoViewClassifier(ThrottledClassifier):
         keywords = parsed_keywords(self.keywords, "keywords")
         if self.keyword_estimator is not None and self.keyword_representation == "state":
             raise ValueError(
-                'keyword_representation="state" makes a net of its own from estimator; leave '
+                'keyword_representation="state" makes the keyword net from estimator; leave '
                 "keyword_estimator at None."
             )
         if self.views is not None:
             check_views(self.views)
-            for name, given in (
-                ("keywords", keywords),
-                ("keyword_representation", self.keyword_representation != "window"),
-            ):
-                if given:
-                    raise ValueError(f"{name} has no effect with views of your own; give one.")
+            uses_state = self.keyword_representation == "state"
+            for name, passed in (("keywords", keywords), ("keyword_representation", uses_state)):
+                if passed:
+                    raise ValueError(f"{name} has no effect with views; pass only one of them.")
 
     # -- views ----------------------------------------------------------------------------------
     def _encode(self, net: NeuralNet, X: Any, *, reset: bool, name: str = "X") -> Any:
-        """Both views of documents, each encoded once."""
+        """Encode both views of the documents."""
         if not holds_texts(X):
             X = super()._encode(net, X, reset=reset, name=name)
         elif reset:
             forget_features(self)
         nets = self._nets(net)
         if reset:
-            self.views_ = fitted_views(self._unfitted_views(net, X), X)
-        views = dict(zip(VIEWS, self.views_, strict=True))
-        encoded = encoded_views(nets, views, X, name)
+            self.views_ = tuple(
+                clone(view).fit(X) if _is_transformer(view) else view
+                for view in self._unfitted_views(net, X)
+            )
+        n, encoded = n_rows(X, name), {}
+        for key, view, view_net in zip(VIEWS, self.views_, nets, strict=True):
+            label = f"the {key} view of {name}"
+            encoded[key] = _encode_view(view_net, _apply_view(view, X), n, label)
         if reset and self.views is None and np.array_equal(*encoded.values()):
             warnings.warn(
-                "both views of the documents are the same: in a text there has to be a keyword, "
-                "which comes with it or is passed as keywords=, and words beyond its window. "
-                "Without texts, pass views=.",
+                "both views of the documents are the same. For texts, pass keywords (as a second "
+                "column of X or by keywords=) that occur in texts longer than the window; for "
+                "other documents, pass views=.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -108,142 +110,89 @@ class TwoViewClassifier(ThrottledClassifier):
     def _train(
         self, trainer: SupervisedTrainer, view: str, X: Any, *args: Any, net: NeuralNet, **more: Any
     ) -> tuple[NeuralNet, list[float]]:
-        """Train a fresh net on a view; name both if it cannot take rows of that shape."""
+        """Train a fresh net on a view; the error names both if their shapes do not match."""
         try:
             return trainer.train(X, *args, net=net, **more)
         except RuntimeError as error:
             if isinstance(net, TextNet) or isinstance(error, torch.OutOfMemoryError):
                 raise
-            alone = view == "sentence" or self.keyword_estimator is None
-            name = "estimator" if alone else "keyword_estimator"
+            separate = view == "keyword" and self.keyword_estimator is not None
+            name = "keyword_estimator" if separate else "estimator"
             raise ValueError(
                 f"{name} cannot be trained on the {view} view, whose rows have shape "
-                f"{np.shape(X)[1:]}: {error}. Views of different forms need a net each: estimator "
-                "for the sentence view, keyword_estimator for the keyword view."
+                f"{np.shape(X)[1:]}: {error}. For views of different shapes, pass two nets: "
+                "estimator for the sentence view, keyword_estimator for the keyword view."
             ) from error
 
     # -- prediction -----------------------------------------------------------------------------
     def _probabilities_by_net(self, X: Any) -> list[FloatArray]:
         check_is_fitted(self)
-        f, K = self.estimators_, len(self.classes_)
-        with isolated(n_threads=getattr(f[0], "n_threads", None)):
-            views = self._encode(f[0], X, reset=False).values()
-            return [tempered_softmax(predict_logits(*s, K)) for s in zip(f, views, strict=True)]
+        nets, K = self.estimators_, len(self.classes_)
+        with isolated(n_threads=prepared(nets[0]).n_threads):
+            views = self._encode(nets[0], X, reset=False).values()
+            return [
+                tempered_softmax(predict_logits(net, view, K))
+                for net, view in zip(nets, views, strict=True)
+            ]
 
     def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
-        return combined(P, self.combine)
+        """Mean of both nets or normalised product; the mean where the product is 0."""
+        mean = mean_probabilities(*P)
+        if self.combine == "mean":
+            return mean
+        product = np.prod(P, axis=0)
+        total = product.sum(axis=1, keepdims=True)
+        return np.divide(product, total, out=mean, where=total > 0)
 
     def _probabilities(
         self, trainer: SupervisedTrainer, nets: Sequence[NeuralNet], X: Any
     ) -> FloatArray:
-        P = [trainer.probabilities(*seen) for seen in zip(nets, X.values(), strict=True)]
-        return self._combine(P)
+        views = zip(nets, X.values(), strict=True)
+        return self._combine([trainer.probabilities(net, view) for net, view in views])
 
 
-def check_views(views: Any, name: str = "views") -> None:
-    """Refuse what is no pair of views: a view is None, a transformer or a callable."""
+def check_views(views: Any) -> None:
+    """Raise an error unless `views` is a pair of None, transformers or callables."""
     if not isinstance(views, tuple | list) or len(views) != 2:
-        raise TypeError(f"{name} must be None or a pair of views, got {views!r}.")
+        raise TypeError(f"views must be None or a pair of views, got {views!r}.")
     for number, view in enumerate(views):
         if isinstance(view, type):
             raise TypeError(
-                f"{name}[{number}] is the class {view.__name__}; pass an instance, "
+                f"views[{number}] is the class {view.__name__}; pass an instance, "
                 f"{view.__name__}()."
             )
         if not (view is None or callable(view) or _is_transformer(view)):
             raise TypeError(
-                f"{name}[{number}] must be None (the document itself), a transformer, or a "
+                f"views[{number}] must be None (the document itself), a transformer, or a "
                 f"callable, got {view!r}."
             )
 
 
-def fitted_views(views: Sequence[Any], X: Any) -> tuple[Any, ...]:
-    """Clone and fit the transformers among the views; functions are taken as they are."""
-    return tuple(clone(v).fit(X) if _is_transformer(v) else v for v in views)
-
-
-def encoded_views(
-    nets: Sequence[Any], views: Mapping[str, Any], X: Any, name: str = "X"
-) -> dict[str, Any]:
-    """Encode what each view makes of documents, for the net that sees it.
-
-    Parameters
-    ----------
-    nets : sequence of skorch.NeuralNet
-        One for each view.
-    views : mapping of str to view
-        Fitted views by name.
-    X : documents, n rows
-        Texts, with or without keywords, or an array, or a mapping of arrays.
-    name : str, default="X"
-        What the error messages call X.
-
-    Returns
-    -------
-    dict of str to array
-        By the name of the view, n rows each.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a view returns a mapping, another number of rows than n, or what its net cannot take.
-    """
-    n = n_rows(X, name)
-    return {
-        key: _encoded(net, _seen_by(view, X), n, f"the {key} view of {name}")
-        for net, (key, view) in zip(nets, views.items(), strict=True)
-    }
-
-
-def combined(P: Sequence[FloatArray], how: str) -> FloatArray:
-    """Probabilities of one or more nets as one.
-
-    Parameters
-    ----------
-    P : sequence of ndarray of shape (n, K)
-        Probabilities.
-    how : {"mean", "product"}
-        The mean, or the product divided by its sum. Where the product vanishes for all classes,
-        since the nets contradict each other with certainty, it is the mean, too.
-
-    Returns
-    -------
-    ndarray of shape (n, K)
-        Rows sum to 1.
-    """
-    mean = mean_probabilities(*P)
-    if how == "mean":
-        return mean
-    product = np.prod(P, axis=0)
-    total = product.sum(axis=1, keepdims=True)
-    return np.divide(product, total, out=mean, where=total > 0)
-
-
-def _seen_by(view: Any, X: Any) -> Any:
-    """Documents as a view sees them; None sees the document itself, without keywords."""
+def _apply_view(view: Any, X: Any) -> Any:
+    """Apply a view; None returns the documents themselves, without keywords."""
     if view is not None:
         return view.transform(X) if _is_transformer(view) else view(X)
     if isinstance(X, Mapping):
         raise ValueError(
-            "X is a mapping: say by views what each net sees of it, for instance "
+            "X is a mapping: pass views that select what each net sees, for instance "
             "views=(operator.itemgetter('a'), operator.itemgetter('b'))."
         )
     return texts_and_keywords(X)[0] if holds_texts(X) else X
 
 
-def _encoded(net: Any, X: Any, n: int, name: str) -> Any:
-    """Turn what a view returned into the form that the net takes."""
+def _encode_view(net: Any, X: Any, n: int, name: str) -> Any:
+    """Encode the output of a view for its net."""
     if isinstance(X, Mapping):
         raise TypeError(f"{name} must be texts or an array, got a {type(X).__name__}.")
     if n_rows(X, name) != n:
-        raise ValueError(f"{name} has {n_rows(X, name)} rows for {n} documents.")
+        raise ValueError(f"{name} has {n_rows(X, name)} rows for {n} documents; return one each.")
     if isinstance(net, TextNet):
         X = check_texts(X, name) if is_text(X) else X
-        # X and X_unlabeled come one after the other, and must be of the same width
+        # X and X_unlabeled are encoded separately and must have the same width
         return net.encode(X, full_width=True) if isinstance(net, TokenNet) else net.encode(X)
     array = check_array(X, dtype="numeric", allow_nd=True, force_writeable=True, input_name=name)
     if array.dtype == np.float64 and torch.get_default_dtype() == torch.float32:
-        array = array.astype(np.float32)  # torch does not mix it with its weights
+        array = array.astype(np.float32)  # the dtype of the weights
     return array
 
 

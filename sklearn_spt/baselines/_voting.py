@@ -1,4 +1,7 @@
-"""Three nets against each other: their samples, their disagreements, their vote."""
+"""Bootstrap samples, disagreements and votes of three nets.
+
+P holds class probabilities by net, of shape (n_nets, n, K).
+"""
 
 from __future__ import annotations
 
@@ -10,29 +13,17 @@ from sklearn_spt._sampling import share_down
 from sklearn_spt._typing import BoolArray, FloatArray, IntArray
 
 _PEERS = ((1, 2), (0, 2), (0, 1))
+_MAX_REDRAWS = 100
 
 
-def bootstrap_rows(codes: IntArray, rng: np.random.Generator, max_redraws: int = 100) -> IntArray:
+def bootstrap_rows(codes: IntArray, rng: np.random.Generator) -> IntArray:
     """Draw a bootstrap sample that holds every class.
 
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n,)
-        Class of each row.
-    rng : numpy.random.Generator
-        Source of randomness.
-    max_redraws : int, default=100
-        After one draw and so many redraws without some class, each class is drawn for itself, as
-        many rows as it has.
-
-    Returns
-    -------
-    rows : ndarray of int64 of shape (n,)
-        Drawn with replacement.
+    If 100 redraws all miss a class, draw from each class separately, as many rows as it has.
     """
     n = len(codes)
     classes = np.unique(codes)
-    for _ in range(1 + max_redraws):
+    for _ in range(1 + _MAX_REDRAWS):
         rows = rng.integers(n, size=n)
         if len(np.unique(codes[rows])) == len(classes):
             return rows
@@ -41,20 +32,9 @@ def bootstrap_rows(codes: IntArray, rng: np.random.Generator, max_redraws: int =
 
 
 def disagreements(P: FloatArray, threshold: float) -> BoolArray:
-    """Find what two nets can teach the third.
+    """Mask of shape (3, n): where the two other nets predict one class and net i another one.
 
-    Parameters
-    ----------
-    P : ndarray of shape (3, n, K)
-        Class probabilities by net.
-    threshold : float
-        Least confidence of the more confident of the two.
-
-    Returns
-    -------
-    ndarray of bool of shape (3, n)
-        Row i is True where the two other nets predict one class, net i another one, and one of
-        the two has the confidence. No document is True in two rows.
+    The more confident of the two must reach the threshold.
     """
     predicted, confidence = P.argmax(axis=2), P.max(axis=2)
     found = np.zeros(predicted.shape, dtype=bool)
@@ -65,22 +45,10 @@ def disagreements(P: FloatArray, threshold: float) -> BoolArray:
 
 
 def disagreement_sets(P: FloatArray, threshold: float, quotas: Sequence[int]) -> IntArray:
-    """Select what two nets teach the third.
+    """Labels of shape (3, n) that the two other nets give to the set of net i, -1 elsewhere.
 
-    Parameters
-    ----------
-    P : ndarray of shape (3, n, K)
-        Class probabilities by net.
-    threshold : float
-        Least confidence of the more confident of the two.
-    quotas : sequence of three ints
-        Greatest number of documents for each net.
-
-    Returns
-    -------
-    labels : ndarray of int64 of shape (3, n)
-        In row i the class that each selected document gets in the set of net i, -1 elsewhere.
-        Those with the greatest mean confidence of the two are selected, ties to the lower row.
+    Of the `disagreements`, those with the greatest mean confidence of the two are selected, at
+    most ``quotas[i]``; ties go to the lower row.
     """
     predicted, confidence = P.argmax(axis=2), P.max(axis=2)
     labels = np.full(predicted.shape, -1, dtype=np.int64)
@@ -93,48 +61,22 @@ def disagreement_sets(P: FloatArray, threshold: float, quotas: Sequence[int]) ->
 
 
 def set_quotas(
-    n_labeled: int, sizes: IntArray, max_fraction: float, most_added: int | None = None
+    n_labeled: int, sizes: IntArray, max_fraction: float, max_added: int | None = None
 ) -> list[int]:
-    """Return the greatest sizes of the next sets.
+    """Maximum sizes of the next sets, given the current `sizes`.
 
-    Parameters
-    ----------
-    n_labeled : int
-        Number of labelled documents, N.
-    sizes : ndarray of int
-        Number of documents in each set now: its net was trained on so many more than N.
-    max_fraction : float
-        A set may grow by this share of what its net was trained on, rounded down, but by one at
-        least.
-    most_added : int or None, default=None
-        Nor may it grow by more than this, but for that one.
-
-    Returns
-    -------
-    list of int
-        Each above its size.
+    A set grows by at most `max_fraction` of its net's training set, and by at most `max_added`
+    documents, but one is always allowed.
     """
     quotas = []
     for size in sizes.tolist():
         growth = share_down(max_fraction, n_labeled + size)
-        quotas.append(size + max(1, growth if most_added is None else min(growth, most_added)))
+        quotas.append(size + max(1, growth if max_added is None else min(growth, max_added)))
     return quotas
 
 
 def majority_vote(P: FloatArray) -> IntArray:
-    """Let nets vote on the class of each document.
-
-    Parameters
-    ----------
-    P : ndarray of shape (n_nets, n, K)
-        Class probabilities of one net, or of three.
-
-    Returns
-    -------
-    ndarray of int64 of shape (n,)
-        The class that most nets predict; where no two of three agree, the class of greatest mean
-        probability.
-    """
+    """Class that most nets predict; without a majority, the class of greatest mean probability."""
     predicted = P.argmax(axis=2)
     votes = (predicted[:, :, None] == np.arange(P.shape[2])).sum(axis=0)
     decided = votes.max(axis=1) > len(P) / 2
@@ -142,9 +84,9 @@ def majority_vote(P: FloatArray) -> IntArray:
 
 
 def majority_mean(P: FloatArray) -> FloatArray:
-    """Mean over the nets that predict the majority class, for P of shape (3, n, K).
+    """Mean over the nets that predict the majority class; over all if no two nets agree.
 
-    It is over all three nets where no two agree. So the most probable class is the majority vote.
+    The most probable class is therefore the majority vote.
     """
     predicted = P.argmax(axis=2)
     agree = predicted == majority_vote(P)

@@ -34,59 +34,6 @@ def distillation_loss(
     return (1.0 - lam) * hard_loss + lam * temperature**2 * soft_loss
 
 
-def mutual_kl(logits: Tensor, *peer_logits: Tensor) -> Tensor:
-    """Compute how far a net is from its peers, per row.
-
-    Parameters
-    ----------
-    logits : Tensor of shape (n, K)
-        Logits z of the net that learns. Half precision is raised to float32 first.
-    *peer_logits : Tensor of shape (n, K)
-        Logits of one or more peers on the same rows. They carry no gradient.
-
-    Returns
-    -------
-    divergence : Tensor of shape (n,)
-        Mean over the peers of ``KL(p_peer || p)``, where p is the softmax of the logits; not
-        negative, up to rounding. The gradient with respect to z is ``p - mean(p_peer)``; for equal
-        logits both are exactly 0.
-
-    Raises
-    ------
-    ValueError
-        If there is no peer or the shapes differ.
-
-    References
-    ----------
-    .. [1] Y. Zhang, T. Xiang, T. M. Hospedales and H. Lu, "Deep Mutual Learning", CVPR 2018,
-       sections 3.1 and 3.3.
-    """
-    if not peer_logits:
-        raise ValueError("mutual_kl needs the logits of at least one peer.")
-    z = _centred(logits)
-    log_sum = torch.logsumexp(z, dim=1)
-    divergences = []
-    for given in peer_logits:
-        if logits.ndim != 2 or given.shape != logits.shape:
-            raise ValueError(
-                "logits and those of each peer must have the same shape (n, K), got "
-                f"{tuple(logits.shape)} and {tuple(given.shape)}."
-            )
-        v = _centred(given.detach()).to(z.dtype)
-        peer_log_sum = torch.logsumexp(v, dim=1)
-        p = torch.exp(v - peer_log_sum[:, None])
-        # sum_c p_c * (log p_c - log softmax(z)_c), with sum_c p_c = 1 put in: summed in floating
-        # point it is 1 but for rounding, which an adaptive optimiser would blow up to whole steps
-        divergences.append(log_sum - peer_log_sum - (p * (z - v)).sum(dim=1))
-    return torch.stack(divergences).mean(dim=0)
-
-
-def _centred(logits: Tensor) -> Tensor:
-    """Logits less the largest of their row, so that no log-sum of exponentials overflows."""
-    z = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    return z - z.detach().amax(dim=-1, keepdim=True)
-
-
 # A subclass of CrossEntropyLoss because skorch looks at exactly that: with any other criterion its
 # predict_proba leaves out the softmax and returns logits, without a warning.
 class DistillationLoss(torch.nn.CrossEntropyLoss):
