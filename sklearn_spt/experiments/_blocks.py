@@ -28,25 +28,7 @@ Block = tuple[str, int]
 
 
 class Blocks:
-    """Finished records by block and row; remembers what has to be said about the others.
-
-    Parameters
-    ----------
-    records : sequence of dict
-        Records of cells, done or failed.
-    wanted : callable
-        Whether a record belongs to the table.
-    row_of : callable
-        The row of a record inside its block.
-    free : str or None, default=None
-        Parameter that the table varies. For all others, the default values are taken, or those
-        that all cells of a method in a block have.
-
-    Raises
-    ------
-    ValueError
-        If a block would mix settings, or a row sets of parameters.
-    """
+    """Finished records by block and row; remembers what has to be said about the others."""
 
     def __init__(
         self,
@@ -176,22 +158,7 @@ def check_defaults(row: str, records: Sequence[Record]) -> None:
 
 
 def check_same(records: Sequence[Record], keys: Sequence[str], what: str, where: str) -> None:
-    """Refuse to put cells together that differ in one of some attributes.
-
-    Parameters
-    ----------
-    records : sequence of dict
-        Records of the cells.
-    keys : sequence of str
-        Attributes of a cell.
-    what, where : str
-        What the cells are called in the message, and in what they must not stand together.
-
-    Raises
-    ------
-    ValueError
-        If they differ; the message names the attribute and how to select.
-    """
+    """Refuse to put cells together that differ in one of some attributes."""
     for key in keys:
         values = distinct(record["cell"].get(key, DEFAULT) for record in records)
         if len(values) > 1:

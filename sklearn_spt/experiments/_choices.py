@@ -35,28 +35,7 @@ Groups = dict[str, list[Record]]
 
 
 def choices_table(records: Sequence[Record]) -> Table:
-    """Compare each set of parameters with the default one of the same method, or their base.
-
-    Parameters
-    ----------
-    records : sequence of dict
-        Records of cells, in any number of sets of parameters. Of a method that was run with one
-        set only there is nothing to compare, and no row. Where all cells of a method set some
-        parameters alike, its base is the set of these alone, and stands for its defaults.
-
-    Returns
-    -------
-    Table
-        Of each set: mean F1, that of the base, the gain of F1 and the change of the Brier
-        score, over the pairs of data set and seed that both have.
-        All data sets count alike; intervals are those of `mean_of_means_with_interval`.
-
-    Raises
-    ------
-    ValueError
-        If cells of different settings or defaults would be mixed, or a method has no cells with its
-        base.
-    """
+    """Compare each set of parameters with the default one of the same method, or their base."""
     done = [record for record in records if record["status"] == "done"]
     check_same(done, (*COMMON, "n_unlabeled"), "the cells", "table")
     rows: list[tuple[Value, ...]] = []

@@ -38,20 +38,7 @@ _LATEX = {
 
 
 def render(table: Table, fmt: str = "text") -> str:
-    """Write a table in one of `FORMATS`.
-
-    Parameters
-    ----------
-    table : Table
-        As `sklearn_spt.experiments._tables.make_table` returns it.
-    fmt : {"text", "markdown", "csv", "latex"}, default="text"
-        Which format. CSV has a column each for mean and sd, all digits, and no notes.
-
-    Returns
-    -------
-    text : str
-        Ends with a line break.
-    """
+    """Write a table in one of `FORMATS`."""
     check_option(fmt, "fmt", FORMATS)
     return FORMATS[fmt](table)
 

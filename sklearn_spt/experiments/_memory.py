@@ -11,17 +11,9 @@ import torch
 
 
 class PeakMemory:
-    """Measures the peak of the process's resident memory inside the block.
+    """Measure the peak of resident memory (and of CUDA memory, or None) inside the block, in bytes.
 
-    On Linux the kernel's high-water mark is reset first, so that the peak is that of the block;
-    elsewhere it is that of the process since its start.
-
-    Attributes
-    ----------
-    peak : int
-        Bytes of resident memory.
-    peak_cuda : int or None
-        Bytes allocated on the CUDA device; None without one.
+    On Linux, the peak is that of the block; elsewhere it is that of the process since its start.
     """
 
     def __enter__(self) -> PeakMemory:

@@ -59,32 +59,7 @@ def make_plot(
     where: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Path:
-    """Draw one of the figures and write it to a file.
-
-    Parameters
-    ----------
-    kind : str
-        Which figure: "iterations", "schedule", "pseudo_labels", "learning_curve", "gains", or the
-        table "ranks" or "choices".
-    records : iterable of dict
-        Records of cells.
-    path : str or Path
-        Where to; the suffix .png, .svg or .pdf says in which format. Missing folders are made.
-    where : dict or None, default=None
-        Which records are used, see `select`.
-    **options
-        To `draw`.
-
-    Returns
-    -------
-    path : Path
-        The file. The same records give the same bytes with the same version of matplotlib.
-
-    Raises
-    ------
-    ValueError
-        If the suffix is another one, or the records do not make a figure.
-    """
+    """Draw one of the figures and write it to a file."""
     path = Path(path)
     if path.suffix.lower() not in _DATED:
         raise ValueError(f"path must end in {', '.join(_DATED)}; got {path.name!r}.")
@@ -106,45 +81,7 @@ def draw(
     lr: float | None = None,
     against: str | None = None,
 ) -> Figure:
-    """Draw one of the figures; no window is opened.
-
-    Parameters
-    ----------
-    kind : str
-        Which figure: "iterations", "schedule", "pseudo_labels", "learning_curve", "gains", or the
-        table "ranks" or "choices".
-    records : iterable of dict
-        Records of cells. In a learning curve, cells with other than the default parameters are left
-        out where a method has both. The schedule needs none: without records it is that of the
-        paper's last iteration, 10,000 pseudo-labelled and then 500 labelled texts.
-    where : dict or None, default=None
-        Which records are used, see `select`.
-    by : str or None, default=None
-        "iterations": what tells the lines apart; None finds the one thing that differs.
-    metric : str or None, default=None
-        "iterations", "learning_curve" and "gains": which score; of gains also "brier" and "ece".
-        None is "f1".
-    class_names : dict or None, default=None
-        "pseudo_labels": class (a string) -> its name in the legend; None takes the records' own.
-    share : bool, default=False
-        "pseudo_labels": counts as shares.
-    batch_size : int, default=32
-        "schedule": texts per optimiser step.
-    lr : float or None, default=None
-        "schedule": initial rate; None draws multiples of it.
-    against : str or None, default=None
-        "gains" and "ranks": the method that the others are compared with; None is "baseline".
-
-    Returns
-    -------
-    figure : matplotlib.figure.Figure
-        Drawn.
-
-    Raises
-    ------
-    ValueError
-        If an option is given that is not for this figure, or the records do not make one.
-    """
+    """Draw one of the figures; no window is opened."""
     check_option(kind, "kind", KINDS)
     check_integer(batch_size, "batch_size", low=1)
     given = {"by": by, "metric": metric, "class_names": class_names, "share": share or None}

@@ -33,25 +33,7 @@ Pairs = dict[tuple[Block, int], float]
 
 
 def rivals_table(records: Sequence[Record], against: str = "baseline") -> Table:
-    """Compare the methods on each data set.
-
-    Parameters
-    ----------
-    records : sequence of dict
-        Records of cells.
-    against : str, default="baseline"
-        Method that the others are compared with, seed by seed.
-
-    Returns
-    -------
-    Table
-        Scores, and the gain of F1 over `against` with its interval over the seeds.
-
-    Raises
-    ------
-    ValueError
-        If `against` was not run, or a block would mix settings.
-    """
+    """Compare the methods on each data set."""
     cells = _cells(records, against)
     rows: list[tuple[Value, ...]] = []
     for block in cells.names:
@@ -87,28 +69,7 @@ def rivals_table(records: Sequence[Record], against: str = "baseline") -> Table:
 
 
 def ranks_table(records: Sequence[Record], against: str = "baseline") -> Table:
-    """Compare the methods over all data sets at once.
-
-    Parameters
-    ----------
-    records : sequence of dict
-        Records of cells.
-    against : str, default="baseline"
-        Method that the others are compared with.
-
-    Returns
-    -------
-    Table
-        Of each method: the mean rank by F1, the mean F1 of the data sets, and the gain over
-        `against` with its interval, over all data sets and seeds. Ranks and F1 are taken where
-        every method has a result.
-
-    Raises
-    ------
-    ValueError
-        If `against` was not run, no data set and seed has all methods, or different settings would
-        be mixed.
-    """
+    """Compare the methods over all data sets at once."""
     cells = _cells(records, against)
     _check_common([r for b in cells.names for group in cells.of(b).values() for r in group])
     methods = in_order(distinct(m for block in cells.names for m in cells.of(block)))

@@ -47,21 +47,7 @@ Value = str | int | float | Measure | Interval | None
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of values, and what has to be said below them.
-
-    Attributes
-    ----------
-    title : str
-        Caption.
-    columns : tuple of Column
-        As many as each row has values.
-    rows : tuple of tuple
-        A value is None where there is no number.
-    notes : tuple of str
-        Settings, and cells that failed, are missing or were left out.
-    n_keys : int
-        The first columns, in which the rows of a block agree.
-    """
+    """Rows of values, and what has to be said below them."""
 
     title: str
     columns: tuple[Column, ...]

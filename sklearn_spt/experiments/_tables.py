@@ -62,35 +62,7 @@ def make_table(
     layout: str = "long",
     against: str | None = None,
 ) -> Table:
-    """Make one of the paper's tables from records, or that of `rivals_table` and the like.
-
-    Parameters
-    ----------
-    kind : str
-        Which table: "main", "step_size", "temperature", "lambda", "alpha", "ablation", "rivals",
-        "ranks" or "choices".
-    records : iterable of dict
-        Records of cells. None at all gives the paper's numbers alone.
-    where : dict or None, default=None
-        Which records are used, see `select`.
-    layout : {"long", "wide"}, default="long"
-        "wide" is for "main" alone: the F1 of all data sets side by side, the paper's to the right.
-    against : str or None, default=None
-        For "rivals" and "ranks": the method that the others are compared with; None is "baseline".
-
-    Returns
-    -------
-    table : Table
-        Means over the seeds of a cell, and sd (n - 1). The paper's number stands in the row of the
-        same data set, number of labelled texts and method; in the other tables, whose numbers are
-        all of one data set, beside the same value. The difference (ours minus the paper's) is
-        given where data set and number of labelled texts are the same.
-
-    Raises
-    ------
-    ValueError
-        If a mean or a block would mix cells of different settings; the message names what differs.
-    """
+    """Make one of the paper's tables from records, or that of `rivals_table` and the like."""
     check_option(kind, "kind", KINDS)
     check_option(layout, "layout", LAYOUTS if kind == "main" else LAYOUTS[:1])
     found = list(records)
