@@ -123,14 +123,11 @@ def make_parser() -> argparse.ArgumentParser:
     plot.add_argument("kind", choices=PLOTS)
     _add_records(plot)
     plot.add_argument("--out", type=Path, required=True, help="PNG, SVG or PDF file")
-    plot.add_argument("--by", help="attribute or parameter by which the curves differ")
     metrics = (*SCORE_NAMES, *CALIBRATION)
     plot.add_argument(
         "--metric", choices=metrics, help="default f1; brier and ece for 'gains' only"
     )
     plot.add_argument("--against", metavar="METHOD", help="for 'gains', 'ranks'; default baseline")
-    plot.add_argument("--share", action="store_true", help="pseudo-labels as shares, not counts")
-    plot.add_argument("--lr", type=float, help="initial rate of the schedule; default 1")
 
     search = add.add_parser(
         "search",

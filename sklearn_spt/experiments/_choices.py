@@ -1,7 +1,4 @@
-"""A table that says what each parameter brings, over all data sets at once.
-
-Pure: records in, a table out.
-"""
+"""The table of the effect of each parameter, over all data sets at once."""
 
 from __future__ import annotations
 
@@ -26,16 +23,20 @@ from sklearn_spt.inspection._gains import paired
 from sklearn_spt.inspection._grouping import Record, describe, distinct, error_of, once_a_seed
 from sklearn_spt.model_selection._intervals import mean_of_means_with_interval
 
-#: How a method without any parameter set is called.
+#: Name of the set without parameters.
 DEFAULTS = "defaults"
-#: Parameters of a cell that are set, as name=value, in order.
+#: The parameters that a cell sets, as sorted name=value.
 Given = tuple[str, ...]
 #: Finished records of a method with one set of parameters, by data set.
 Groups = dict[str, list[Record]]
 
 
 def choices_table(records: Sequence[Record]) -> Table:
-    """Compare each set of parameters with the default one of the same method, or their base."""
+    """Compare each set of parameters with the base of the same method.
+
+    The base is the set of what all cells of the method have in common, usually the defaults. A
+    method with one set only has no row. All data sets count alike.
+    """
     done = [record for record in records if record["status"] == "done"]
     check_same(done, (*COMMON, "n_unlabeled"), "the cells", "table")
     rows: list[tuple[Value, ...]] = []
@@ -50,7 +51,7 @@ def choices_table(records: Sequence[Record]) -> Table:
         own = {tuple(item for item in given if item not in base): given for given in sets}
         for key in sorted(own):
             groups = sets[own[key]]
-            # what one of both sets differs on purpose; anything else is of another release
+            # other differences than those that were set come from another release
             check_defaults(f"{method} ({_name(own[key])})", [*_all(groups), *_all(compared)])
             rows.append((names[0], _name(key), names[1], *_compared(groups, compared)))
     if not rows:
@@ -75,7 +76,7 @@ def choices_table(records: Sequence[Record]) -> Table:
 
 
 def _check(method: str, sets: dict[Given, Groups]) -> None:
-    """Refuse cells that cannot be compared."""
+    """Raise an error for cells that cannot be compared."""
     for given, groups in sets.items():
         check_defaults(f"{method} ({_name(given)})", _all(groups))
     every = [record for groups in sets.values() for record in _all(groups)]
@@ -85,7 +86,7 @@ def _check(method: str, sets: dict[Given, Groups]) -> None:
 
 
 def _base(method: str, sets: dict[Given, Groups]) -> Given:
-    """Return what all sets have in common, which has to be one of them."""
+    """Return the parameters that all sets have in common; they must be one of the sets."""
     base = tuple(item for item in next(iter(sets)) if all(item in given for given in sets))
     if base in sets:
         return base
@@ -93,7 +94,7 @@ def _base(method: str, sets: dict[Given, Groups]) -> Given:
     how = "with that alone" if base else "without --param"
     raise ValueError(
         f"{method} was run with {' and '.join(map(_name, sets))}, and has no finished cell with "
-        f"{lacking}, with which these are compared: run the same cells {how}."
+        f"{lacking} to compare these with; run the same cells {how}."
     )
 
 
@@ -114,7 +115,7 @@ def _sets(records: Iterable[Record]) -> dict[Given, Groups]:
 
 
 def _given(cell: dict[str, Any]) -> Given:
-    """Parameters of a cell that are not those of a cell without any."""
+    """Return the parameters of a cell that differ from the defaults."""
     default = _paper.parameters({**cell, "params": {}})
     given = _paper.parameters(cell)
     differing = {k: v for k, v in given.items() if k not in default or default[k] != v}

@@ -110,10 +110,7 @@ def _plot(options: argparse.Namespace) -> int:
         records,
         options.out,
         where=parse_params(options.select),
-        by=options.by,
         metric=options.metric,
-        share=options.share,
-        lr=options.lr,
         against=options.against,
     )
     print(path)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from sklearn_spt._validation import check_option
 from sklearn_spt.experiments._table import Column, Interval, Measure, Table, Value
 
-#: Stands for a number that there is none of beside one that there is: an sd over one seed.
+#: Stands for a missing number, such as the sd over one seed.
 MISSING = "–"
 #: Digits after the point, as the paper has them.
 DIGITS = 3
@@ -44,7 +44,7 @@ def render(table: Table, fmt: str = "text") -> str:
 
 
 def to_text(table: Table) -> str:
-    """Plain text for a terminal: columns of equal width, an empty line between blocks."""
+    """Write plain text: columns of equal width, an empty line between blocks."""
     header = [column.heading for column in table.columns]
     rows = [_cells(table, row) for row in table.rows]
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
@@ -77,7 +77,7 @@ def to_markdown(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """Comma-separated values for other programs: a header, all digits, no notes."""
+    """Write comma-separated values with a header and all digits, without notes."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     header: list[str] = []
@@ -97,7 +97,7 @@ def to_csv(table: Table) -> str:
     return out.getvalue()
 
 
-#: Kind of a column -> what stands behind its key in the headings of CSV, a column each.
+#: Kind of a column -> suffixes of its key in CSV, each a column.
 _PARTS = {"measure": ("_mean", "_sd"), "interval": ("", "_low", "_high")}
 
 
@@ -142,7 +142,7 @@ def _cells(table: Table, row: tuple[Value, ...]) -> list[str]:
 
 
 def _cell(value: Value, column: Column) -> str:
-    """Write a value for a reader; nothing where there is none."""
+    """Write a value with its digits; None is empty."""
     if value is None:
         return ""
     if isinstance(value, Measure):
@@ -159,7 +159,7 @@ def _cell(value: Value, column: Column) -> str:
 
 
 def _signed(value: float) -> str:
-    """Write a number with its sign; a rounded zero has none, and a minus is no hyphen."""
+    """Write a number with its sign, none for a rounded zero; the minus is not a hyphen."""
     text = f"{round(value, DIGITS) + 0.0:+.{DIGITS}f}"
     return "0." + "0" * DIGITS if float(text) == 0 else text.replace("-", "−")
 
@@ -171,5 +171,5 @@ def _new_block(table: Table, i: int) -> bool:
 
 
 def _escaped(text: str) -> str:
-    """Text with everything that LaTeX would take for a command written out."""
+    """Escape the special characters of LaTeX."""
     return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))

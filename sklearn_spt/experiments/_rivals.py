@@ -1,7 +1,4 @@
-"""Tables that compare methods with what a user would pick instead.
-
-Pure: records in, a table out.
-"""
+"""Tables that compare the methods with the alternatives of a user."""
 
 from __future__ import annotations
 
@@ -71,7 +68,8 @@ def rivals_table(records: Sequence[Record], against: str = "baseline") -> Table:
 def ranks_table(records: Sequence[Record], against: str = "baseline") -> Table:
     """Compare the methods over all data sets at once."""
     cells = _cells(records, against)
-    _check_common([r for b in cells.names for group in cells.of(b).values() for r in group])
+    done = [r for block in cells.names for group in cells.of(block).values() for r in group]
+    check_same(done, COMMON, "the data sets", "mean")
     methods = in_order(distinct(m for block in cells.names for m in cells.of(block)))
     f1 = {m: _by_seed({b: cells.of(b).get(m, []) for b in cells.names}) for m in methods}
     common = sorted(set.intersection(*(set(scores) for scores in f1.values())))
@@ -128,11 +126,6 @@ def _cells(records: Sequence[Record], against: str) -> Blocks:
             "Name another method (--against), or other folders (--records)."
         )
     return cells
-
-
-def _check_common(records: Sequence[Record]) -> None:
-    """Refuse a mean over data sets that were run in different settings."""
-    check_same(records, COMMON, "the data sets", "mean")
 
 
 def _by_seed(groups: Mapping[Block, Sequence[Record]]) -> Pairs:

@@ -46,12 +46,6 @@ MORE_LIBRARIES = ("setfit", "sentence-transformers")
 NO_PART_OF_A_RESULT = ("random_state", "n_threads", "n_jobs", "device", "verbose", "pretrained")
 
 
-def pending(cells: Sequence[Cell], folder: Path, *, retry_failed: bool) -> list[Cell]:
-    """Cells that have no record yet, or a broken one that is to be tried again."""
-    wanted = {"missing", "failed"} if retry_failed else {"missing"}
-    return [cell for cell in cells if state_of(record_path(folder, cell)) in wanted]
-
-
 def run_cells(
     cells: Sequence[Cell],
     folder: Path,
@@ -67,10 +61,13 @@ def run_cells(
     This process writes each record as soon as its cell is finished, so a killed run loses only the
     cells that were running. Texts are sent to the workers with the cell.
     """
-    todo = pending(cells, folder, retry_failed=retry_failed)
+    wanted = {"missing", "failed"} if retry_failed else {"missing"}
+    todo = [cell for cell in cells if state_of(record_path(folder, cell)) in wanted]
     for method in {cell.method for cell in todo}:
         methods()[method].check_installed()
-    check_data(todo, corpus_of)
+    # read and draw all data once, so that errors come before the first fit
+    for cell in {(cell.dataset, cell.n_labeled, cell.seed): cell for cell in todo}.values():
+        draw(corpus_of(cell), cell.n_labeled, cell.n_unlabeled, cell.seed)
     folder.mkdir(parents=True, exist_ok=True)  # fails before the first fit, not after it
     counts = {"done": 0, "failed": 0, "skipped": len(cells) - len(todo)}
     if n_threads is None:
@@ -90,16 +87,6 @@ def run_cells(
             bar.set_postfix_str(f"{record['status']}: {cell.method}, seed {cell.seed}")
             bar.update()
     return counts
-
-
-def check_data(cells: Sequence[Cell], corpus_of: Callable[[Cell], Corpus]) -> None:
-    """Read and draw the data of all cells once, so that errors come before the first fit."""
-    drawn: set[tuple[Any, ...]] = set()
-    for cell in cells:
-        what = (cell.dataset, cell.n_test, cell.n_labeled, cell.n_unlabeled, cell.seed)
-        if what not in drawn:
-            draw(corpus_of(cell), cell.n_labeled, cell.n_unlabeled, cell.seed)
-            drawn.add(what)
 
 
 def _as_they_come(tasks: Iterator[Any], n_jobs: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
@@ -149,13 +136,8 @@ def _fit_and_score(cell: Cell, split: Split, n_threads: int) -> dict[str, Any]:
     method = methods()[cell.method]
     net = BertClassifier(cell.encoder, n_threads=n_threads)
     model = method.build(net, cell.seed).set_params(**cell.params)
-    X, X_test = (
-        documents(texts, keywords, cell, method)
-        for texts, keywords in (
-            (split.texts, split.keywords),
-            (split.texts_test, split.keywords_test),
-        )
-    )
+    X = documents(split.texts, split.keywords, cell, method)
+    X_test = documents(split.texts_test, split.keywords_test, cell, method)
     y = split.y
     if not method.semi_supervised:
         X, y = X[y >= 0], y[y >= 0]

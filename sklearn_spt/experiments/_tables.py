@@ -1,7 +1,4 @@
-"""Records to tables: mean ± sd over seeds, beside the paper's number and the difference.
-
-Pure: no file is read but the paper's numbers, and nothing is printed.
-"""
+"""Tables of records: mean ± sd over seeds, beside the paper's number and the difference."""
 
 from __future__ import annotations
 
@@ -28,8 +25,6 @@ from sklearn_spt.inspection._gains import paired
 from sklearn_spt.inspection._grouping import Record, distinct, select
 from sklearn_spt.inspection._score_names import SCORE_NAMES
 
-#: The paper's tables, those that compare a method with what a user would pick instead, and one that
-#: compares settings of a method.
 PAPER_KINDS = ("main", "step_size", "temperature", "lambda", "alpha", "ablation")
 KINDS = (*PAPER_KINDS, "rivals", "ranks", "choices")
 LAYOUTS = ("long", "wide")
@@ -62,7 +57,11 @@ def make_table(
     layout: str = "long",
     against: str | None = None,
 ) -> Table:
-    """Make one of the paper's tables from records, or that of `rivals_table` and the like."""
+    """Make one of the paper's tables, or a table of rivals, ranks or choices.
+
+    The paper's number stands in the row of the same data set, number of labelled texts and method,
+    or, in the tables about one data set, beside the same value. The layout "wide" is for "main".
+    """
     check_option(kind, "kind", KINDS)
     check_option(layout, "layout", LAYOUTS if kind == "main" else LAYOUTS[:1])
     found = list(records)
@@ -78,9 +77,6 @@ def make_table(
     return _ablation(found) if kind == "ablation" else _varied(kind, found)
 
 
-# ---------------------------------------------------------------------------------------------
-# The tables
-# ---------------------------------------------------------------------------------------------
 def _main(records: Sequence[Record]) -> Table:
     cells = Blocks(records, lambda r: r["cell"]["method"] not in _paper.ABLATIONS, method_of)
     paper = _paper.main_scores()
@@ -145,7 +141,7 @@ def _ablation(records: Sequence[Record]) -> Table:
 def _analysis(
     kind: str, cells: Blocks, paper: Mapping[str, _paper.Scores], column: Column, standard: str
 ) -> Table:
-    """Table about one data set of the paper: its numbers stand beside every block of ours."""
+    """Table about one data set of the paper; its numbers stand beside each of our blocks."""
     rows: list[tuple[Value, ...]] = []
     for block in cells.names or [_paper.ANALYSIS]:
         groups = cells.of(block)
@@ -200,9 +196,6 @@ def _paper_blocks() -> list[Block]:
     return sorted(blocks, key=lambda block: (_paper.DATASETS.index(block[0]), block[1]))
 
 
-# ---------------------------------------------------------------------------------------------
-# Values
-# ---------------------------------------------------------------------------------------------
 def _ours(group: Sequence[Record] | None) -> tuple[Value, ...]:
     return (*(measure(group, metric) for metric in SCORE_NAMES), len(group) if group else None)
 
@@ -214,7 +207,7 @@ def _theirs(scores: _paper.Scores | None) -> tuple[float | None, ...]:
 def _difference(group: Sequence[Record] | None, theirs: _paper.Scores | None) -> float | None:
     ours = measure(group, "f1")
     if ours is None or theirs is None or (group or [])[0]["cell"].get("n_validation"):
-        return None  # scores of validation rows are chosen by, and no result
+        return None  # scores of validation rows are not results
     return ours.mean - theirs["f1"]
 
 
@@ -225,7 +218,7 @@ def _change(group: Sequence[Record] | None, standard: Sequence[Record] | None) -
 
 
 def _shown(value: Any) -> str:
-    """Value of a parameter as a key: 0.30000000000000004 and 0.3 are one."""
+    """Return a parameter as a key; 0.30000000000000004 and 0.3 are the same."""
     return f"{value:.6g}" if isinstance(value, int | float) else str(value)
 
 
