@@ -9,18 +9,9 @@ from sklearn_spt.inspection._score_names import CALIBRATION, SCORE_NAMES
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 
 DEFAULT_FOLDER = Path("experiments")
-TABLES = (
-    "main",
-    "step_size",
-    "temperature",
-    "lambda",
-    "alpha",
-    "ablation",
-    "rivals",
-    "ranks",
-    "choices",
-)
-FORMATS = ("markdown", "csv", "latex", "text")
+PAPER_TABLES = ("main", "step_size", "temperature", "lambda", "alpha", "ablation")
+TABLES = (*PAPER_TABLES, "rivals", "ranks", "choices")
+FORMATS = ("markdown", "csv", "latex")
 PLOTS = ("iterations", "schedule", "pseudo_labels", "learning_curve", "gains", "ranks", "choices")
 
 
@@ -199,11 +190,7 @@ def _add_grid(parser: argparse.ArgumentParser) -> None:
     add("--out", type=Path, default=DEFAULT_FOLDER, help="folder of the records")
     add("--data-home", help="folder of the data sets; default SKLEARN_SPT_DATA")
     add("--n-jobs", type=int, help="cells at a time; default 1, on a cluster all workers")
-    add(
-        "--n-threads",
-        type=_positive_number,
-        help="CPU threads of a cell; default: the cores, shared",
-    )
+    add("--n-threads", type=_positive_number, help="CPU threads of a cell; default: shared cores")
     add("--backend", help="backend of joblib; default loky, processes on this machine")
     add("--scheduler", metavar="ADDRESS", help="run the cells on a dask cluster")
     add("--text-column", help="of a file: column of the texts (default 'text')")

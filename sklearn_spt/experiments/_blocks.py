@@ -53,7 +53,8 @@ class Blocks:
                 for method in distinct(map(method_of, here))
                 for record in self._with_one_set(here, method, free)
             ]
-            _check_setting(block, [r for r in here if r["status"] == "done"])
+            done = [record for record in here if record["status"] == "done"]
+            check_same(done, (*SETTING, *LATER_SETTING), f"the cells of {_name(block)}", "table")
             rows: dict[str, list[Record]] = {}
             for record in here:
                 rows.setdefault(row_of(record), []).append(record)
@@ -133,11 +134,6 @@ def _set_of(cell: Mapping[str, Any], free: str | None) -> str:
     """Parameters of a cell in one string, without the one that the table varies."""
     params = {k: v for k, v in _paper.parameters(cell).items() if k != free}
     return ", ".join(f"{k}={v}" for k, v in sorted(params.items())) or "defaults"
-
-
-def _check_setting(block: Block, records: Sequence[Record]) -> None:
-    """Raise an error if the cells of a block have different settings."""
-    check_same(records, (*SETTING, *LATER_SETTING), f"the cells of {_name(block)}", "table")
 
 
 def check_defaults(row: str, records: Sequence[Record]) -> None:
@@ -230,9 +226,8 @@ def setting_in_words(record: Record) -> str:
     cell = record["cell"]
 
     def count(key: str) -> str:
-        used = record.get("split", {}).get(
-            key, cell[key]
-        )  # a test part may be smaller than requested
+        # a test part may be smaller than requested
+        used = record.get("split", {}).get(key, cell[key])
         return "all" if used is None else f"{used:,}"
 
     prepared = "prepared as in the paper" if cell["normalize"] else "as they are"

@@ -138,13 +138,10 @@ def _compared(groups: Groups, base: Groups) -> tuple[Value, ...]:
     every = [*_all(groups), *_all(base)]
     brier = None
     if all("brier" in record["scores"] for record in every):  # older records lack it
-        brier = _interval(_differences(groups, base, "brier"))
-    means = (_mean_f1(groups, base), _mean_f1(base, groups))
-    return (*means, _interval(f1), brier, sum(map(len, f1)))
-
-
-def _interval(differences: Sequence[FloatArray]) -> Interval:
-    return Interval(*mean_of_means_with_interval(differences, CONFIDENCE))
+        differences = _differences(groups, base, "brier")
+        brier = Interval(*mean_of_means_with_interval(differences, CONFIDENCE))
+    gain = Interval(*mean_of_means_with_interval(f1, CONFIDENCE))
+    return (_mean_f1(groups, base), _mean_f1(base, groups), gain, brier, sum(map(len, f1)))
 
 
 def _differences(groups: Groups, base: Groups, metric: str) -> list[FloatArray]:
@@ -166,32 +163,22 @@ def _mean_f1(groups: Groups, others: Groups) -> float:
     return float(np.mean(means))
 
 
-def _by_dataset(records: Sequence[Record]) -> dict[str, dict[str, list[Record]]]:
-    """Group records by data set, and by method with its parameters."""
-    found: dict[str, dict[str, list[Record]]] = {}
-    for record in records:
-        cell = record["cell"]
-        rows = found.setdefault(str(cell["dataset"]), {})
-        rows.setdefault(f"{cell['method']} ({_name(_given(cell))})", []).append(record)
-    return found
-
-
 def _notes(records: Sequence[Record], base: str) -> tuple[str, ...]:
     settings: dict[str, list[str]] = {}
+    by_dataset: dict[str, dict[str, list[Record]]] = {}
     for record in records:
+        cell = record["cell"]
+        rows = by_dataset.setdefault(str(cell["dataset"]), {})
+        rows.setdefault(f"{cell['method']} ({_name(_given(cell))})", []).append(record)
         if record["status"] == "done":
-            settings.setdefault(setting_in_words(record), []).append(record["cell"]["dataset"])
+            settings.setdefault(setting_in_words(record), []).append(cell["dataset"])
     return (
         f"All numbers of a row are over the pairs of data set and seed that it and {base} both "
         f"have, and all data sets count alike. The {CONFIDENCE:.0%} intervals are Welch's: "
         "they speak of other draws of labelled texts from these data sets, not of other data sets. "
         "Of the Brier score, less is better.",
         *(f"{', '.join(sorted(set(names)))}: {said}." for said, names in settings.items()),
-        *(
-            note
-            for dataset, rows in _by_dataset(records).items()
-            for note in half_precision(dataset, rows)
-        ),
+        *(note for dataset, rows in by_dataset.items() for note in half_precision(dataset, rows)),
         *(
             f"failed: {describe(record['cell'])} ({error_of(record)})."
             for record in records

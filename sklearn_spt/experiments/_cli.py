@@ -33,14 +33,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 # -- commands -------------------------------------------------------------------------------------
 def _run(options: argparse.Namespace) -> int:
-    from sklearn_spt.experiments._records import read_record, record_path, state_of
+    from sklearn_spt.experiments._records import read_record, state_of
     from sklearn_spt.experiments._runner import run_cells
 
     cells = _cells(options)
     corpus_of = _corpus_reader(options)
+    paths = [options.out / cell.file_name for cell in cells]
     if options.dry_run:
-        for cell in cells:
-            path = record_path(options.out, cell)
+        for path in paths:
             print(f"{state_of(path):8} {path}")
         return 0
     with _backend(options):
@@ -53,7 +53,6 @@ def _run(options: argparse.Namespace) -> int:
             retry_failed=options.retry_failed,
             verbose=0 if options.quiet else 1,
         )
-    paths = [record_path(options.out, cell) for cell in cells]
     broken = [path for path in paths if state_of(path) == "failed"]
     if not options.quiet:
         print(

@@ -1,4 +1,4 @@
-"""Tables as text: Markdown, CSV, LaTeX and plain."""
+"""Tables as Markdown, CSV and LaTeX."""
 
 from __future__ import annotations
 
@@ -37,30 +37,10 @@ _LATEX = {
 }
 
 
-def render(table: Table, fmt: str = "text") -> str:
+def render(table: Table, fmt: str) -> str:
     """Write a table in one of `FORMATS`."""
     check_option(fmt, "fmt", FORMATS)
     return FORMATS[fmt](table)
-
-
-def to_text(table: Table) -> str:
-    """Write plain text: columns of equal width, an empty line between blocks."""
-    header = [column.heading for column in table.columns]
-    rows = [_cells(table, row) for row in table.rows]
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-
-    def line(cells: list[str]) -> str:
-        padded = [
-            cell.ljust(width) if column.kind == "text" else cell.rjust(width)
-            for cell, width, column in zip(cells, widths, table.columns, strict=True)
-        ]
-        return "  ".join(padded).rstrip()
-
-    lines = [table.title, "", line(header), "  ".join("-" * width for width in widths)]
-    for i, row in enumerate(rows):
-        lines += [""] if _new_block(table, i) else []
-        lines.append(line(row))
-    return "\n".join([*lines, "", *table.notes]) + "\n"
 
 
 def to_markdown(table: Table) -> str:
@@ -130,7 +110,6 @@ def to_latex(table: Table) -> str:
 
 #: Name -> writer.
 FORMATS: dict[str, Callable[[Table], str]] = {
-    "text": to_text,
     "markdown": to_markdown,
     "csv": to_csv,
     "latex": to_latex,

@@ -99,22 +99,19 @@ def _own(
     return Method(build, tuple(sorted(parameters)), keywords=keywords)
 
 
-def _baseline(net: BertClassifier, seed: int) -> BaseEstimator:
-    return net.set_params(**PAPER_NET, random_state=seed)
+def _fine_tuning(*, names: tuple[str, ...] = NET_PARAMETERS, **fixed: Any) -> Method:
+    """Describe supervised fine-tuning, whose parameters `names` a cell may set."""
 
+    def build(net: BertClassifier, seed: int) -> BaseEstimator:
+        return net.set_params(**fixed, random_state=seed)
 
-def _fine_tuning(net: BertClassifier, seed: int) -> BaseEstimator:
-    return net.set_params(random_state=seed)
+    return Method(build, names, semi_supervised=False)
 
 
 def _fine_tuned_together(net: BertClassifier, seed: int) -> BaseEstimator:
-    # the first net is that of `_fine_tuning`; the other seeds are outside the usual grids
+    # the first net is that of "bert_classifier"; the other seeds are outside the usual grids
     nets = [clone(net).set_params(random_state=seed + 1000 * k) for k in range(N_TOGETHER)]
     return VotingClassifier([(f"net_{k}", M) for k, M in enumerate(nets)], voting="soft")
-
-
-def _shuffled(net: BertClassifier, seed: int) -> BaseEstimator:
-    return net.set_params(**{**PAPER_NET, "balanced_batches": False}, random_state=seed)
 
 
 def _setfit(net: BertClassifier, seed: int) -> BaseEstimator:
@@ -144,7 +141,7 @@ def methods() -> dict[str, Method]:
     """All methods by name. The paper's and the ablations have the paper's settings."""
     spt = SelfPretrainingClassifier
     found = {
-        "baseline": Method(_baseline, NET_PARAMETERS, semi_supervised=False),
+        "baseline": _fine_tuning(**PAPER_NET),
         "self_training": _own(ThrottledSelfTrainingClassifier),
         "tri_training": _own(TriTrainingClassifier),
         "mutual_learning": _own(MutualLearningClassifier),
@@ -155,15 +152,14 @@ def methods() -> dict[str, Method]:
         "no_trapezoidal_lr": _own(_ablations.WithoutTrapezoidalLR),
         "no_distillation": _own(_ablations.WithoutDistillation),
         "no_inertia": _own(spt, alpha=0),
-        "bert_classifier": Method(_fine_tuning, NET_PARAMETERS, semi_supervised=False),
+        "bert_classifier": _fine_tuning(),
         "bert_ensemble": Method(_fine_tuned_together, (), semi_supervised=False),
         "self_pretraining_classifier": _own(spt, paper=False),
         "tfidf_lr": Method(_tfidf, (), semi_supervised=False),
         "embeddings_lr": Method(_embeddings, (), semi_supervised=False),
-        "baseline_shuffled": Method(
-            _shuffled,
-            tuple(name for name in NET_PARAMETERS if name != "balanced_batches"),
-            semi_supervised=False,
+        "baseline_shuffled": _fine_tuning(
+            names=tuple(name for name in NET_PARAMETERS if name != "balanced_batches"),
+            **{**PAPER_NET, "balanced_batches": False},
         ),
         "setfit": Method(
             _setfit,

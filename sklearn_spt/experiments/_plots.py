@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sklearn_spt._validation import check_option
 from sklearn_spt.experiments import _paper
+from sklearn_spt.experiments._arguments import PLOTS
 from sklearn_spt.experiments._blocks import CONFIDENCE, Blocks, check_same, method_of
 from sklearn_spt.experiments._table import Column, Interval, Table, Value
 from sklearn_spt.experiments._tables import make_table
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 
 #: Tables that are drawn, with a panel for each column of numbers.
 _TABLES = ("ranks", "choices")
-KINDS = ("iterations", "schedule", "pseudo_labels", "learning_curve", "gains", *_TABLES)
 #: Option -> the figures that have it.
 _OPTIONS = {
     "metric": ("iterations", "learning_curve", "gains"),
@@ -62,7 +63,13 @@ def make_plot(
     path = Path(path)
     if path.suffix.lower() not in _DATED:
         raise ValueError(f"path must end in {', '.join(_DATED)}; got {path.name!r}.")
-    write(draw(kind, records, where=where, metric=metric, against=against), path)
+    figure = draw(kind, records, where=where, metric=metric, against=against)
+    import matplotlib
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = dict.fromkeys(_DATED[path.suffix.lower()])
+    with matplotlib.rc_context({"svg.hashsalt": "sklearn_spt"}):
+        figure.savefig(path, dpi=150, metadata=metadata)
     return path
 
 
@@ -79,7 +86,7 @@ def draw(
     The metric is "f1" by default, and the others are compared with the method "baseline". Without
     records, the schedule is that of the paper's last iteration.
     """
-    check_option(kind, "kind", KINDS)
+    check_option(kind, "kind", PLOTS)
     for name, value in {"metric": metric, "against": against}.items():
         if value is not None and kind not in _OPTIONS[name]:
             kinds = " and ".join(map(repr, _OPTIONS[name]))
@@ -103,7 +110,9 @@ def draw(
         ax = forest.plot(figure.subplots(1, n_panels, squeeze=False)[0]).axes_[0]
         size = row_figure_size(n_panels, forest.rows)
     elif kind == "pseudo_labels":
-        axes = figure.subplots(_n_panels(found), 1, sharex=True, squeeze=False)
+        entries = [entry for record in found for entry in record.get("history") or ()]
+        n_panels = 2 if any(entry.get("groups_before") for entry in entries) else 1
+        axes = figure.subplots(n_panels, 1, sharex=True, squeeze=False)
         ax = PseudoLabelDisplay.from_records(found, class_names=_class_names(found), ax=axes).ax_
     else:
         ax = figure.add_subplot()
@@ -113,7 +122,9 @@ def draw(
         elif kind == "schedule" and found:
             LearningRateDisplay.from_records(found, ax=ax)
         elif kind == "schedule":
-            n_constant, n_decay = _steps_of_the_paper()
+            # one epoch on all unlabelled texts, three on the labelled ones
+            n_constant = n_batches(_paper.N_UNLABELED, _BATCH_SIZE)
+            n_decay = 3 * n_batches(_paper.ANALYSIS[1], _BATCH_SIZE)
             LearningRateDisplay.from_schedule(n_constant=n_constant, n_decay=n_decay, ax=ax)
         elif kind == "learning_curve":
             found, settings = _with_default_parameters(found)
@@ -129,16 +140,6 @@ def draw(
     title = "\n".join([title, *(textwrap.fill(line, 68) for line in settings)])
     ax.set_title(title, loc="left", fontsize="medium")
     return figure
-
-
-def write(figure: Figure, path: Path) -> None:
-    """Write a figure to a file, without the date."""
-    import matplotlib
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    metadata = dict.fromkeys(_DATED[path.suffix.lower()])
-    with matplotlib.rc_context({"svg.hashsalt": "sklearn_spt"}):
-        figure.savefig(path, dpi=150, metadata=metadata)
 
 
 def _forest(table: Table) -> ForestDisplay:
@@ -180,26 +181,13 @@ def _label(column: Column) -> str:
 
 def _point(value: Value) -> Any:
     """Return a number of a table as `ForestDisplay` takes it."""
-    if isinstance(value, Interval):
-        return (value.mean, value.low, value.high)
-    return value
-
-
-def _steps_of_the_paper() -> tuple[int, int]:
-    """Count the steps of one epoch on all unlabelled texts and three on the labelled ones."""
-    n_labeled = _paper.ANALYSIS[1]
-    return n_batches(_paper.N_UNLABELED, _BATCH_SIZE), 3 * n_batches(n_labeled, _BATCH_SIZE)
+    return astuple(value) if isinstance(value, Interval) else value
 
 
 def _class_names(records: Sequence[Record]) -> dict[str, str]:
     """Names of the classes by their codes; the runner fits on the codes."""
     counts = records[0].get("split", {}).get("labeled_counts", {})
     return {str(code): name for code, name in enumerate(counts)}
-
-
-def _n_panels(records: Sequence[Record]) -> int:
-    entries = [entry for record in records for entry in record.get("history") or ()]
-    return 2 if any(entry.get("groups_before") for entry in entries) else 1
 
 
 def _with_defaults(records: Sequence[Record]) -> list[Record]:

@@ -8,15 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sklearn_spt.experiments._cells import Cell
-
 #: Rises when the form of a record changes.
 SCHEMA = 1
-
-
-def record_path(folder: Path, cell: Cell) -> Path:
-    """Path of the record of a cell."""
-    return folder / cell.file_name
 
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
@@ -40,24 +33,22 @@ def _write(path: Path, content: str) -> None:
 
 def read_record(path: Path) -> dict[str, Any]:
     """Read the record of one cell; ValueError names a file without a whole record."""
+    return _parsed(path.read_bytes(), f"{path}", "remove it and run its cell again")
+
+
+def _parsed(content: bytes, where: str, advice: str) -> dict[str, Any]:
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(content.decode("utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{path} is damaged ({error}); delete it and run its cell again."
-        ) from None
-    if not _is_whole(record):
-        raise ValueError(f"{path} is not a record of schema {SCHEMA}; move it out of this folder.")
-    return dict(record)
-
-
-def _is_whole(record: Any) -> bool:
-    return (
-        isinstance(record, dict)
-        and record.get("schema") == SCHEMA
-        and "cell" in record
-        and ("scores" if record.get("status") == "done" else "error") in record
-    )
+        raise ValueError(f"{where} is damaged ({error}); {advice}.") from None
+    if (
+        not isinstance(record, dict)
+        or record.get("schema") != SCHEMA
+        or "cell" not in record
+        or ("scores" if record.get("status") == "done" else "error") not in record
+    ):
+        raise ValueError(f"{where} is not a record of schema {SCHEMA}; {advice}.")
+    return record
 
 
 def pack_records(folder: Path, file: Path) -> int:
@@ -73,17 +64,11 @@ def pack_records(folder: Path, file: Path) -> int:
 
 def read_packed(file: Path) -> list[dict[str, Any]]:
     """Read a file of `pack_records`; ValueError names a line that is not a record."""
-    records = []
     with file.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                record = json.loads(line.decode("utf-8"))
-            except (json.JSONDecodeError, UnicodeDecodeError) as error:
-                raise ValueError(f"{file}, line {number}, is damaged: {error}.") from None
-            if not _is_whole(record):
-                raise ValueError(f"{file}, line {number}, is not a record of schema {SCHEMA}.")
-            records.append(record)
-    return records
+        return [
+            _parsed(line, f"{file}, line {number},", "pack the folder again")
+            for number, line in enumerate(lines, start=1)
+        ]
 
 
 def read_records(places: Iterable[Path]) -> list[dict[str, Any]]:

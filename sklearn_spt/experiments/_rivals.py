@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.stats import rankdata
@@ -24,9 +24,6 @@ from sklearn_spt.inspection._gains import paired
 from sklearn_spt.inspection._grouping import Record, distinct
 from sklearn_spt.inspection._score_names import CALIBRATION, SCORE_NAMES
 from sklearn_spt.model_selection._intervals import mean_of_means_with_interval, mean_with_interval
-
-#: F1 by block and seed.
-Pairs = dict[tuple[Block, int], float]
 
 
 def rivals_table(records: Sequence[Record], against: str = "baseline") -> Table:
@@ -71,7 +68,10 @@ def ranks_table(records: Sequence[Record], against: str = "baseline") -> Table:
     done = [r for block in cells.names for group in cells.of(block).values() for r in group]
     check_same(done, COMMON, "the data sets", "mean")
     methods = in_order(distinct(m for block in cells.names for m in cells.of(block)))
-    f1 = {m: _by_seed({b: cells.of(b).get(m, []) for b in cells.names}) for m in methods}
+    f1: dict[str, dict[tuple[Block, int], float]] = {method: {} for method in methods}
+    for block in cells.names:
+        for method, group in cells.of(block).items():
+            f1[method].update({(block, r["cell"]["seed"]): score(r) for r in group})
     common = sorted(set.intersection(*(set(scores) for scores in f1.values())))
     if not common:
         raise ValueError(
@@ -126,14 +126,6 @@ def _cells(records: Sequence[Record], against: str) -> Blocks:
             "Name another method (--against), or other folders (--records)."
         )
     return cells
-
-
-def _by_seed(groups: Mapping[Block, Sequence[Record]]) -> Pairs:
-    return {
-        (block, record["cell"]["seed"]): score(record)
-        for block, group in groups.items()
-        for record in group
-    }
 
 
 def _gain(gains: Sequence[float]) -> Interval | None:

@@ -29,7 +29,7 @@ from sklearn_spt.experiments._cells import Cell
 from sklearn_spt.experiments._memory import PeakMemory
 from sklearn_spt.experiments._methods import Method, methods
 from sklearn_spt.experiments._protocol import Corpus, Split, draw
-from sklearn_spt.experiments._records import SCHEMA, record_path, state_of, write_record
+from sklearn_spt.experiments._records import SCHEMA, state_of, write_record
 from sklearn_spt.experiments._scores import class_scores, probability_scores
 from sklearn_spt.experiments._setfit import SetFitClassifier
 from sklearn_spt.nets._bert_classifier import BertClassifier
@@ -62,7 +62,7 @@ def run_cells(
     cells that were running. Texts are sent to the workers with the cell.
     """
     wanted = {"missing", "failed"} if retry_failed else {"missing"}
-    todo = [cell for cell in cells if state_of(record_path(folder, cell)) in wanted]
+    todo = [cell for cell in cells if state_of(folder / cell.file_name) in wanted]
     for method in {cell.method for cell in todo}:
         methods()[method].check_installed()
     # read and draw all data once, so that errors come before the first fit
@@ -82,7 +82,7 @@ def run_cells(
 
     with tqdm(total=len(todo), unit="cell", disable=not verbose, dynamic_ncols=True) as bar:
         for cell, record in _as_they_come(tasks(), n_jobs):
-            write_record(record_path(folder, cell), record)
+            write_record(folder / cell.file_name, record)
             counts[record["status"]] += 1
             bar.set_postfix_str(f"{record['status']}: {cell.method}, seed {cell.seed}")
             bar.update()

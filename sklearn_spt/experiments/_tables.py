@@ -9,6 +9,7 @@ import numpy as np
 
 from sklearn_spt._validation import check_option
 from sklearn_spt.experiments import _paper
+from sklearn_spt.experiments._arguments import TABLES
 from sklearn_spt.experiments._blocks import Block, Blocks, method_of
 from sklearn_spt.experiments._choices import choices_table
 from sklearn_spt.experiments._rivals import ranks_table, rivals_table
@@ -25,8 +26,6 @@ from sklearn_spt.inspection._gains import paired
 from sklearn_spt.inspection._grouping import Record, distinct, select
 from sklearn_spt.inspection._score_names import SCORE_NAMES
 
-PAPER_KINDS = ("main", "step_size", "temperature", "lambda", "alpha", "ablation")
-KINDS = (*PAPER_KINDS, "rivals", "ranks", "choices")
 LAYOUTS = ("long", "wide")
 TITLES = {
     "main": "All systems",
@@ -62,7 +61,7 @@ def make_table(
     The paper's number stands in the row of the same data set, number of labelled texts and method,
     or, in the tables about one data set, beside the same value. The layout "wide" is for "main".
     """
-    check_option(kind, "kind", KINDS)
+    check_option(kind, "kind", TABLES)
     check_option(layout, "layout", LAYOUTS if kind == "main" else LAYOUTS[:1])
     found = list(records)
     found = select(found, where) if found or where else found

@@ -57,7 +57,7 @@ def test_what_is_no_smaller_share_is_an_error(data_set, share):
 def test_files_cannot_be_thinned(data_set, tmp_path):
     path = tmp_path / "posts.csv"
     path.touch()
-    with pytest.raises(ValueError, match="only data sets that have a name can be thinned"):
+    with pytest.raises(ValueError, match="only named data sets can be thinned"):
         read(f"{path}@5%")
 
 

@@ -9,9 +9,10 @@ from records import record
 
 from sklearn_spt import PAPER_SETTINGS
 from sklearn_spt.experiments import _paper
-from sklearn_spt.experiments._methods import ABLATIONS, PAPER_METHODS, methods
+from sklearn_spt.experiments._arguments import PAPER_TABLES
+from sklearn_spt.experiments._methods import methods
 from sklearn_spt.experiments._table import Measure
-from sklearn_spt.experiments._tables import PAPER_KINDS, make_table
+from sklearn_spt.experiments._tables import make_table
 
 
 def as_frame(table):
@@ -40,7 +41,7 @@ def grid(methods=("baseline", "self_pretraining"), seeds=(0, 1, 2), **cell):
 
 class TestPaper:
     def test_the_json_holds_what_the_paper_prints(self):
-        found = Counter({kind: len(_paper.paper_tables()[kind]) for kind in PAPER_KINDS})
+        found = Counter({kind: len(_paper.paper_tables()[kind]) for kind in PAPER_TABLES})
         expected = {"main": 42, "step_size": 4, "temperature": 5, "lambda": 5, "alpha": 5}
         assert found == {**expected, "ablation": 4}
         assert len(_paper.main_scores()) == 7 * 3 * 2
@@ -61,8 +62,6 @@ class TestPaper:
             assert _paper.varied_scores(kind)[_paper.DEFAULTS[name]] == expected, kind
 
     def test_names_of_the_methods_are_those_of_the_runner(self):
-        assert tuple(_paper.SYSTEMS) == PAPER_METHODS
-        assert tuple(_paper.ABLATIONS) == ABLATIONS
         assert {name: method.label for name, method in methods().items()} == _paper.LABELS
 
     @pytest.mark.parametrize(
@@ -213,7 +212,7 @@ class TestOtherTables:
         assert frame["change"].tolist() == pytest.approx([0, 0.1, 0.2, 0.3, 0.4])
         assert frame["paper_f1"].tolist() == [0.42, 0.339, 0.36, 0.389, 0.42]
 
-    @pytest.mark.parametrize("kind", [kind for kind in PAPER_KINDS if kind != "main"])
+    @pytest.mark.parametrize("kind", [kind for kind in PAPER_TABLES if kind != "main"])
     def test_without_records_the_papers_numbers_stand_alone(self, kind):
         frame = as_frame(make_table(kind, []))
         assert frame["paper_f1"].notna().all()
@@ -311,7 +310,7 @@ class TestWhatMustNotBeMixed:
         del broken["scores"]
         assert make_table("main", [record(), broken]).rows
 
-    def test_a_table_frees_its_own_parameter_alone(self):
+    def test_a_table_varies_its_own_parameter_alone(self):
         records = [
             record(params={"lam": lam, "alpha": a}) for lam in (0.1, 0.3) for a in (0.1, 0.5)
         ]
