@@ -77,7 +77,10 @@ def test_help_of_every_command(capsys):
 def test_two_labels_of_a_file_need_to_say_which_is_positive(arguments, capsys):
     given = [a for a in arguments if not a.startswith("--positive")]
     assert main([*given, "--method=tfidf_lr"]) == 2
-    assert "name the positive class, whose F1 is scored, with --positive LABEL" in capsys.readouterr().err
+    assert (
+        "name the positive class, whose F1 is scored, with --positive LABEL"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_file_is_known_by_its_content_and_its_columns(arguments, posts, tmp_path, capsys):

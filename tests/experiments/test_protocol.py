@@ -29,7 +29,7 @@ def test_the_test_part_is_stratified_and_apart():
     assert corpus.dropped == {}
 
 
-def test_what_repeats_a_test_row_is_dropped_and_counted():
+def test_rows_that_repeat_a_test_row_are_dropped_and_counted():
     data = bunch()
     test = cut(data, n_test=40).test
     rest = np.setdiff1d(np.arange(200), test)
@@ -51,14 +51,21 @@ def test_a_validation_part_takes_the_place_of_the_test_part():
     assert sorted([*scored, *learned]) == sorted(outer.texts[outer.rest])
 
 
-def test_the_message_names_the_part_that_does_not_fit():
-    with pytest.raises(ValueError, match="n_validation=160 leaves nothing of 160 rows"):
-        cut(bunch(), n_test=40, n_validation=160)
-    with pytest.raises(ValueError, match="n_validation=1 is less than 2, the number of classes"):
-        cut(bunch(), n_test=40, n_validation=1)
+@pytest.mark.parametrize(
+    ("n_test", "n_validation", "message"),
+    [
+        (None, None, "no released test part"),
+        (200, None, "n_test=200 leaves nothing"),
+        (40, 160, "n_validation=160 leaves nothing of 160 rows"),
+        (40, 1, "n_validation=1 is less than 2, the number of classes"),
+    ],
+)
+def test_the_message_names_the_part_that_does_not_fit(n_test, n_validation, message):
+    with pytest.raises(ValueError, match=message):
+        cut(bunch(), n_test, n_validation)
 
 
-def test_what_repeats_a_validation_row_is_dropped_too():
+def test_rows_that_repeat_a_validation_row_are_dropped_too():
     data = bunch()
     corpus = cut(data, n_test=40, n_validation=30)
     data.data[data.data == corpus.texts[corpus.rest[0]]] = corpus.texts[corpus.test[0]]
@@ -75,13 +82,6 @@ def test_a_released_test_part_is_kept():
     assert set(smaller.test) < set(range(50))
     # the other released test rows are not learned from either
     np.testing.assert_array_equal(smaller.rest, np.arange(50, 200))
-
-
-def test_all_test_rows_without_a_released_part_is_an_error():
-    with pytest.raises(ValueError, match="no released test part"):
-        cut(bunch(), n_test=None)
-    with pytest.raises(ValueError, match="n_test=200 leaves nothing"):
-        cut(bunch(), n_test=200)
 
 
 def test_a_seed_draws_labelled_texts_by_class_and_hides_the_rest():

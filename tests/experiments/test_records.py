@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from records import record
 
 from sklearn_spt.experiments._cli import main
 from sklearn_spt.experiments._records import (
@@ -17,20 +18,10 @@ from sklearn_spt.experiments._records import (
 )
 
 
-def record(seed, **parts):
-    return {
-        "schema": SCHEMA,
-        "status": "done",
-        "cell": {"seed": seed, "dataset": "x"},
-        "scores": {"f1": 0.5},
-        **parts,
-    }
-
-
 @pytest.fixture
 def folder(tmp_path):
     for seed in (2, 0, 1):
-        write_record(tmp_path / "cells" / f"x-seed{seed}.json", record(seed))
+        write_record(tmp_path / "cells" / f"x-seed{seed}.json", record(seed=seed))
     return tmp_path / "cells"
 
 
@@ -67,7 +58,7 @@ def test_a_line_that_is_not_a_record_is_named(folder, tmp_path, line):
 
 
 def test_a_record_comes_back_as_it_was(tmp_path):
-    written = record(0)
+    written = record()
     write_record(tmp_path / "sub" / "a.json", written)
     assert read_record(tmp_path / "sub" / "a.json") == written
     assert read_records([tmp_path]) == [written]

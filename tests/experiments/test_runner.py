@@ -94,13 +94,6 @@ def test_iterations_are_scored_on_request(arguments, tmp_path):
     assert record["iterations"][-1]["f1"] == record["scores"]["f1"]
 
 
-def test_parameters_are_an_axis(arguments, tmp_path):
-    grid = [*arguments, "--method=self_pretraining", "--seeds=0", "--param=lam=0.1,0.9"]
-    assert main([*grid, "--param=max_iter=1"]) == 0
-    params = [r["cell"]["params"] for r in read_records([tmp_path / "records"])]
-    assert params == [{"lam": 0.1, "max_iter": 1}, {"lam": 0.9, "max_iter": 1}]
-
-
 # -- resumption -------------------------------------------------------------------------------
 def test_a_finished_cell_is_never_run_again(arguments, tmp_path, monkeypatch):
     grid = [*arguments, "--method=baseline", "--seeds=0,1"]

@@ -102,10 +102,6 @@ class TestMain:
                 assert measure.sd == pytest.approx(row[metric, "std"])
                 assert measure.n == found["n_seeds"] == 4
 
-    def test_order_of_the_records_does_not_matter(self):
-        records = grid()
-        assert make_table("main", records) == make_table("main", records[::-1])
-
     def test_one_seed_has_no_sd(self):
         table = make_table("main", grid(seeds=(3,)))
         found = row_of(table, dataset="illness", method="Baseline")
