@@ -33,7 +33,7 @@ def rows(table):
     return {row[1]: dict(zip(keys, row, strict=True)) for row in table.rows}
 
 
-def test_gains_are_paired_and_their_interval_students_for_one_data_set():
+def test_gains_of_one_data_set_are_paired_with_student_intervals():
     default, other = cells(datasets=["psytar"]), cells(params={"lr": 1e-5}, datasets=["psytar"])
     found = rows(make_table("choices", [*other, *default]))
     assert list(found) == ["lr=1e-05"]
@@ -49,7 +49,7 @@ def test_gains_are_paired_and_their_interval_students_for_one_data_set():
     )
 
 
-def test_data_sets_count_alike_and_only_common_pairs_count():
+def test_data_sets_have_equal_weight_and_only_common_pairs_count():
     default = cells()
     other = cells(params={"lr": 1e-5}, shift=0.1, datasets=["illness"], seeds=range(2))
     other += cells(params={"lr": 1e-5}, shift=0.1, datasets=["psytar"], seeds=range(5))
@@ -104,7 +104,7 @@ def test_without_cells_of_the_base_there_is_an_error(first, second, message):
         make_table("choices", cells(params=first) + cells(params=second))
 
 
-def test_what_all_cells_set_is_the_base():
+def test_common_parameters_of_all_cells_are_the_base():
     """Whatever is varied while another parameter stays away from its default."""
     records = cells(params={"lr": 1e-5}) + cells(params={"lr": 1e-5, "dropout": 0.2})
     table = make_table("choices", records)
@@ -136,7 +136,7 @@ def test_equal_numbers_are_the_same_value():
     assert list(rows(make_table("choices", records))) == ["dropout=0.2"]
 
 
-def test_a_default_that_changed_is_seen_although_another_set_names_it():
+def test_a_changed_default_is_an_error_even_if_another_set_names_it():
     """Cells that leave a parameter at its default are not compared with those of another one."""
     new, old, named = (
         [{**r, "parameters": {"ensemble": value, "lam": 0.3}} for r in cells(params=params)]
@@ -161,7 +161,7 @@ def test_settings_are_not_mixed(key, of):
         make_table("choices", records)
 
 
-def test_older_records_and_broken_cells():
+def test_older_records_and_failed_cells():
     broken = record(NET, 9, status="failed")
     records = [*cells(), *cells(params={"lr": 1e-5}), broken]
     del records[0]["scores"]["brier"]
@@ -190,7 +190,7 @@ def test_defaults_of_two_releases_are_not_mixed():
     assert make_table("choices", [*new, *named]).rows
 
 
-def test_half_precision_is_said():
+def test_notes_name_cells_in_bf16():
     records = cells(datasets=["psytar"]) + cells(params={"lr": 1e-5}, datasets=["psytar"])
     for one in records[1:3]:
         one["precision"] = "bf16"

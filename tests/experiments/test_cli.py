@@ -8,6 +8,8 @@ from sklearn_spt.experiments._cli import main
 from sklearn_spt.experiments._methods import methods
 from sklearn_spt.experiments._records import read_records
 
+pytest_plugins = ("helpers.grids",)
+
 
 def test_a_dry_run_lists_cells_and_runs_none(arguments, tmp_path, capsys):
     assert main([*arguments, "--method=baseline", "--dry-run"]) == 0
@@ -74,7 +76,7 @@ def test_help_of_every_command(capsys):
         assert f"sklearn_spt.experiments {command}" in capsys.readouterr().out
 
 
-def test_two_labels_of_a_file_need_to_say_which_is_positive(arguments, capsys):
+def test_a_file_with_two_labels_needs_the_positive_one(arguments, capsys):
     given = [a for a in arguments if not a.startswith("--positive")]
     assert main([*given, "--method=tfidf_lr"]) == 2
     assert (
@@ -83,7 +85,7 @@ def test_two_labels_of_a_file_need_to_say_which_is_positive(arguments, capsys):
     )
 
 
-def test_a_file_is_known_by_its_content_and_its_columns(arguments, posts, tmp_path, capsys):
+def test_content_and_columns_identify_a_file(arguments, posts, tmp_path, capsys):
     """Another meaning of the same name is another cell; another path of the same file is none."""
     grid = [*arguments, "--method=tfidf_lr", "--seeds=0"]
     grid.remove("--quiet")
@@ -102,7 +104,7 @@ def test_a_file_is_known_by_its_content_and_its_columns(arguments, posts, tmp_pa
     assert len({r["cell"]["file"]["data_sha256"] for r in records}) == 2
 
 
-def test_more_texts_come_from_an_unlabelled_file(arguments, tmp_path):
+def test_an_unlabelled_file_adds_texts(arguments, tmp_path):
     more = tmp_path / "more.csv"
     more.write_text("text\n" + "".join(f"post number {i} of many\n" for i in range(300)))
     grid = [*arguments, "--method=self_training", "--seeds=0", "--param=max_iter=0"]

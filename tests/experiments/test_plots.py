@@ -59,7 +59,7 @@ def test_writes_a_file_and_the_same_one_again(suffix, tmp_path):
 
 
 @pytest.mark.parametrize("kind", PLOTS)
-def test_no_text_hides_another(kind):
+def test_texts_do_not_overlap(kind):
     figure = draw(kind, RECORDS[kind])
     assert overlaps(figure) == []
     assert "illness" in figure.axes[0].get_title(loc="left")
@@ -80,7 +80,7 @@ def test_suffix_and_kind_are_checked(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_value_left_at_its_default_is_written_out():
+def test_default_values_are_in_the_legend():
     figure = draw("iterations", RECORDS["iterations"])
     assert legend_of(figure) == ["0.05", "0.2", "0.5"]
     assert figure.axes[0].get_title(loc="left").startswith("illness, Self-Pretraining, 300")
@@ -107,7 +107,7 @@ def test_learning_curve_takes_the_default_parameters():
     assert max(figure.axes[0].lines[-1].get_ydata()) == pytest.approx(0.6)
 
 
-def test_gains_are_over_the_method_that_was_asked_for():
+def test_gains_are_over_the_given_method():
     figure = draw("gains", RECORDS["gains"], against="setfit")
     assert "over SetFit" in figure.axes[0].get_xlabel()
     assert legend_of(figure) == [
@@ -117,7 +117,7 @@ def test_gains_are_over_the_method_that_was_asked_for():
     ]
 
 
-def test_validation_scores_are_called_so():
+def test_the_title_names_validation_texts():
     figure = draw("gains", [record(m, n_validation=800) for m in ("baseline", "setfit")])
     assert "validation texts" in figure.axes[0].get_title(loc="left")
 
@@ -180,7 +180,7 @@ def test_nothing_finished(kind):
         draw(kind, [record(status="failed")])
 
 
-def test_long_titles_are_broken():
+def test_long_titles_are_wrapped():
     records = [record("sklearn_self_training", dataset="a_file_with_a_very_long_name_" * 2)]
     figure = draw("pseudo_labels", records)
     assert overlaps(figure) == []

@@ -20,7 +20,7 @@ def bunch(n=200, **more):
     return Bunch(data=texts, target=target, target_names=["negative", "positive"], **more)
 
 
-def test_the_test_part_is_stratified_and_apart():
+def test_the_test_part_is_stratified_and_disjoint():
     corpus = cut(bunch(), n_test=40)
     assert len(corpus.test) == 40
     assert corpus.target[corpus.test].sum() == 10
@@ -109,14 +109,14 @@ def test_seeds_draw_differently_and_each_draws_the_same_again():
 
 
 @pytest.mark.parametrize(("n_positive", "n_labeled"), [(1, 20), (4, 10)])
-def test_a_class_too_rare_for_a_part_is_named(n_positive, n_labeled):
+def test_a_too_rare_class_is_named(n_positive, n_labeled):
     data = bunch()
     data.target = (np.arange(200) < n_positive).astype(int)
     with pytest.raises(ValueError, match=r"rows of the class 'positive'"):
         draw(cut(data, n_test=100), n_labeled, None, seed=0)
 
 
-def test_one_class_alone_is_an_error():
+def test_a_single_class_is_an_error():
     data = bunch()
     data.target[:] = 0
     data.target_names = ["negative"]

@@ -45,7 +45,7 @@ def row_of(table, method, **wanted):
 
 
 @pytest.mark.parametrize("against", METHODS)
-def test_gains_of_a_data_set_are_paired_and_their_intervals_students(against):
+def test_gains_of_a_data_set_are_paired_with_student_intervals(against):
     records = records_of()
     scores = scores_of(records).loc["psytar"]
     table = make_table("rivals", records, against=against)
@@ -59,7 +59,7 @@ def test_gains_of_a_data_set_are_paired_and_their_intervals_students(against):
         assert gain.mean == pytest.approx((scores[method] - scores[against]).mean())
 
 
-def test_gains_over_all_data_sets_weigh_them_alike():
+def test_gains_over_all_data_sets_give_them_equal_weight():
     records = records_of(datasets=("illness",)) + records_of(datasets=("psytar",), seeds=range(2))
     scores = scores_of(records)
     gains = scores["self_pretraining"] - scores["baseline"]
@@ -115,14 +115,14 @@ def test_equal_scores_share_a_rank():
     assert [row["rank"] for row in rows(table)] == [2, 2, 2]
 
 
-def test_data_sets_count_alike_in_the_mean_whatever_their_seeds():
+def test_data_sets_have_equal_weight_whatever_their_number_of_seeds():
     records = records_of(datasets=("illness",)) + records_of(datasets=("psytar",), seeds=[0])
     scores = scores_of(records)["baseline"]
     expected = (scores.loc["illness"].mean() + scores.loc["psytar"].mean()) / 2
     assert row_of(make_table("ranks", records), "baseline")["f1"] == pytest.approx(expected)
 
 
-def test_a_seed_that_one_method_lacks_is_ranked_nowhere():
+def test_ranks_leave_out_a_seed_that_one_method_lacks():
     records = records_of()
     dropped = records.pop(0)  # of tfidf_lr
     key = (dropped["cell"]["dataset"], dropped["cell"]["seed"])
@@ -164,7 +164,7 @@ def test_the_order_of_the_records_does_not_matter(kind):
 
 
 @pytest.mark.parametrize("kind", ["rivals", "ranks"])
-def test_what_cannot_be_compared_is_said(kind):
+def test_a_missing_reference_method_is_an_error(kind):
     with pytest.raises(
         ValueError, match="against='setfit' has no finished record; there are tfidf_lr"
     ):
@@ -179,6 +179,6 @@ def test_no_data_set_with_all_methods_is_an_error():
         make_table("ranks", records)
 
 
-def test_against_is_for_these_tables_alone():
+def test_against_is_for_these_tables_only():
     with pytest.raises(ValueError, match="against='baseline' is for the tables 'rivals'"):
         make_table("main", records_of(), against="baseline")

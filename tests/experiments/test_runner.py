@@ -20,6 +20,7 @@ from sklearn_spt.experiments._records import read_records
 from sklearn_spt.experiments._runner import run_cells
 from sklearn_spt.nets._device import resolve_device, resolve_precision
 
+pytest_plugins = ("helpers.grids",)
 ROOT = Path(__file__).resolve().parents[2]
 SCORES = {"f1", "precision", "recall", "accuracy", "macro_f1", "brier", "ece"}
 
@@ -108,7 +109,7 @@ def test_a_finished_cell_is_never_run_again(arguments, tmp_path, monkeypatch):
     assert outcomes(tmp_path / "records") == before
 
 
-def test_a_broken_cell_is_recorded_and_the_others_go_on(arguments, tmp_path, capsys):
+def test_a_failed_cell_is_recorded_and_the_others_run(arguments, tmp_path, capsys):
     grid = [*arguments, "--method=baseline,self_pretraining", "--seeds=0"]
     grid += ["--param=temperature=0"]
     assert main(grid) == 1
@@ -122,7 +123,7 @@ def test_a_broken_cell_is_recorded_and_the_others_go_on(arguments, tmp_path, cap
     assert "failed: " in capsys.readouterr().err
 
 
-def test_a_broken_cell_is_tried_again_on_request_alone(tiny_long_checkpoint, tmp_path, monkeypatch):
+def test_a_failed_cell_runs_again_only_on_request(tiny_long_checkpoint, tmp_path, monkeypatch):
     cell = small_cell(tiny_long_checkpoint)
     options = {"corpus_of": made_up_corpus, "verbose": 0, "n_threads": 1}
     monkeypatch.setattr(_runner, "_fit_and_score", broken)
@@ -153,7 +154,7 @@ def test_co_decomp_needs_keywords(arguments, tmp_path, capsys):
     assert "co_decomp needs the keywords" in capsys.readouterr().err
 
 
-def test_a_record_that_is_no_json_is_a_broken_cell(tiny_long_checkpoint, tmp_path, monkeypatch):
+def test_a_nan_score_makes_a_failed_cell(tiny_long_checkpoint, tmp_path, monkeypatch):
     monkeypatch.setattr(_runner, "_fit_and_score", lambda *args: {"scores": {"f1": float("nan")}})
     counts = run_cells([small_cell(tiny_long_checkpoint)], tmp_path, made_up_corpus, verbose=0)
     assert counts == {"done": 0, "failed": 1, "skipped": 0}
@@ -161,14 +162,14 @@ def test_a_record_that_is_no_json_is_a_broken_cell(tiny_long_checkpoint, tmp_pat
     assert "scores" not in record
 
 
-def test_a_backend_that_gives_no_results_early_serves_too(arguments, tmp_path):
+def test_a_backend_without_a_result_generator_works(arguments, tmp_path):
     grid = [*arguments, "--method=tfidf_lr", "--seeds=0,1,2"]
     assert main([*grid, "--backend=multiprocessing", "--n-jobs=2"]) == 0
     assert len(read_records([tmp_path / "records"])) == 3
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_to_the_same_table(arguments, tmp_path):
+def test_a_killed_run_continues_to_the_same_records(arguments, tmp_path):
     grid = [*arguments, "--method=baseline,self_pretraining,self_training", "--seeds=0,1"]
     grid += ["--param=max_iter=2"]
     whole = [a.replace("records", "whole") for a in grid]

@@ -10,6 +10,8 @@ from sklearn_spt.experiments._cli import main
 from sklearn_spt.experiments._protocol import draw
 from sklearn_spt.experiments._search import search
 
+pytest_plugins = ("helpers.grids",)
+
 
 def test_a_search_over_lam_and_alpha(arguments, tmp_path, capsys):
     search = ["search", *arguments[1:], "--seeds=0", "--lam=0.1,0.9", "--alpha=0,0.5", "--folds=2"]
@@ -37,7 +39,7 @@ def test_a_search_with_shared_work_finds_the_same(tiny_long_checkpoint, tmp_path
     assert any(tmp_path.rglob("*.pkl"))
 
 
-def test_a_search_on_a_cluster_leaves_nothing_and_goes_on(arguments, tmp_path, capsys):
+def test_a_search_on_a_cluster_runs_all_seeds_and_cleans_up(arguments, tmp_path, capsys):
     from distributed import LocalCluster
 
     grid = ["search", *arguments[1:], "--seeds=0,1", "--lam=0.1", "--alpha=0", "--folds=2"]

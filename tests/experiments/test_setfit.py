@@ -12,8 +12,10 @@ from sklearn_spt.experiments import _methods
 from sklearn_spt.experiments._cli import main
 from sklearn_spt.experiments._setfit import SetFitClassifier
 
+pytest_plugins = ("helpers.grids",)
 
-def test_setfit_is_a_rival_where_it_is_installed(arguments, tmp_path, monkeypatch, capsys):
+
+def test_without_setfit_the_error_names_the_extra(arguments, tmp_path, monkeypatch, capsys):
     """Without it, the error says what to install before anything is run."""
     monkeypatch.setattr(_methods, "find_spec", lambda name: None)
     assert main([*arguments, "--method=setfit,tfidf_lr", "--seeds=0"]) == 2
