@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn_spt.datasets import make_short_texts
+from sklearn_spt.experiments._cells import Cell
+from sklearn_spt.experiments._protocol import cut
+
 
 def record(
     method: str = "self_pretraining",
@@ -77,3 +81,22 @@ def history(
             }
         )
     return entries
+
+
+def small_cell(encoder, **changes):
+    """A cell of a baseline on few made-up texts."""
+    given = {
+        "dataset": "made up",
+        "method": "baseline",
+        "n_labeled": 40,
+        "n_unlabeled": 60,
+        "n_test": 80,
+        "seed": 0,
+        "encoder": encoder,
+    }
+    return Cell(**{**given, **changes})
+
+
+def made_up_corpus(cell):
+    """The made-up data set of `small_cell`, cut."""
+    return cut(make_short_texts(400, random_state=0), cell.n_test)

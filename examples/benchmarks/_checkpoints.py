@@ -12,13 +12,13 @@ from transformers import BertConfig, BertModel
 from sklearn_spt.text._locations import DEFAULT_ENCODER, encoder_folder
 from sklearn_spt.text._pretrained import vocabulary_size
 
-#: An encoder of the size of BERT-base with random weights: they serve for speed.
+#: An encoder of the size of BERT-base with random weights, to measure speed.
 RANDOM_BERT_BASE = "random-bert-base"
-HELP = f"checkpoint, or {RANDOM_BERT_BASE}: of the size of BERT-base, for speed alone"
+HELP = f"checkpoint, or {RANDOM_BERT_BASE}: of the size of BERT-base, for speed only"
 
 
 def checkpoint(name: str) -> str:
-    """Name or folder for a benchmark: what was given, or a folder with random weights."""
+    """Return `name`, or the folder of an encoder with random weights."""
     if name != RANDOM_BERT_BASE:
         return name
     folder = Path(tempfile.gettempdir()) / "sklearn_spt_benchmarks" / name

@@ -38,7 +38,7 @@ class ByteDropout(nn.Dropout):
 
 
 class PlainFast:
-    """Fine-tunes and labels by one loop each."""
+    """Fine-tune and label in one loop each."""
 
     name = "plain fast"
 
@@ -58,7 +58,7 @@ class PlainFast:
         self.go_on(texts, targets, epochs)
 
     def go_on(self, texts: Sequence[str], targets: np.ndarray, epochs: int) -> None:
-        """Fine-tune on, with a new optimiser."""
+        """Continue fine-tuning with a new optimiser."""
         ids = self.ids(texts)
         labels = torch.from_numpy(targets.astype(np.float32)).to(self.device)
         parameters = list(self.module.parameters())
@@ -94,7 +94,7 @@ class PlainFast:
         return list(found["input_ids"])
 
     def batches(self, lengths: list[int], rng: np.random.Generator) -> Iterator[np.ndarray]:
-        """Rows of like length inside a window of shuffled ones, in random order."""
+        """Rows of similar length inside a window of shuffled ones, in random order."""
         order, n = rng.permutation(len(lengths)), self.batch_size
         for start in range(0, len(order), n * WINDOW):
             rows = np.array(sorted(order[start : start + n * WINDOW], key=lambda i: lengths[i]))

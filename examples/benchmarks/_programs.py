@@ -39,7 +39,7 @@ LEARNING_RATE = 1e-4
 
 
 class Work(NamedTuple):
-    """What was trained on: equal if and, but for a collision, only if the texts were the same ones.
+    """The training work. It is equal only if the texts were the same, unless hashes collide.
 
     Attributes
     ----------
@@ -55,13 +55,13 @@ class Work(NamedTuple):
 
 
 class Counter:
-    """Adds up the work of whatever program is running."""
+    """Adds up the work of the running program."""
 
     work = Work()
 
     @classmethod
     def start(cls) -> None:
-        """Begin at zero."""
+        """Reset to zero."""
         cls.work = Work()
 
     @classmethod
@@ -91,7 +91,7 @@ class CountedByCallback(Callback):
 
 
 class CountedBatches(TokenBatches):
-    """Counts the batches of `BertClassifier`: a callback of one's own would cost it a fast way."""
+    """Counts the batches of `BertClassifier`; a custom callback would switch a fast path off."""
 
     def __init__(self, dataset: Any, *args: Any, pad_id: int = 0, **kwargs: Any) -> None:
         super().__init__(dataset, *args, pad_id=pad_id, **kwargs)
@@ -176,7 +176,7 @@ class Textbook:
         self.net.fit(self.encoded(texts), targets.astype(np.float32))
 
     def go_on(self, texts: Sequence[str], targets: np.ndarray, epochs: int) -> None:
-        """Fine-tune on, with a new optimiser."""
+        """Continue fine-tuning with a new optimiser."""
         self.net.initialize_optimizer()
         self.net.partial_fit(self.encoded(texts), targets.astype(np.float32), epochs=epochs)
 
@@ -187,7 +187,7 @@ class Textbook:
 
 # -- (b) the Trainer of transformers ---------------------------------------------------------------
 class HuggingFace:
-    """``transformers.Trainer``: dynamic padding, batches of like length, fused AdamW."""
+    """``transformers.Trainer``: dynamic padding, batches of similar length, fused AdamW."""
 
     name = "trainer"
 
@@ -204,7 +204,7 @@ class HuggingFace:
         self.eval_batch_size = 8 if options.device == "cpu" else 8 * options.batch_size
 
     def rows(self, texts: Sequence[str], targets: np.ndarray | None = None) -> list[dict[str, Any]]:
-        """One dictionary a text."""
+        """Return one dictionary for each text."""
         ids = self.tokenizer(list(texts), truncation=True, max_length=MAX_LENGTH)["input_ids"]
         rows: list[dict[str, Any]] = [{"input_ids": i, "length": len(i)} for i in ids]
         for row, target in zip(rows, targets if targets is not None else (), strict=False):
@@ -228,7 +228,7 @@ class HuggingFace:
         """Build a Trainer around the module."""
 
         class Wrapped(nn.Module):
-            """Returns what a Trainer wants: a dictionary, with the loss if there are labels."""
+            """Return what a Trainer needs: a dictionary, with the loss if there are labels."""
 
             def __init__(self, module: nn.Module) -> None:
                 super().__init__()
@@ -279,7 +279,7 @@ class HuggingFace:
         self.go_on(texts, targets, epochs)
 
     def go_on(self, texts: Sequence[str], targets: np.ndarray, epochs: int) -> None:
-        """Fine-tune on, with a new optimiser."""
+        """Continue fine-tuning with a new optimiser."""
         self.trainer(epochs, self.rows(texts, targets.astype(np.float32))).train()
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
@@ -370,7 +370,7 @@ def self_pretraining(
     unlabeled: Sequence[str],
     step: int,
 ) -> None:
-    """Self-Pretraining as one would write it around a program that trains and labels.
+    """Self-Pretraining as a user would write it around a program that trains and labels.
 
     The samples are those that the estimator draws, so that the texts trained on and labelled are
     the same; inertia and the learning-rate schedule, which take no time, are left out.

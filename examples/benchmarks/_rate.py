@@ -1,4 +1,4 @@
-"""What a machine's matrix units can do."""
+"""The rate of matrix products on this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import nn
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """Wall-clock time of a call, the work of an accelerator included."""
+    """Wall-clock time of a call, including the work of an accelerator."""
     start = time.perf_counter()
     work()
     if torch.cuda.is_available():
@@ -20,17 +20,7 @@ def seconds(work: Callable[[], Any]) -> float:
 
 
 def product_sizes(config: Any, batch_size: int, tokens: float) -> tuple[int, int, int]:
-    """Tokens of a batch, hidden and intermediate size: the largest product of an encoder's layer.
-
-    Parameters
-    ----------
-    config : transformers configuration
-        Of the encoder.
-    batch_size : int
-        Texts in a batch.
-    tokens : float
-        Tokens of a text, on average.
-    """
+    """Return tokens per batch, hidden and intermediate size: the largest product of a layer."""
     hidden = int(config.hidden_size)
     return (
         round(batch_size * tokens),
@@ -45,7 +35,7 @@ def matrix_rate(n: int, k: int, m: int, precision: str, device: str, least: floa
     x = torch.randn(n, k, dtype=dtype, device=device)
     weight = torch.randn(m, k, dtype=dtype, device=device)
     with torch.inference_mode():
-        nn.functional.linear(x, weight)  # not timed: threads start, weights are laid out
+        nn.functional.linear(x, weight)  # warm-up, not timed
         once = seconds(lambda: nn.functional.linear(x, weight))
         repeats = max(1, round(least / 5 / once))
         best = min(

@@ -13,8 +13,8 @@ def texts_of(
 ) -> tuple[str, np.ndarray, np.ndarray]:
     """Name of the data, texts and classes.
 
-    Illness tweets, with `normalize` prepared as in the paper, or made-up posts where there are
-    none, unless `data` ("illness" or "generated") says which.
+    These are illness tweets, prepared as in the paper with `normalize`, or made-up posts if the
+    tweets are missing. `data` ("illness" or "generated") sets which.
     """
     if data != "generated":
         try:

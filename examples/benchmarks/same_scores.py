@@ -1,4 +1,4 @@
-"""Whether the fast ways change results: F1 with all of them and with their plain twins.
+"""Whether the fast ways change results: F1 with all of them and without.
 
 Run ``python examples/benchmarks/same_scores.py``. For each seed `BertClassifier` learns from other
 labelled texts, once with all fast ways and once inside `plain` and with batches in the order as

@@ -134,7 +134,7 @@ def by_threads(options: argparse.Namespace) -> None:
 
 
 def in_use() -> int:
-    """Bytes of memory in use, without what the allocator keeps of former use (of glibc's)."""
+    """Bytes of memory in use, without freed memory that glibc keeps."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
     with PeakMemory() as memory:
@@ -143,7 +143,7 @@ def in_use() -> int:
 
 
 def million(options: argparse.Namespace) -> None:
-    """All but training and labelling; the teacher's probabilities are drawn by chance."""
+    """Everything except training and labelling; the teacher's probabilities are random."""
     n = (options.sizes or [1_000_000])[0]
     texts, y = texts_of(n)
     y = y.copy()

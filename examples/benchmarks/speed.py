@@ -67,7 +67,7 @@ import sklearn_spt
 from sklearn_spt.experiments._memory import PeakMemory
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 
-# Weights that take part in a matrix product for each token; a lookup is no product.
+# Weights that take part in a matrix product for each token; a lookup is not a product.
 NO_PRODUCT = ("embeddings.", "LayerNorm", "bias")
 
 
@@ -107,14 +107,14 @@ def check_same_start(options: argparse.Namespace, texts: list[str]) -> None:
 
 
 def check_probabilities(name: str, found: Any, n: int) -> None:
-    """Stop unless a program gave back one distribution for each text."""
+    """Stop unless a program returned one distribution for each text."""
     P = np.asarray(found)
     if P.shape != (n, 2) or not np.allclose(P.sum(axis=1), 1, atol=1e-3):
         raise SystemExit(f"not comparable: {name} gave no probabilities of {n} texts back.")
 
 
 def check_order(name: str, program: Any, texts: list[str]) -> None:
-    """Stop unless the results of a program stand in the order of the texts."""
+    """Stop unless the results of a program are in the order of the texts."""
     order = np.random.default_rng(0).permutation(len(texts))
     there = np.asarray(program.predict_proba(texts))
     back = program.predict_proba([texts[i] for i in order])
@@ -125,7 +125,7 @@ def check_order(name: str, program: Any, texts: list[str]) -> None:
 
 
 def both_classes_first(texts: np.ndarray, y: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """The same rows, such that the first two, and so any few, hold both classes."""
+    """Reorder rows so that the first two hold both classes."""
     if len(set(y.tolist())) < 2:
         raise SystemExit(f"{len(y)} texts hold one class only; take more with --n-texts.")
     first = [int(np.argmax(y == label)) for label in (0, 1)]
@@ -156,7 +156,7 @@ def machine(device: str) -> dict[str, Any]:
 
 
 class Turns:
-    """Runs programs in turn, in another order each time, and checks that they do equal work."""
+    """Run programs in turn, in a new order each round, and check that they do equal work."""
 
     def __init__(self, programs: dict[str, Any], rounds: int, bar: Any) -> None:
         self.programs = programs
@@ -197,7 +197,7 @@ class Turns:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """All measurements of all rounds, and what belongs to them."""
+    """All measurements of all rounds, with their settings."""
     data, *drawn = texts_of(options.n_texts, options.data, normalize=options.normalize)
     texts, y = both_classes_first(*drawn)
     n_labeled, step = options.n_labeled, options.step_size

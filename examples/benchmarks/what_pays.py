@@ -117,13 +117,13 @@ def main() -> None:
 
 
 def faster(found: list[float], against: list[float]) -> str:
-    """Time over another in the same round: median, least and greatest."""
+    """Ratio of two times of the same round: median, minimum and maximum."""
     ratios = [slow / fast for slow, fast in zip(found, against, strict=True)]
     return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 def inference_seconds(options: argparse.Namespace, texts: Sequence[str]) -> dict[int, list[float]]:
-    """Seconds of labelling all texts, by the number of tokens in a batch, one a round."""
+    """Seconds of labelling all texts, by the number of tokens in a batch, one per round."""
     net = BertClassifier(
         options.pretrained, classes=[0, 1], precision=options.precision, device=options.device
     ).initialize()

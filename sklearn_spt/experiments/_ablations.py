@@ -1,8 +1,4 @@
-"""Ablations of Self-Pretraining, and other readings of the paper: one class each.
-
-λ = 0 and α = 0 are ablations that need no class. Every class here changes one step of
-`SelfPretrainingTrainer`.
-"""
+"""Ablations of Self-Pretraining and other readings of the paper; each class changes one step."""
 
 from __future__ import annotations
 
@@ -37,7 +33,7 @@ class _OneStageTrainer(SelfPretrainingTrainer):
         data, K, epochs = self.data, self.data.n_classes, self.finetune_epochs
         on_C = distillation_targets(np.zeros_like(P), P)
         on_L = distillation_targets(self._hard, q, data.weights)
-        # λ differs between rows, so the targets carry it; both terms then count in full: 0.5 * 2
+        # the targets carry λ, which differs between rows; 0.5 * 2 makes both terms count in full
         on_L = on_L * np.repeat([1 - self.lam, self.lam], K).astype(np.float32)
         targets = 2 * np.concatenate([on_C, on_L])
         X = concatenated(C, data.X_labeled)
@@ -71,7 +67,7 @@ class _SlantedTrainer(SelfPretrainingTrainer):
 
 class _HardLabelTrainer(SelfPretrainingTrainer):
     def __init__(self, *args: Any, temperature: float, **kwargs: Any) -> None:
-        # at T = 1 the soft terms are plain cross-entropies against one-hot pseudo-labels
+        # at T = 1 the soft terms are cross-entropies with one-hot pseudo-labels
         super().__init__(*args, temperature=1.0, **kwargs)
 
     def soft_labels(self, t: int, teacher: NeuralNet, C: Any) -> tuple[FloatArray, FloatArray]:
@@ -108,7 +104,7 @@ class WithoutTwoStages(SelfPretrainingClassifier):
 
 
 class WithoutTrapezoidalLR(SelfPretrainingClassifier):
-    """The paper's ablation whose learning rate falls in one line over both stages."""
+    """The paper's ablation with one slanted learning rate over both stages."""
 
     _trainer_class = _SlantedTrainer
 
@@ -126,13 +122,13 @@ class IndependentVariance(SelfPretrainingClassifier):
 
 
 class RawInertiaState(SelfPretrainingClassifier):
-    """The paper's literal S_t: inertia remembers the statistics before it acted."""
+    """The paper's literal S_t: inertia keeps the statistics from before the transform."""
 
     _trainer_class = _RawStateTrainer
 
 
 class KeptOptimizer(SelfPretrainingClassifier):
-    """Stage 2 goes on with the optimiser of stage 1; the paper's code makes a new one."""
+    """Stage 2 keeps the optimiser of stage 1; the paper's code makes a new one."""
 
     _trainer_class = _KeptOptimizerTrainer
 

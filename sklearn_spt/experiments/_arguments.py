@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from sklearn_spt.inspection._score_names import CALIBRATION, SCORE_NAMES
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 
 DEFAULT_FOLDER = Path("experiments")
-TABLES = (
-    "main",
-    "step_size",
-    "temperature",
-    "lambda",
-    "alpha",
-    "ablation",
-    "rivals",
-    "ranks",
-    "choices",
-)
-FORMATS = ("markdown", "csv", "latex", "text")
+PAPER_TABLES = ("main", "step_size", "temperature", "lambda", "alpha", "ablation")
+TABLES = (*PAPER_TABLES, "rivals", "ranks", "choices")
+FORMATS = ("markdown", "csv", "latex")
 PLOTS = ("iterations", "schedule", "pseudo_labels", "learning_curve", "gains", "ranks", "choices")
 
 
@@ -45,7 +35,7 @@ def _number_or_all(text: str) -> int | None:
 
 def _positive_number(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
@@ -63,10 +53,8 @@ def _words(text: str) -> list[str]:
     return words
 
 
-def make_parser(
-    commands: Mapping[str, Callable[[argparse.Namespace], int]],
-) -> argparse.ArgumentParser:
-    """Describe the command line; `commands` are the functions behind the sub-commands."""
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser; ``name`` is the command."""
     parser = argparse.ArgumentParser(
         prog="sklearn_spt.experiments",
         description="Compare semi-supervised methods: the paper's tables and figures, on any data.",
@@ -77,12 +65,10 @@ def make_parser(
         "run",
         help="run cells: data set x method x number of labelled texts x seed",
         description=(
-            "Each cell becomes one JSON file. A run that was stopped goes on where it was; a "
-            "finished cell is never run again; a broken one is recorded with its error, and the "
-            "others go on."
+            "Each cell becomes one JSON file. A stopped run continues where it was; finished cells "
+            "are not run again. A failed cell is recorded with its error, and the others go on."
         ),
     )
-    run.set_defaults(command=commands["run"])
     run.add_argument(
         "--method",
         type=_words,
@@ -95,9 +81,9 @@ def make_parser(
         "--validate",
         type=_positive_number,
         metavar="N",
-        help="score N rows to learn from instead of the test rows: to choose parameters by",
+        help="score N of the training rows instead of the test rows, to choose parameters",
     )
-    run.add_argument("--retry-failed", action="store_true", help="run broken cells again")
+    run.add_argument("--retry-failed", action="store_true", help="run failed cells again")
     run.add_argument("--dry-run", action="store_true", help="list the cells and their state")
     run.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
@@ -106,15 +92,13 @@ def make_parser(
         help="join the records of a folder into one file of JSON lines",
         description="The file is read like the folder: --records FILE.",
     )
-    pack.set_defaults(command=commands["pack"])
     pack.add_argument("folder", type=Path, help="folder of the records")
     pack.add_argument("--out", type=Path, help="the file; default FOLDER.jsonl")
 
     table = add.add_parser(
         "table",
-        help="print a table of the paper with ours beside it, or one of rivals or parameters",
+        help="print a table of the paper beside our numbers, or one of rivals or parameters",
     )
-    table.set_defaults(command=commands["table"])
     table.add_argument("kind", choices=TABLES)
     _add_records(table)
     table.add_argument("--format", choices=FORMATS, default="markdown")
@@ -122,36 +106,29 @@ def make_parser(
     table.add_argument(
         "--against",
         metavar="METHOD",
-        help="of 'rivals' and 'ranks': what the others are compared with; default baseline",
+        help="for 'rivals' and 'ranks': method to compare the others with; default baseline",
     )
     table.add_argument("--out", type=Path, help="file to write; default: print")
 
     plot = add.add_parser("plot", help="draw a figure from the records")
-    plot.set_defaults(command=commands["plot"])
     plot.add_argument("kind", choices=PLOTS)
     _add_records(plot)
     plot.add_argument("--out", type=Path, required=True, help="PNG, SVG or PDF file")
-    plot.add_argument("--by", help="attribute or parameter that tells the curves apart")
     metrics = (*SCORE_NAMES, *CALIBRATION)
-    plot.add_argument("--metric", choices=metrics, help="default f1; brier and ece of 'gains'")
-    plot.add_argument("--against", metavar="METHOD", help="of 'gains', 'ranks'; default baseline")
-    plot.add_argument("--share", action="store_true", help="pseudo-labels as shares, not counts")
-    plot.add_argument("--lr", type=float, help="initial rate of the schedule; default 1")
+    plot.add_argument(
+        "--metric", choices=metrics, help="default f1; brier and ece for 'gains' only"
+    )
+    plot.add_argument("--against", metavar="METHOD", help="for 'gains', 'ranks'; default baseline")
 
     search = add.add_parser(
         "search",
         help="search λ and α by cross-validation, as the paper did",
         description=(
-            "GridSearchCV over the labelled texts of one data set; the unlabelled ones are in "
-            "every training part, the test rows are not looked at."
+            "GridSearchCV over the labelled texts of one data set. The unlabelled texts are in "
+            "every training fold; the test rows are not used."
         ),
     )
-    search.set_defaults(
-        command=commands["search"],
-        score_iterations=False,
-        method=["self_pretraining"],
-        validate=None,
-    )
+    search.set_defaults(score_iterations=False, method=["self_pretraining"], validate=None)
     _add_grid(search)
     grid = [0.1, 0.2, 0.3, 0.4, 0.5]
     search.add_argument("--lam", type=_floats, default=grid, help="values of λ")
@@ -160,7 +137,6 @@ def make_parser(
     search.add_argument("--quiet", action="store_true", help="print only the results")
 
     listing = add.add_parser("list", help="list data sets and methods")
-    listing.set_defaults(command=commands["list"])
     listing.add_argument("--data-home", help="folder of the data sets")
     listing.add_argument("--params", action="store_true", help="list parameters too")
     return parser
@@ -172,7 +148,7 @@ def _add_records(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="FOLDER",
-        help=f"folders or packed files of the records; default {DEFAULT_FOLDER}, if it is there",
+        help=f"folders or packed files of the records; default {DEFAULT_FOLDER}, if it exists",
     )
     parser.add_argument(
         "--select",
@@ -200,7 +176,7 @@ def _add_grid(parser: argparse.ArgumentParser) -> None:
         type=_number_or_all,
         default=2_000,
         metavar="N|all",
-        help="test rows, drawn by class; 'all' for a released test part; default 2000",
+        help="test rows, drawn by class; 'all' takes a released test part; default 2000",
     )
     add(
         "--param",
@@ -213,12 +189,8 @@ def _add_grid(parser: argparse.ArgumentParser) -> None:
     add("--raw-texts", action="store_true", help="do not prepare the texts as the authors did")
     add("--out", type=Path, default=DEFAULT_FOLDER, help="folder of the records")
     add("--data-home", help="folder of the data sets; default SKLEARN_SPT_DATA")
-    add("--n-jobs", type=int, help="cells at a time; default 1, on a cluster all of it")
-    add(
-        "--n-threads",
-        type=_positive_number,
-        help="CPU threads of a cell; default: the cores, shared",
-    )
+    add("--n-jobs", type=int, help="cells at a time; default 1, on a cluster all workers")
+    add("--n-threads", type=_positive_number, help="CPU threads of a cell; default: shared cores")
     add("--backend", help="backend of joblib; default loky, processes on this machine")
     add("--scheduler", metavar="ADDRESS", help="run the cells on a dask cluster")
     add("--text-column", help="of a file: column of the texts (default 'text')")

@@ -1,4 +1,4 @@
-"""Records in the order of a table: blocks of one data set and one number of labelled texts."""
+"""The blocks of a table: records of one data set and one number of labelled texts."""
 
 from __future__ import annotations
 
@@ -21,31 +21,17 @@ from sklearn_spt.inspection._grouping import (
 
 #: Coverage of intervals over data sets or seeds.
 CONFIDENCE = 0.95
-#: What cells must share to stand in one mean.
+#: Settings that the cells of one mean share.
 COMMON = ("n_labeled", "encoder", "normalize", "protocol", "n_validation")
 #: Data set and number of labelled texts.
 Block = tuple[str, int]
 
 
 class Blocks:
-    """Finished records by block and row; remembers what has to be said about the others.
+    """Finished records by block and row, and notes about the others.
 
-    Parameters
-    ----------
-    records : sequence of dict
-        Records of cells, done or failed.
-    wanted : callable
-        Whether a record belongs to the table.
-    row_of : callable
-        The row of a record inside its block.
-    free : str or None, default=None
-        Parameter that the table varies. For all others, the default values are taken, or those
-        that all cells of a method in a block have.
-
-    Raises
-    ------
-    ValueError
-        If a block would mix settings, or a row sets of parameters.
+    Each method keeps one set of parameters: the defaults, or those that all its cells in a block
+    have. The parameter `free`, which a table varies, does not count.
     """
 
     def __init__(
@@ -67,7 +53,8 @@ class Blocks:
                 for method in distinct(map(method_of, here))
                 for record in self._with_one_set(here, method, free)
             ]
-            _check_setting(block, [r for r in here if r["status"] == "done"])
+            done = [record for record in here if record["status"] == "done"]
+            check_same(done, (*SETTING, *LATER_SETTING), f"the cells of {_name(block)}", "table")
             rows: dict[str, list[Record]] = {}
             for record in here:
                 rows.setdefault(row_of(record), []).append(record)
@@ -89,7 +76,7 @@ class Blocks:
         }
 
     def notes(self) -> tuple[str, ...]:
-        """Say what has to stand below the table."""
+        """Return the notes below the table."""
         notes: list[str] = []
         for block, rows in self._all.items():
             records = [record for group in rows.values() for record in group]
@@ -108,7 +95,7 @@ class Blocks:
     def _with_one_set(
         self, records: Sequence[Record], method: str, free: str | None
     ) -> list[Record]:
-        """Keep the records of a method with one set of parameters: the default, if it was run."""
+        """Keep the records of a method with one set of parameters, the default if it was run."""
         sets: dict[str, list[Record]] = {}
         for record in records:
             if method_of(record) == method:
@@ -149,16 +136,8 @@ def _set_of(cell: Mapping[str, Any], free: str | None) -> str:
     return ", ".join(f"{k}={v}" for k, v in sorted(params.items())) or "defaults"
 
 
-def _check_setting(block: Block, records: Sequence[Record]) -> None:
-    """Refuse a block whose cells were run in different settings."""
-    check_same(records, (*SETTING, *LATER_SETTING), f"the cells of {_name(block)}", "table")
-
-
 def check_defaults(row: str, records: Sequence[Record]) -> None:
-    """Refuse a row whose cells were made with different defaults.
-
-    Older records name none. What a cell sets itself is for its own set of parameters to tell.
-    """
+    """Raise an error if the cells of a row have different defaults; older records name none."""
     given = {name for record in records for name in record["cell"].get("params") or {}}
     every = [(r["cell"]["seed"], r["parameters"]) for r in records if "parameters" in r]
     for name in distinct(n for _, parameters in every for n in parameters if n not in given):
@@ -176,22 +155,7 @@ def check_defaults(row: str, records: Sequence[Record]) -> None:
 
 
 def check_same(records: Sequence[Record], keys: Sequence[str], what: str, where: str) -> None:
-    """Refuse to put cells together that differ in one of some attributes.
-
-    Parameters
-    ----------
-    records : sequence of dict
-        Records of the cells.
-    keys : sequence of str
-        Attributes of a cell.
-    what, where : str
-        What the cells are called in the message, and in what they must not stand together.
-
-    Raises
-    ------
-    ValueError
-        If they differ; the message names the attribute and how to select.
-    """
+    """Raise an error if the cells differ in one of the attributes `keys`."""
     for key in keys:
         values = distinct(record["cell"].get(key, DEFAULT) for record in records)
         if len(values) > 1:
@@ -203,7 +167,7 @@ def check_same(records: Sequence[Record], keys: Sequence[str], what: str, where:
 
 
 def _gaps(block: Block, rows: Mapping[str, Sequence[Record]]) -> list[str]:
-    """Say which cells failed, and which seeds of other rows a row lacks."""
+    """Name the failed cells, and the seeds that a row lacks and another row has."""
     seeds = sorted({record["cell"]["seed"] for group in rows.values() for record in group})
     notes = []
     for row, group in rows.items():
@@ -222,10 +186,7 @@ def _gaps(block: Block, rows: Mapping[str, Sequence[Record]]) -> list[str]:
 
 
 def half_precision(where: str, rows: Mapping[str, Sequence[Record]]) -> list[str]:
-    """Say in one note which cells were computed in bf16, where others of the rows were not.
-
-    Records from before that stood in them are of fp32.
-    """
+    """Name the cells computed in bf16, unless all were; older records are in fp32."""
     done = {row: [r for r in group if r["status"] == "done"] for row, group in rows.items()}
     if all(r.get("precision", "fp32") != "fp32" for group in done.values() for r in group):
         return []
@@ -242,7 +203,7 @@ def half_precision(where: str, rows: Mapping[str, Sequence[Record]]) -> list[str
 
 
 def _warned(block: Block, rows: Mapping[str, Sequence[Record]]) -> list[str]:
-    """Repeat the warnings of the cells: a number may not mean what its row says."""
+    """Repeat the warnings of the cells."""
     notes = []
     for row, group in rows.items():
         seeds: dict[str, list[int]] = {}
@@ -265,7 +226,8 @@ def setting_in_words(record: Record) -> str:
     cell = record["cell"]
 
     def count(key: str) -> str:
-        used = record.get("split", {}).get(key, cell[key])  # a test part may be smaller than asked
+        # a test part may be smaller than requested
+        used = record.get("split", {}).get(key, cell[key])
         return "all" if used is None else f"{used:,}"
 
     prepared = "prepared as in the paper" if cell["normalize"] else "as they are"

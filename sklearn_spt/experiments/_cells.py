@@ -1,4 +1,4 @@
-"""One cell of a table: what is run, and the name of the file that keeps its record."""
+"""One cell of a table: one run, and the name of the file with its record."""
 
 from __future__ import annotations
 
@@ -11,69 +11,45 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-#: Rises when a change of the protocol makes new records incomparable with older ones.
+#: Version of the protocol. It rises when new records cannot be compared with older ones.
 PROTOCOL = 1
 _LATER = ("file", "n_validation")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Data set × method × number of labelled texts × seed, and everything else that counts.
-
-    Attributes
-    ----------
-    dataset : str
-        Name of a data set, or path of a file.
-    method : str
-        Name of a method.
-    n_labeled : int
-        Labelled texts.
-    n_unlabeled : int or None
-        Unlabelled texts; None is all there are.
-    n_test : int or None
-        Test rows; None is the whole released test part.
-    seed : int
-        Draws the labelled and the unlabelled texts, and is the method's ``random_state``.
-    params : dict
-        Parameters of the method that differ from its defaults.
-    encoder : str
-        Name or path of the pretrained encoder.
-    normalize : bool
-        Whether the texts are prepared as the paper's authors did.
-    score_iterations : bool
-        Whether each iteration's ensemble is scored on the test rows.
-    protocol : int
-        Version of the protocol.
-    file : dict or None
-        For a file of the user's: checksums of what was read, and the names of its columns.
-    n_validation : int or None
-        Rows to learn from that are set aside and scored in place of the test rows; None scores
-        the test rows.
-    """
+    """Data set × method × number of labelled texts × seed, and all other settings of a run."""
 
     dataset: str
     method: str
     n_labeled: int
+    #: None takes all.
     n_unlabeled: int | None
+    #: None takes the whole released test part.
     n_test: int | None
+    #: Draws the texts, and is the ``random_state`` of the method.
     seed: int
+    #: Parameters of the method that differ from its defaults.
     params: Mapping[str, Any] = field(default_factory=dict)
     encoder: str = "sentence-transformers/all-MiniLM-L6-v2"
+    #: Whether the texts are prepared as the paper's authors did.
     normalize: bool = True
     score_iterations: bool = False
     protocol: int = PROTOCOL
+    #: Checksums and column names of a user's file.
     file: Mapping[str, Any] | None = None
+    #: Training rows that are scored in place of the test rows.
     n_validation: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the cell as a dict that can become JSON."""
         content = {**asdict(self), "params": dict(self.params)}
-        # what came later is absent unless it is used, so that older records keep their names
+        # unused later fields are left out, so that older records keep their file names
         return {k: v for k, v in content.items() if v is not None or k not in _LATER}
 
     @property
     def file_name(self) -> str:
-        """Name of the record's file: legible, and unique by a hash of the whole cell."""
+        """Name of the record's file, unique by a hash of the whole cell."""
         content = json.dumps(self.as_json(), sort_keys=True)
         digest = hashlib.sha256(content.encode()).hexdigest()[:10]
         params = [f"{name}={value}" for name, value in sorted(self.params.items())]
@@ -93,31 +69,10 @@ def expand(
     files: Mapping[str, Mapping[str, Any]] | None = None,
     **common: Any,
 ) -> list[Cell]:
-    """List all cells of a grid, seeds outermost, so that every method has a first result early.
+    """List all cells of a grid, without repetitions, by seed first.
 
-    Parameters
-    ----------
-    datasets, methods, n_labeled, seeds : sequence
-        The axes.
-    params : dict of sequences
-        Values of parameters, by ``"name"`` for every method that has it, or ``"method.name"`` for
-        one method. Several values are an axis of their own.
-    method_params : dict of sequences
-        Names of the parameters that each method has.
-    files : dict or None
-        Attribute ``file`` of the cells of a data set.
-    **common
-        Other attributes of `Cell`, the same for all.
-
-    Returns
-    -------
-    list of Cell
-        Without repetitions.
-
-    Raises
-    ------
-    ValueError
-        If a parameter belongs to none of the methods.
+    A key of `params` is ``"name"`` for every method with this parameter, or ``"method.name"``. Each
+    of its values gives a cell. `common` are attributes of `Cell` that all cells share.
     """
     used: set[str] = set()
     cells: dict[str, Cell] = {}
@@ -125,7 +80,7 @@ def expand(
         axes = {}
         for name, values in params.items():
             owner, _, short = name.rpartition(".")
-            if short not in method_params[method]:  # of a net that is the method itself
+            if short not in method_params[method]:  # the method is the net itself
                 short = short.removeprefix("estimator__")
             if owner in ("", method) and short in method_params[method]:
                 axes[short] = values
@@ -164,18 +119,12 @@ def parse_value(text: str) -> Any:
     except ValueError:
         return text
     if not math.isfinite(number):
-        raise ValueError(f"{text!r} is no finite number, and so no value of a parameter.")
+        raise ValueError(f"{text!r} is not a finite number; give a finite value.")
     return number
 
 
 def parse_params(items: Iterable[str]) -> dict[str, list[Any]]:
-    """Read ``name=value`` or ``name=value,value,...`` from the command line.
-
-    Raises
-    ------
-    ValueError
-        For an item without a name, a value or an equals sign, or a name given twice.
-    """
+    """Read items ``name=value`` or ``name=value,value,...`` of the command line."""
     params: dict[str, list[Any]] = {}
     for item in items:
         name, equals, values = item.partition("=")

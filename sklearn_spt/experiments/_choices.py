@@ -1,7 +1,4 @@
-"""A table that says what each parameter brings, over all data sets at once.
-
-Pure: records in, a table out.
-"""
+"""The table of the effect of each parameter, over all data sets at once."""
 
 from __future__ import annotations
 
@@ -26,36 +23,19 @@ from sklearn_spt.inspection._gains import paired
 from sklearn_spt.inspection._grouping import Record, describe, distinct, error_of, once_a_seed
 from sklearn_spt.model_selection._intervals import mean_of_means_with_interval
 
-#: How a method without any parameter set is called.
+#: Name of the set without parameters.
 DEFAULTS = "defaults"
-#: Parameters of a cell that are set, as name=value, in order.
+#: The parameters that a cell sets, as sorted name=value.
 Given = tuple[str, ...]
 #: Finished records of a method with one set of parameters, by data set.
 Groups = dict[str, list[Record]]
 
 
 def choices_table(records: Sequence[Record]) -> Table:
-    """Compare each set of parameters with the default one of the same method, or their base.
+    """Compare each set of parameters with the base of the same method.
 
-    Parameters
-    ----------
-    records : sequence of dict
-        Records of cells, in any number of sets of parameters. Of a method that was run with one
-        set only there is nothing to compare, and no row. Where all cells of a method set some
-        parameters alike, its base is the set of these alone, and stands for its defaults.
-
-    Returns
-    -------
-    Table
-        Of each set: mean F1, that of the base, the gain of F1 and the change of the Brier
-        score, over the pairs of data set and seed that both have.
-        All data sets count alike; intervals are those of `mean_of_means_with_interval`.
-
-    Raises
-    ------
-    ValueError
-        If cells of different settings or defaults would be mixed, or a method has no cells with its
-        base.
+    The base is the set of what all cells of the method have in common, usually the defaults. A
+    method with one set only has no row. All data sets count alike.
     """
     done = [record for record in records if record["status"] == "done"]
     check_same(done, (*COMMON, "n_unlabeled"), "the cells", "table")
@@ -71,7 +51,7 @@ def choices_table(records: Sequence[Record]) -> Table:
         own = {tuple(item for item in given if item not in base): given for given in sets}
         for key in sorted(own):
             groups = sets[own[key]]
-            # what one of both sets differs on purpose; anything else is of another release
+            # other differences than those that were set come from another release
             check_defaults(f"{method} ({_name(own[key])})", [*_all(groups), *_all(compared)])
             rows.append((names[0], _name(key), names[1], *_compared(groups, compared)))
     if not rows:
@@ -96,7 +76,7 @@ def choices_table(records: Sequence[Record]) -> Table:
 
 
 def _check(method: str, sets: dict[Given, Groups]) -> None:
-    """Refuse cells that cannot be compared."""
+    """Raise an error for cells that cannot be compared."""
     for given, groups in sets.items():
         check_defaults(f"{method} ({_name(given)})", _all(groups))
     every = [record for groups in sets.values() for record in _all(groups)]
@@ -106,7 +86,7 @@ def _check(method: str, sets: dict[Given, Groups]) -> None:
 
 
 def _base(method: str, sets: dict[Given, Groups]) -> Given:
-    """Return what all sets have in common, which has to be one of them."""
+    """Return the parameters that all sets have in common; they must be one of the sets."""
     base = tuple(item for item in next(iter(sets)) if all(item in given for given in sets))
     if base in sets:
         return base
@@ -114,7 +94,7 @@ def _base(method: str, sets: dict[Given, Groups]) -> Given:
     how = "with that alone" if base else "without --param"
     raise ValueError(
         f"{method} was run with {' and '.join(map(_name, sets))}, and has no finished cell with "
-        f"{lacking}, with which these are compared: run the same cells {how}."
+        f"{lacking} to compare these with; run the same cells {how}."
     )
 
 
@@ -135,7 +115,7 @@ def _sets(records: Iterable[Record]) -> dict[Given, Groups]:
 
 
 def _given(cell: dict[str, Any]) -> Given:
-    """Parameters of a cell that are not those of a cell without any."""
+    """Return the parameters of a cell that differ from the defaults."""
     default = _paper.parameters({**cell, "params": {}})
     given = _paper.parameters(cell)
     differing = {k: v for k, v in given.items() if k not in default or default[k] != v}
@@ -158,13 +138,10 @@ def _compared(groups: Groups, base: Groups) -> tuple[Value, ...]:
     every = [*_all(groups), *_all(base)]
     brier = None
     if all("brier" in record["scores"] for record in every):  # older records lack it
-        brier = _interval(_differences(groups, base, "brier"))
-    means = (_mean_f1(groups, base), _mean_f1(base, groups))
-    return (*means, _interval(f1), brier, sum(map(len, f1)))
-
-
-def _interval(differences: Sequence[FloatArray]) -> Interval:
-    return Interval(*mean_of_means_with_interval(differences, CONFIDENCE))
+        differences = _differences(groups, base, "brier")
+        brier = Interval(*mean_of_means_with_interval(differences, CONFIDENCE))
+    gain = Interval(*mean_of_means_with_interval(f1, CONFIDENCE))
+    return (_mean_f1(groups, base), _mean_f1(base, groups), gain, brier, sum(map(len, f1)))
 
 
 def _differences(groups: Groups, base: Groups, metric: str) -> list[FloatArray]:
@@ -186,32 +163,22 @@ def _mean_f1(groups: Groups, others: Groups) -> float:
     return float(np.mean(means))
 
 
-def _by_dataset(records: Sequence[Record]) -> dict[str, dict[str, list[Record]]]:
-    """Group records by data set, and by method with its parameters."""
-    found: dict[str, dict[str, list[Record]]] = {}
-    for record in records:
-        cell = record["cell"]
-        rows = found.setdefault(str(cell["dataset"]), {})
-        rows.setdefault(f"{cell['method']} ({_name(_given(cell))})", []).append(record)
-    return found
-
-
 def _notes(records: Sequence[Record], base: str) -> tuple[str, ...]:
     settings: dict[str, list[str]] = {}
+    by_dataset: dict[str, dict[str, list[Record]]] = {}
     for record in records:
+        cell = record["cell"]
+        rows = by_dataset.setdefault(str(cell["dataset"]), {})
+        rows.setdefault(f"{cell['method']} ({_name(_given(cell))})", []).append(record)
         if record["status"] == "done":
-            settings.setdefault(setting_in_words(record), []).append(record["cell"]["dataset"])
+            settings.setdefault(setting_in_words(record), []).append(cell["dataset"])
     return (
         f"All numbers of a row are over the pairs of data set and seed that it and {base} both "
         f"have, and all data sets count alike. The {CONFIDENCE:.0%} intervals are Welch's: "
         "they speak of other draws of labelled texts from these data sets, not of other data sets. "
         "Of the Brier score, less is better.",
         *(f"{', '.join(sorted(set(names)))}: {said}." for said, names in settings.items()),
-        *(
-            note
-            for dataset, rows in _by_dataset(records).items()
-            for note in half_precision(dataset, rows)
-        ),
+        *(note for dataset, rows in by_dataset.items() for note in half_precision(dataset, rows)),
         *(
             f"failed: {describe(record['cell'])} ({error_of(record)})."
             for record in records

@@ -16,25 +16,14 @@ import joblib
 from sklearn_spt.experiments._arguments import DEFAULT_FOLDER, make_parser
 from sklearn_spt.experiments._cells import Cell, expand, parse_params
 
-_GROUPS = {"paper": "PAPER_METHODS", "ablations": "ABLATIONS", "rivals": "RIVALS"}
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status: 0, 1 if cells failed, 2 on bad input."""
-    parser = make_parser(
-        {
-            "run": _run,
-            "pack": _pack,
-            "table": _table,
-            "plot": _plot,
-            "search": _search,
-            "list": _list,
-        }
-    )
+    parser = make_parser()
     options = parser.parse_args(arguments)
     try:
-        return int(options.command(options))
-    except BrokenPipeError:  # the reader, `head` for instance, has seen enough
+        return _COMMANDS[options.name](options)
+    except BrokenPipeError:  # the reader, for instance `head`, has closed the pipe
         sys.stdout = None
         return 0
     except (OSError, RuntimeError, TypeError, ValueError, ImportError) as error:
@@ -44,14 +33,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 # -- commands -------------------------------------------------------------------------------------
 def _run(options: argparse.Namespace) -> int:
-    from sklearn_spt.experiments._records import read_record, record_path, state_of
+    from sklearn_spt.experiments._records import read_record, state_of
     from sklearn_spt.experiments._runner import run_cells
 
     cells = _cells(options)
     corpus_of = _corpus_reader(options)
+    paths = [options.out / cell.file_name for cell in cells]
     if options.dry_run:
-        for cell in cells:
-            path = record_path(options.out, cell)
+        for path in paths:
             print(f"{state_of(path):8} {path}")
         return 0
     with _backend(options):
@@ -64,7 +53,6 @@ def _run(options: argparse.Namespace) -> int:
             retry_failed=options.retry_failed,
             verbose=0 if options.quiet else 1,
         )
-    paths = [record_path(options.out, cell) for cell in cells]
     broken = [path for path in paths if state_of(path) == "failed"]
     if not options.quiet:
         print(
@@ -105,7 +93,7 @@ def _table(options: argparse.Namespace) -> int:
     else:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(text, encoding="utf-8")
-    if options.format == "csv":  # which has no room for them
+    if options.format == "csv":  # the format has no notes
         print(*table.notes, sep="\n", file=sys.stderr)
     return 0
 
@@ -116,15 +104,13 @@ def _plot(options: argparse.Namespace) -> int:
     records = _records(options)
     if not records and options.kind != "schedule":
         raise FileNotFoundError(f"there are no records in {DEFAULT_FOLDER}; name --records.")
-    names = ("by", "metric", "lr", "against")
-    chosen = {name: getattr(options, name) for name in names}
     path = make_plot(
         options.kind,
         records,
         options.out,
         where=parse_params(options.select),
-        share=options.share,
-        **{name: value for name, value in chosen.items() if value is not None},
+        metric=options.metric,
+        against=options.against,
     )
     print(path)
     return 0
@@ -140,7 +126,7 @@ def _search(options: argparse.Namespace) -> int:
         for cell in _cells(options):
             split = draw(corpus_of(cell), cell.n_labeled, cell.n_unlabeled, cell.seed)
             path = options.out / search_file(cell, options.lam, options.alpha, options.folds)
-            # workers of a cluster need not share this disk
+            # the workers of a cluster may not see this disk
             memory = None if options.scheduler else path.with_suffix(".memory").absolute()
             found = search(
                 cell,
@@ -182,7 +168,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _records(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Read the records of the given folders; without them there may be none."""
+    """Read the records of --records, or of the default folder if it exists."""
     from sklearn_spt.experiments._records import read_records
 
     if options.records is None and not DEFAULT_FOLDER.is_dir():
@@ -190,14 +176,24 @@ def _records(options: argparse.Namespace) -> list[dict[str, Any]]:
     return read_records(options.records or [DEFAULT_FOLDER])
 
 
-# -- what commands share --------------------------------------------------------------------------
-def _cells(options: argparse.Namespace) -> list[Cell]:
-    from sklearn_spt.experiments import _methods
+_COMMANDS = {
+    "run": _run,
+    "pack": _pack,
+    "table": _table,
+    "plot": _plot,
+    "search": _search,
+    "list": _list,
+}
 
-    known = _methods.methods()
+
+# -- helpers of the commands ----------------------------------------------------------------------
+def _cells(options: argparse.Namespace) -> list[Cell]:
+    from sklearn_spt.experiments._methods import GROUPS, methods
+
+    known = methods()
     names: list[str] = []
     for name in options.method:
-        names += getattr(_methods, _GROUPS[name]) if name in _GROUPS else [name]
+        names += GROUPS.get(name, [name])
     wrong = [name for name in names if name not in known]
     if wrong:
         raise ValueError(f"there is no method {wrong[0]!r}; the methods are {', '.join(known)}.")
@@ -219,7 +215,7 @@ def _cells(options: argparse.Namespace) -> list[Cell]:
 
 
 def _corpus_reader(options: argparse.Namespace) -> Any:
-    """Return a function that reads and cuts the data set of a cell, once for each."""
+    """Return a function that reads and cuts the data set of a cell; each is read once."""
     from sklearn_spt.experiments._corpora import read
     from sklearn_spt.experiments._protocol import cut
 
@@ -249,12 +245,12 @@ def _columns(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _name(data: str) -> str:
-    """Name of a data set; of a file its own, wherever it lies."""
+    """Name of a data set; the name of a file is without its folder."""
     return Path(data).name if Path(data).is_file() else data
 
 
 def _files(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Say what else tells files apart: their content, and the meaning of their columns."""
+    """Return what identifies each file: its checksum and the names of its columns."""
     from sklearn_spt.experiments._corpora import checksums
 
     more = {} if options.unlabeled_file is None else {"unlabeled": options.unlabeled_file}
@@ -270,7 +266,7 @@ def _files(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
 
 def _n_jobs(options: argparse.Namespace) -> int:
-    """Cells at a time: one here, or all that a cluster can take."""
+    """Return the number of cells at a time; the default is 1, or all workers of a cluster."""
     if options.n_jobs is not None:
         return int(options.n_jobs)
     return 1 if options.scheduler is None else -1
@@ -278,7 +274,7 @@ def _n_jobs(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _backend(options: argparse.Namespace) -> Iterator[None]:
-    """Joblib's backend for the cells: processes here, another one by name, or a dask cluster."""
+    """Set joblib's backend: local processes, a backend by name, or a dask cluster."""
     if options.scheduler is None:
         with joblib.parallel_config(options.backend) if options.backend else nullcontext():
             yield

@@ -1,4 +1,4 @@
-"""The data sets, by name, and files of one's own."""
+"""The data sets by name, and files of the user."""
 
 from __future__ import annotations
 
@@ -17,34 +17,23 @@ from sklearn_spt import datasets
 #: Disasters of CrisisLexT6, each a data set of its own too.
 DISASTERS = ("alberta", "boston", "oklahoma", "queensland", "sandy", "west_texas")
 
-#: Draws the positive rows that a thinned data set keeps: the same for all.
+#: Seed that draws the positive rows of a thinned data set.
 THINNING_SEED = 0
 
-#: The domain of their tweets is the word by which they were found.
+#: Data sets whose domain is the search word of the tweets.
 SEARCHED_BY_DOMAIN = ("illness", "illness_4class", "phm_tuning")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A data set: how it is read, and what it is about.
-
-    Attributes
-    ----------
-    load : callable
-        ``load(data_home, download)`` returns a Bunch; `download` says whether it may be fetched.
-    about : str
-        One line.
-    of_the_paper : bool
-        Whether the paper used it; those cannot be downloaded.
-    """
+    """A data set; ``load(data_home, download)`` reads it, and `about` describes it in one line."""
 
     load: Callable[[str | None, bool], Bunch]
     about: str
-    of_the_paper: bool = False
 
 
 def sources() -> dict[str, Source]:
-    """All data sets that have a name."""
+    """All named data sets."""
     return {
         "illness": Source(
             partial(_fetch, datasets.fetch_illness),
@@ -76,17 +65,14 @@ def sources() -> dict[str, Source]:
         "adr": Source(
             partial(_in_home, datasets.load_smm4h_adr, "smm4h_adr"),
             "SMM4H tweets that report an adverse drug reaction; 9% positive",
-            of_the_paper=True,
         ),
         "earthquake": Source(
             partial(_in_home, datasets.load_nepal_earthquake, "nepal_earthquake"),
             "tweets relevant to the Nepal earthquake; 47% positive",
-            of_the_paper=True,
         ),
         "product": Source(
             partial(_in_home, datasets.load_flu_vaccine, "flu_vaccine"),
             "tweets that intend to receive a flu vaccine; 31% positive",
-            of_the_paper=True,
         ),
     }
 
@@ -107,32 +93,11 @@ def read(
     unlabeled_file: str | None = None,
     **columns: Any,
 ) -> Bunch:
-    """Read a data set by its name, or a file by its path.
+    """Read a data set by its name, or a TSV, CSV or JSONL file by its path.
 
-    Parameters
-    ----------
-    name : str
-        One of `sources`, or the path of a TSV, CSV or JSONL file. A data set of two classes with
-        ``@5%`` behind its name keeps so many positive rows that 5% of the labelled ones are.
-    data_home : str or None
-        Folder of the data sets.
-    download : bool, default=True
-        Whether a data set that is not there may be fetched.
-    unlabeled_file : str or None, default=None
-        Path of a file with more texts, without labels, in the same column.
-    **columns
-        For files: what `sklearn_spt.datasets.load_texts` takes.
-
-    Returns
-    -------
-    Bunch
-        ``data``, ``target`` as codes with -1 for unlabelled rows, ``target_names``.
-
-    Raises
-    ------
-    ValueError
-        If there is neither a data set nor a file of this name, a file does not say which of two
-        classes is the positive one, or a data set cannot be thinned to the given share.
+    `columns` is passed to `load_texts`. With ``@5%`` behind its name, a data set of two classes
+    keeps so many positive rows that they are 5% of the labelled ones. The targets are codes, and
+    -1 for unlabelled rows.
     """
     known = sources()
     whole, at, share = name.partition("@")
@@ -144,7 +109,7 @@ def read(
         if name in SEARCHED_BY_DOMAIN:
             bunch.keyword = bunch.domain
     elif at and Path(whole).is_file():
-        raise ValueError(f"{name}: only data sets that have a name can be thinned, and not files.")
+        raise ValueError(f"{name}: only named data sets can be thinned, not files.")
     elif Path(name).is_file():
         bunch = datasets.load_texts(name, **columns)
         if len(bunch.target_names) == 2 and bunch.target_names not in (
@@ -152,8 +117,8 @@ def read(
             ["negative", "positive"],
         ):
             raise ValueError(
-                f"{name} has two labels, and one of them is the positive class, whose F1 is "
-                "scored: say which, --positive LABEL."
+                f"{name} has two labels; name the positive class, whose F1 is scored, with "
+                "--positive LABEL."
             )
     else:
         raise ValueError(
@@ -169,32 +134,17 @@ def read(
     names, codes = np.unique(bunch.target[~unlabeled], return_inverse=True)
     bunch.target = np.full(len(unlabeled), -1, dtype=np.int64)
     bunch.target[~unlabeled] = codes
-    if len(names) != len(bunch.target_names):  # a released class without rows, or labels as codes
+    if len(names) != len(bunch.target_names):  # a class without rows, or labels as codes
         bunch.target_names = [str(label) for label in names]
     return bunch
 
 
 def thinned(bunch: Bunch, share: str, name: str) -> Bunch:
-    """Drop positive rows at random until they are a given share of the labelled ones.
-
-    Parameters
-    ----------
-    bunch : Bunch
-        As `read` returns it, of two classes.
-    share : str
-        A percentage, as ``"5%"``.
-    name : str
-        What the data set is called in messages.
-
-    Raises
-    ------
-    ValueError
-        If there are more than two classes, or the share is no percentage below the present one.
-    """
+    """Drop positive rows at random until they are a given share of the labelled ones."""
     positive, negative = (np.flatnonzero(bunch.target == code) for code in (1, 0))
     if len(bunch.target_names) != 2:
         raise ValueError(
-            f"{name}: only data sets of two classes can be thinned, and this one has "
+            f"{name}: only data sets of two classes can be thinned; this one has "
             f"{len(bunch.target_names)}."
         )
     now = len(positive) / (len(positive) + len(negative))
@@ -204,8 +154,8 @@ def thinned(bunch: Bunch, share: str, name: str) -> Bunch:
         wanted = 0.0
     if not 0 < wanted < now or share != f"{100 * wanted:g}%":
         raise ValueError(
-            f"{name}: what stands behind the @ must be a percentage above 0% and below the "
-            f"{now:.1%} that are positive, without needless zeros, as in illness@5%."
+            f"{name}: the share after the @ must be a percentage above 0% and below the "
+            f"{now:.1%} that are positive, without leading or trailing zeros, as in illness@5%."
         )
     n_kept = round(wanted / (1 - wanted) * len(negative))
     drawn = np.random.default_rng(THINNING_SEED).permutation(positive)
@@ -219,7 +169,7 @@ def thinned(bunch: Bunch, share: str, name: str) -> Bunch:
 
 
 def _joined(bunch: Bunch, texts: Any) -> Bunch:
-    """Add texts without labels; they are never for testing."""
+    """Add unlabelled texts; none of them is a test row."""
     n, more = len(bunch.data), len(texts)
     fills = {
         "data": texts,
@@ -235,7 +185,7 @@ def _joined(bunch: Bunch, texts: Any) -> Bunch:
 
 
 def checksums(paths: Mapping[str, str]) -> dict[str, str]:
-    """SHA256 of files, by what each is for."""
+    """Return the SHA256 of each file, by its purpose."""
     return {
         f"{purpose}_sha256": hashlib.sha256(Path(path).read_bytes()).hexdigest()
         for purpose, path in paths.items()
@@ -243,7 +193,7 @@ def checksums(paths: Mapping[str, str]) -> dict[str, str]:
 
 
 def available(name: str, data_home: str | None = None) -> str:
-    """Say how many labelled rows a data set has here, or why it cannot be read."""
+    """Return the number of labelled rows of a data set, or why it cannot be read."""
     try:
         bunch = read(name, data_home, download=False)
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Tables as text: Markdown, CSV, LaTeX and plain."""
+"""Tables as Markdown, CSV and LaTeX."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from sklearn_spt._validation import check_option
 from sklearn_spt.experiments._table import Column, Interval, Measure, Table, Value
 
-#: Stands for a number that there is none of beside one that there is: an sd over one seed.
+#: Stands for a missing number, such as the sd over one seed.
 MISSING = "–"
 #: Digits after the point, as the paper has them.
 DIGITS = 3
@@ -37,43 +37,10 @@ _LATEX = {
 }
 
 
-def render(table: Table, fmt: str = "text") -> str:
-    """Write a table in one of `FORMATS`.
-
-    Parameters
-    ----------
-    table : Table
-        As `sklearn_spt.experiments._tables.make_table` returns it.
-    fmt : {"text", "markdown", "csv", "latex"}, default="text"
-        Which format. CSV has a column each for mean and sd, all digits, and no notes.
-
-    Returns
-    -------
-    text : str
-        Ends with a line break.
-    """
+def render(table: Table, fmt: str) -> str:
+    """Write a table in one of `FORMATS`."""
     check_option(fmt, "fmt", FORMATS)
     return FORMATS[fmt](table)
-
-
-def to_text(table: Table) -> str:
-    """Plain text for a terminal: columns of equal width, an empty line between blocks."""
-    header = [column.heading for column in table.columns]
-    rows = [_cells(table, row) for row in table.rows]
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-
-    def line(cells: list[str]) -> str:
-        padded = [
-            cell.ljust(width) if column.kind == "text" else cell.rjust(width)
-            for cell, width, column in zip(cells, widths, table.columns, strict=True)
-        ]
-        return "  ".join(padded).rstrip()
-
-    lines = [table.title, "", line(header), "  ".join("-" * width for width in widths)]
-    for i, row in enumerate(rows):
-        lines += [""] if _new_block(table, i) else []
-        lines.append(line(row))
-    return "\n".join([*lines, "", *table.notes]) + "\n"
 
 
 def to_markdown(table: Table) -> str:
@@ -90,7 +57,7 @@ def to_markdown(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """Comma-separated values for other programs: a header, all digits, no notes."""
+    """Write comma-separated values with a header and all digits, without notes."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     header: list[str] = []
@@ -110,7 +77,7 @@ def to_csv(table: Table) -> str:
     return out.getvalue()
 
 
-#: Kind of a column -> what stands behind its key in the headings of CSV, a column each.
+#: Kind of a column -> suffixes of its key in CSV, each a column.
 _PARTS = {"measure": ("_mean", "_sd"), "interval": ("", "_low", "_high")}
 
 
@@ -143,7 +110,6 @@ def to_latex(table: Table) -> str:
 
 #: Name -> writer.
 FORMATS: dict[str, Callable[[Table], str]] = {
-    "text": to_text,
     "markdown": to_markdown,
     "csv": to_csv,
     "latex": to_latex,
@@ -155,7 +121,7 @@ def _cells(table: Table, row: tuple[Value, ...]) -> list[str]:
 
 
 def _cell(value: Value, column: Column) -> str:
-    """Write a value for a reader; nothing where there is none."""
+    """Write a value with its digits; None is empty."""
     if value is None:
         return ""
     if isinstance(value, Measure):
@@ -172,7 +138,7 @@ def _cell(value: Value, column: Column) -> str:
 
 
 def _signed(value: float) -> str:
-    """Write a number with its sign; a rounded zero has none, and a minus is no hyphen."""
+    """Write a number with its sign, none for a rounded zero; the minus is not a hyphen."""
     text = f"{round(value, DIGITS) + 0.0:+.{DIGITS}f}"
     return "0." + "0" * DIGITS if float(text) == 0 else text.replace("-", "−")
 
@@ -184,5 +150,5 @@ def _new_block(table: Table, i: int) -> bool:
 
 
 def _escaped(text: str) -> str:
-    """Text with everything that LaTeX would take for a command written out."""
+    """Escape the special characters of LaTeX."""
     return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))

@@ -5,23 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 from pathlib import Path
-from types import TracebackType
 
 import torch
 
 
 class PeakMemory:
-    """Measures the peak of the process's resident memory inside the block.
+    """Measure the peak of resident memory (and of CUDA memory, or None) inside the block, in bytes.
 
-    On Linux the kernel's high-water mark is reset first, so that the peak is that of the block;
-    elsewhere it is that of the process since its start.
-
-    Attributes
-    ----------
-    peak : int
-        Bytes of resident memory.
-    peak_cuda : int or None
-        Bytes allocated on the CUDA device; None without one.
+    On Linux, the peak is that of the block; elsewhere it is that of the process since its start.
     """
 
     def __enter__(self) -> PeakMemory:
@@ -31,28 +22,17 @@ class PeakMemory:
             torch.cuda.reset_peak_memory_stats()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.peak = _peak()
         self.peak_cuda = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else None
 
 
 def _peak() -> int:
-    try:
+    with contextlib.suppress(OSError):
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return _peak_since_start()
-    for line in status.splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return _peak_since_start()
-
-
-def _peak_since_start() -> int:
+        for line in status.splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
     try:
         import resource
     except ImportError:  # Windows

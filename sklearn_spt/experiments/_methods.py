@@ -1,10 +1,10 @@
-"""The systems that are compared, by name."""
+"""The methods that are compared, by name."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -32,39 +32,21 @@ from sklearn_spt.text._encoding import TokenIdVectorizer
 
 @dataclass(frozen=True)
 class Method:
-    """A system: what its line in a table is called, and how it is built.
-
-    Attributes
-    ----------
-    build : callable
-        ``build(net, seed)`` returns an unfitted estimator; `net` is an unfitted `BertClassifier`.
-    parameters : tuple of str
-        Names of the parameters that can be set.
-    fixed : dict
-        Parameters that make the method what it is.
-    semi_supervised : bool
-        Whether it learns from unlabelled texts.
-    keywords : bool
-        Whether it takes the keywords of the texts.
-    own : bool
-        Whether it is a classifier of this package.
-    label : str
-        Name in tables; the paper's where the paper has the system.
-    requires : str or None
-        A module that the extra [benchmarks] installs.
-    """
+    """A method of a table: ``build(net, seed)`` returns the unfitted estimator."""
 
     build: Callable[[BertClassifier, int], BaseEstimator]
+    #: Names of the parameters that a cell may set.
     parameters: tuple[str, ...]
-    fixed: Mapping[str, Any] = field(default_factory=dict)
     semi_supervised: bool = True
+    #: Whether it takes the keywords of the texts.
     keywords: bool = False
-    own: bool = True
+    #: Name in tables.
     label: str = ""
+    #: Module of the extra [benchmarks] that it needs.
     requires: str | None = None
 
     def check_installed(self) -> None:
-        """Raise an error that says how to get what the method needs beside this package."""
+        """Raise ImportError with the install command if the required module is missing."""
         if self.requires is not None and find_spec(self.requires) is None:
             raise ImportError(
                 f"{self.label} needs {self.requires}; install it with: "
@@ -72,7 +54,7 @@ class Method:
             )
 
 
-#: Nets of the ensemble without unlabelled texts.
+#: Nets of the supervised ensemble.
 N_TOGETHER = 5
 #: Parameters of `BertClassifier` that a cell may set.
 NET_PARAMETERS = (
@@ -95,7 +77,7 @@ def _own(
     keywords: bool = False,
     **fixed: Any,
 ) -> Method:
-    """Describe a semi-supervised classifier of this package, with the paper's settings or ours."""
+    """Describe a classifier of this package, with the paper's settings or its own defaults."""
     of_the_net = {f"estimator__{parameter}" for parameter in NET_PARAMETERS}
     parameters = of_the_net | set(inspect.signature(kind.__init__).parameters) - {
         "self",
@@ -114,25 +96,22 @@ def _own(
         own = {k: v for k, v in given.items() if k != "estimator"}
         return kind(net.set_params(**PAPER_NET), random_state=seed, **{**own, **fixed})
 
-    return Method(build, tuple(sorted(parameters)), fixed, keywords=keywords)
+    return Method(build, tuple(sorted(parameters)), keywords=keywords)
 
 
-def _baseline(net: BertClassifier, seed: int) -> BaseEstimator:
-    return net.set_params(**PAPER_NET, random_state=seed)
+def _fine_tuning(*, names: tuple[str, ...] = NET_PARAMETERS, **fixed: Any) -> Method:
+    """Describe supervised fine-tuning, whose parameters `names` a cell may set."""
 
+    def build(net: BertClassifier, seed: int) -> BaseEstimator:
+        return net.set_params(**fixed, random_state=seed)
 
-def _fine_tuning(net: BertClassifier, seed: int) -> BaseEstimator:
-    return net.set_params(random_state=seed)
+    return Method(build, names, semi_supervised=False)
 
 
 def _fine_tuned_together(net: BertClassifier, seed: int) -> BaseEstimator:
-    # the first is that of `_fine_tuning`; the others have seeds beyond those of usual grids
+    # the first net is that of "bert_classifier"; the other seeds are outside the usual grids
     nets = [clone(net).set_params(random_state=seed + 1000 * k) for k in range(N_TOGETHER)]
     return VotingClassifier([(f"net_{k}", M) for k, M in enumerate(nets)], voting="soft")
-
-
-def _shuffled(net: BertClassifier, seed: int) -> BaseEstimator:
-    return net.set_params(**{**PAPER_NET, "balanced_batches": False}, random_state=seed)
 
 
 def _setfit(net: BertClassifier, seed: int) -> BaseEstimator:
@@ -159,13 +138,10 @@ def _sklearn_self_training(net: BertClassifier, seed: int) -> BaseEstimator:
 
 
 def methods() -> dict[str, Method]:
-    """All systems by name: the paper's and the ablations, with its settings, and others.
-
-    Those named after a class of this package have its default parameters.
-    """
+    """All methods by name. The paper's and the ablations have the paper's settings."""
     spt = SelfPretrainingClassifier
     found = {
-        "baseline": Method(_baseline, NET_PARAMETERS, semi_supervised=False),
+        "baseline": _fine_tuning(**PAPER_NET),
         "self_training": _own(ThrottledSelfTrainingClassifier),
         "tri_training": _own(TriTrainingClassifier),
         "mutual_learning": _own(MutualLearningClassifier),
@@ -176,33 +152,27 @@ def methods() -> dict[str, Method]:
         "no_trapezoidal_lr": _own(_ablations.WithoutTrapezoidalLR),
         "no_distillation": _own(_ablations.WithoutDistillation),
         "no_inertia": _own(spt, alpha=0),
-        "bert_classifier": Method(_fine_tuning, NET_PARAMETERS, semi_supervised=False),
-        "bert_ensemble": Method(_fine_tuned_together, (), semi_supervised=False, own=False),
+        "bert_classifier": _fine_tuning(),
+        "bert_ensemble": Method(_fine_tuned_together, (), semi_supervised=False),
         "self_pretraining_classifier": _own(spt, paper=False),
-        "tfidf_lr": Method(_tfidf, (), semi_supervised=False, own=False),
-        "embeddings_lr": Method(_embeddings, (), semi_supervised=False, own=False),
-        "baseline_shuffled": Method(
-            _shuffled,
-            tuple(name for name in NET_PARAMETERS if name != "balanced_batches"),
-            {"balanced_batches": False},
-            semi_supervised=False,
+        "tfidf_lr": Method(_tfidf, (), semi_supervised=False),
+        "embeddings_lr": Method(_embeddings, (), semi_supervised=False),
+        "baseline_shuffled": _fine_tuning(
+            names=tuple(name for name in NET_PARAMETERS if name != "balanced_batches"),
+            **{**PAPER_NET, "balanced_batches": False},
         ),
         "setfit": Method(
             _setfit,
             ("batch_size", "class_weight", "max_steps"),
             semi_supervised=False,
-            own=False,
             requires="setfit",
         ),
-        "sklearn_self_training": Method(_sklearn_self_training, (), own=False),
+        "sklearn_self_training": Method(_sklearn_self_training, ()),
     }
     return {name: replace(method, label=_paper.LABELS[name]) for name, method in found.items()}
 
 
-#: The seven systems of the paper's main table, and its four ablations.
-PAPER_METHODS = tuple(_paper.SYSTEMS)
-ABLATIONS = tuple(_paper.ABLATIONS)
-#: What a user with a few hundred labels would pick instead, and Self-Pretraining.
+#: The methods that a user with a few hundred labels would pick instead, and Self-Pretraining.
 RIVALS = (
     "tfidf_lr",
     "embeddings_lr",
@@ -215,3 +185,5 @@ RIVALS = (
     "self_pretraining",
     "self_pretraining_classifier",
 )
+#: Names of groups of methods on the command line.
+GROUPS = {"paper": tuple(_paper.SYSTEMS), "ablations": tuple(_paper.ABLATIONS), "rivals": RIVALS}

@@ -1,4 +1,4 @@
-"""What the paper prints, and what its systems are called."""
+"""The paper's numbers, and the names of its methods."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ABLATIONS = {
     "no_distillation": "iterative distillation",
     "no_inertia": "inertial transform",
 }
-#: How each method is called in tables and legends, and in which order they stand.
+#: Names of the methods in tables and legends, in order.
 LABELS = {
     "tfidf_lr": "TF-IDF + logistic regression",
     "embeddings_lr": "frozen embeddings + logistic regression",
@@ -42,7 +42,7 @@ LABELS = {
     **{name: f"without {part}" for name, part in ABLATIONS.items()},
 }
 
-#: Data sets of the paper, by their names here, which are its own.
+#: Data sets of the paper.
 DATASETS = ("adr", "earthquake", "product")
 #: Data set and number of labelled texts of all tables but the main one.
 ANALYSIS = ("adr", 500)
@@ -63,7 +63,7 @@ Scores = Mapping[str, float]
 
 @cache
 def paper_tables() -> dict[str, Any]:
-    """Every number of the paper's tables 2 to 7, as they stand in ``paper_tables.json``."""
+    """Read the numbers of the paper's tables 2 to 7 from ``paper_tables.json``."""
     text = files(__package__).joinpath("paper_tables.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return found
@@ -92,10 +92,9 @@ def ablation_scores() -> dict[str, Scores]:
 
 
 def parameters(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of a cell, those of Self-Pretraining that the paper varies always among them.
+    """Return the parameters of a cell, with the paper's defaults for Self-Pretraining.
 
-    A step size that counts texts becomes a share of the unlabelled ones where their number is
-    known, so that ``{}``, ``{"step_size": 0.2}`` and ``{"step_size": 400}`` of 2,000 are the same.
+    A step size in texts becomes a share, so that 0.2 and 400 of 2,000 texts are the same.
     """
     given = dict(cell.get("params", {}))
     if cell["method"] != "self_pretraining" and cell["method"] not in ABLATIONS:

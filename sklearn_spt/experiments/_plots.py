@@ -1,14 +1,16 @@
-"""Records to figures, through the displays of `sklearn_spt.inspection`."""
+"""Figures of records, by the displays of `sklearn_spt.inspection`."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sklearn_spt._validation import check_integer, check_option
+from sklearn_spt._validation import check_option
 from sklearn_spt.experiments import _paper
+from sklearn_spt.experiments._arguments import PLOTS
 from sklearn_spt.experiments._blocks import CONFIDENCE, Blocks, check_same, method_of
 from sklearn_spt.experiments._table import Column, Interval, Table, Value
 from sklearn_spt.experiments._tables import make_table
@@ -33,22 +35,19 @@ from sklearn_spt.nets._schedules import n_batches
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Tables that are drawn with a panel for each column of numbers.
+#: Tables that are drawn, with a panel for each column of numbers.
 _TABLES = ("ranks", "choices")
-KINDS = ("iterations", "schedule", "pseudo_labels", "learning_curve", "gains", *_TABLES)
-#: Options and the figures that they are for.
+#: Option -> the figures that have it.
 _OPTIONS = {
-    "by": ("iterations",),
     "metric": ("iterations", "learning_curve", "gains"),
-    "class_names": ("pseudo_labels",),
-    "share": ("pseudo_labels",),
-    "lr": ("schedule",),
     "against": ("gains", "ranks"),
 }
-#: What the label of a panel says beside the heading of the table's column.
+#: Column of a table -> text behind its heading in the label of a panel.
 _PANEL_NOTES = {"rank": " (1 is best)", "brier": " (less is better)"}
-#: Suffix of a file -> what would make two files of the same figure differ.
+#: Suffix of a file -> metadata that would differ between two files of the same figure.
 _DATED = {".png": (), ".svg": ("Date",), ".pdf": ("CreationDate",)}
+#: Texts per optimiser step in the figure of the schedule.
+_BATCH_SIZE = 32
 
 
 def make_plot(
@@ -57,39 +56,20 @@ def make_plot(
     path: str | Path,
     *,
     where: Mapping[str, Any] | None = None,
-    **options: Any,
+    metric: str | None = None,
+    against: str | None = None,
 ) -> Path:
-    """Draw one of the figures and write it to a file.
-
-    Parameters
-    ----------
-    kind : str
-        Which figure: "iterations", "schedule", "pseudo_labels", "learning_curve", "gains", or the
-        table "ranks" or "choices".
-    records : iterable of dict
-        Records of cells.
-    path : str or Path
-        Where to; the suffix .png, .svg or .pdf says in which format. Missing folders are made.
-    where : dict or None, default=None
-        Which records are used, see `select`.
-    **options
-        To `draw`.
-
-    Returns
-    -------
-    path : Path
-        The file. The same records give the same bytes with the same version of matplotlib.
-
-    Raises
-    ------
-    ValueError
-        If the suffix is another one, or the records do not make a figure.
-    """
+    """Draw one of the figures and write it to a PNG, SVG or PDF file; missing folders are made."""
     path = Path(path)
     if path.suffix.lower() not in _DATED:
         raise ValueError(f"path must end in {', '.join(_DATED)}; got {path.name!r}.")
-    figure = draw(kind, records, where=where, **options)
-    write(figure, path)
+    figure = draw(kind, records, where=where, metric=metric, against=against)
+    import matplotlib
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = dict.fromkeys(_DATED[path.suffix.lower()])
+    with matplotlib.rc_context({"svg.hashsalt": "sklearn_spt"}):
+        figure.savefig(path, dpi=150, metadata=metadata)
     return path
 
 
@@ -98,57 +78,16 @@ def draw(
     records: Iterable[Record],
     *,
     where: Mapping[str, Any] | None = None,
-    by: str | None = None,
     metric: str | None = None,
-    class_names: Mapping[Any, str] | None = None,
-    share: bool = False,
-    batch_size: int = 32,
-    lr: float | None = None,
     against: str | None = None,
 ) -> Figure:
     """Draw one of the figures; no window is opened.
 
-    Parameters
-    ----------
-    kind : str
-        Which figure: "iterations", "schedule", "pseudo_labels", "learning_curve", "gains", or the
-        table "ranks" or "choices".
-    records : iterable of dict
-        Records of cells. In a learning curve, cells with other than the default parameters are left
-        out where a method has both. The schedule needs none: without records it is that of the
-        paper's last iteration, 10,000 pseudo-labelled and then 500 labelled texts.
-    where : dict or None, default=None
-        Which records are used, see `select`.
-    by : str or None, default=None
-        "iterations": what tells the lines apart; None finds the one thing that differs.
-    metric : str or None, default=None
-        "iterations", "learning_curve" and "gains": which score; of gains also "brier" and "ece".
-        None is "f1".
-    class_names : dict or None, default=None
-        "pseudo_labels": class (a string) -> its name in the legend; None takes the records' own.
-    share : bool, default=False
-        "pseudo_labels": counts as shares.
-    batch_size : int, default=32
-        "schedule": texts per optimiser step.
-    lr : float or None, default=None
-        "schedule": initial rate; None draws multiples of it.
-    against : str or None, default=None
-        "gains" and "ranks": the method that the others are compared with; None is "baseline".
-
-    Returns
-    -------
-    figure : matplotlib.figure.Figure
-        Drawn.
-
-    Raises
-    ------
-    ValueError
-        If an option is given that is not for this figure, or the records do not make one.
+    The metric is "f1" by default, and the others are compared with the method "baseline". Without
+    records, the schedule is that of the paper's last iteration.
     """
-    check_option(kind, "kind", KINDS)
-    check_integer(batch_size, "batch_size", low=1)
-    given = {"by": by, "metric": metric, "class_names": class_names, "share": share or None}
-    for name, value in {**given, "lr": lr, "against": against}.items():
+    check_option(kind, "kind", PLOTS)
+    for name, value in {"metric": metric, "against": against}.items():
         if value is not None and kind not in _OPTIONS[name]:
             kinds = " and ".join(map(repr, _OPTIONS[name]))
             raise ValueError(f"{name}={value!r} is for {kinds} alone, not {kind!r}.")
@@ -160,46 +99,42 @@ def draw(
     if found or kind != "schedule":
         found = finished(select(found, where), f"the figure {kind!r}")
     settings: list[str] = []
-    # not by pyplot, which would keep the figure, and might want a screen
+    labels = _paper.LABELS
+    # pyplot would keep the figure open and may need a screen
     figure, size = Figure(layout="constrained"), None
-    if kind == "iterations":
-        found = _with_defaults(found)
-        ax = figure.add_subplot()
-        labels = _paper.LABELS
-        IterationCurveDisplay.from_records(found, by=by, metric=metric, labels=labels, ax=ax)
-    elif kind == "schedule":
-        ax = figure.add_subplot()
-        if found:
-            LearningRateDisplay.from_records(found, batch_size=batch_size, lr=lr, ax=ax)
-        else:
-            n_constant, n_decay = _steps_of_the_paper(batch_size)
-            LearningRateDisplay.from_schedule(n_constant=n_constant, n_decay=n_decay, lr=lr, ax=ax)
-    elif kind == "learning_curve":
-        found, settings = _with_default_parameters(found)
-        ax = figure.add_subplot()
-        LearningCurveDisplay.from_records(found, metric=metric, labels=_paper.LABELS, ax=ax)
-    elif kind == "gains":
-        check_same(found, ("n_validation",), "the cells", "figure")
-        found, settings = _with_default_parameters(found)
-        ax = figure.add_subplot()
-        GainDisplay.from_records(
-            found, against=against or "baseline", metric=metric, labels=_paper.LABELS, ax=ax
-        )
-    elif kind in _TABLES:
+    if kind in _TABLES:
         if kind == "ranks":
             _, settings = _with_default_parameters(found)
         forest = _forest(make_table(kind, found, against=against))
         n_panels = len(forest.panels)
         ax = forest.plot(figure.subplots(1, n_panels, squeeze=False)[0]).axes_[0]
         size = row_figure_size(n_panels, forest.rows)
+    elif kind == "pseudo_labels":
+        entries = [entry for record in found for entry in record.get("history") or ()]
+        n_panels = 2 if any(entry.get("groups_before") for entry in entries) else 1
+        axes = figure.subplots(n_panels, 1, sharex=True, squeeze=False)
+        ax = PseudoLabelDisplay.from_records(found, class_names=_class_names(found), ax=axes).ax_
     else:
-        display = PseudoLabelDisplay.from_records(
-            found,
-            class_names=class_names or _class_names(found),
-            ax=figure.subplots(_n_panels(found), 1, sharex=True, squeeze=False),
-            share=share,
-        )
-        ax = display.ax_
+        ax = figure.add_subplot()
+        if kind == "iterations":
+            found = _with_defaults(found)
+            IterationCurveDisplay.from_records(found, metric=metric, labels=labels, ax=ax)
+        elif kind == "schedule" and found:
+            LearningRateDisplay.from_records(found, ax=ax)
+        elif kind == "schedule":
+            # one epoch on all unlabelled texts, three on the labelled ones
+            n_constant = n_batches(_paper.N_UNLABELED, _BATCH_SIZE)
+            n_decay = 3 * n_batches(_paper.ANALYSIS[1], _BATCH_SIZE)
+            LearningRateDisplay.from_schedule(n_constant=n_constant, n_decay=n_decay, ax=ax)
+        elif kind == "learning_curve":
+            found, settings = _with_default_parameters(found)
+            LearningCurveDisplay.from_records(found, metric=metric, labels=labels, ax=ax)
+        else:
+            check_same(found, ("n_validation",), "the cells", "figure")
+            found, settings = _with_default_parameters(found)
+            GainDisplay.from_records(
+                found, against=against or "baseline", metric=metric, labels=labels, ax=ax
+            )
     figure.set_size_inches(size or figure_size(len(figure.axes)))
     title = _title(found) if found else "the paper's last iteration"
     title = "\n".join([title, *(textwrap.fill(line, 68) for line in settings)])
@@ -207,20 +142,10 @@ def draw(
     return figure
 
 
-def write(figure: Figure, path: Path) -> None:
-    """Write a figure to a file, without the date."""
-    import matplotlib
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    metadata = dict.fromkeys(_DATED[path.suffix.lower()])
-    with matplotlib.rc_context({"svg.hashsalt": "sklearn_spt"}):
-        figure.savefig(path, dpi=150, metadata=metadata)
-
-
 def _forest(table: Table) -> ForestDisplay:
-    """Draw the columns of numbers of a table; of ranks, the best is at the top.
+    """Draw the columns of numbers of a table, the best rank at the top.
 
-    Of parameters only the differences: their means are over other pairs from row to row.
+    For parameters only the differences are drawn; the means of two rows are over different pairs.
     """
     keys = [column.key for column in table.columns]
     rows = [dict(zip(keys, row, strict=True)) for row in table.rows]
@@ -231,7 +156,10 @@ def _forest(table: Table) -> ForestDisplay:
     telling = telling or [key for key in texts if key != "base"][-1:]
     kinds = ("number", "interval") if "rank" in keys else ("interval",)
     shown = {_label(c): c for c in table.columns if c.kind in kinds}
-    names = [": ".join(_told(key, row[key]) for key in telling) for row in rows]
+    for row in rows:
+        if "base" in row:
+            row["base"] = f"over {row['base']}"
+    names = [": ".join(str(row[key]) for key in telling) for row in rows]
     pairs = [row["n_pairs"] for row in rows]
     if len({n for n in pairs if n is not None}) > 1:
         names = [
@@ -245,11 +173,6 @@ def _forest(table: Table) -> ForestDisplay:
     )
 
 
-def _told(key: str, value: Value) -> str:
-    """Return what tells a row from the others."""
-    return f"over {value}" if key == "base" else str(value)
-
-
 def _label(column: Column) -> str:
     """Name a panel."""
     interval = f", {CONFIDENCE:.0%} interval" if column.kind == "interval" else ""
@@ -258,30 +181,17 @@ def _label(column: Column) -> str:
 
 def _point(value: Value) -> Any:
     """Return a number of a table as `ForestDisplay` takes it."""
-    if isinstance(value, Interval):
-        return (value.mean, value.low, value.high)
-    return value
-
-
-def _steps_of_the_paper(batch_size: int) -> tuple[int, int]:
-    """Count the steps on all unlabelled texts, once, and on the labelled ones, three times."""
-    n_labeled = _paper.ANALYSIS[1]
-    return n_batches(_paper.N_UNLABELED, batch_size), 3 * n_batches(n_labeled, batch_size)
+    return astuple(value) if isinstance(value, Interval) else value
 
 
 def _class_names(records: Sequence[Record]) -> dict[str, str]:
-    """Names of the classes by their codes, which is what the runner fits on."""
+    """Names of the classes by their codes; the runner fits on the codes."""
     counts = records[0].get("split", {}).get("labeled_counts", {})
     return {str(code): name for code, name in enumerate(counts)}
 
 
-def _n_panels(records: Sequence[Record]) -> int:
-    entries = [entry for record in records for entry in record.get("history") or ()]
-    return 2 if any(entry.get("groups_before") for entry in entries) else 1
-
-
 def _with_defaults(records: Sequence[Record]) -> list[Record]:
-    """Write out the parameters that some cells set and others leave at their default."""
+    """Add the default value of each parameter that only some cells set."""
     given = {name for record in records for name in record["cell"].get("params", {})}
     filled: list[Record] = []
     for record in records:
@@ -293,7 +203,7 @@ def _with_defaults(records: Sequence[Record]) -> list[Record]:
 
 
 def _with_default_parameters(records: Sequence[Record]) -> tuple[list[Record], list[str]]:
-    """Keep one set of parameters a method, as the main table does; name those of no default."""
+    """Keep one set of parameters per method, as the main table does; name those not default."""
     blocks = Blocks(records, lambda record: True, method_of)
     settings = [
         f"{_paper.LABELS.get(method, method)} with {params} ({'; '.join(names)})"
@@ -304,7 +214,7 @@ def _with_default_parameters(records: Sequence[Record]) -> tuple[list[Record], l
 
 
 def _title(records: Sequence[Record]) -> str:
-    """Name what all the records share."""
+    """Name the settings that all records share."""
     conditions = [condition(record) for record in records]
     parts = []
     for key, words in (

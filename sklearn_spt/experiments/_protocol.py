@@ -1,8 +1,8 @@
-"""The protocol of a comparison: which rows are for testing, which are labelled, which are not.
+"""The protocol of a comparison: it chooses the test, the labelled and the unlabelled rows.
 
-The test part of a data set is the same for all methods and seeds. What repeats a test row, be it
-the same text, a retweet or nearly the same, is dropped from all other parts. A seed then draws the
-labelled texts, by class, and the unlabelled ones from what is left; their labels are hidden.
+The test part of a data set is the same for all methods and seeds. Rows that repeat a test row (the
+same text, a retweet or nearly the same text) are dropped from all other parts. A seed then draws
+the labelled texts by class, and the unlabelled texts from the rest; their labels are hidden.
 """
 
 from __future__ import annotations
@@ -20,50 +20,30 @@ from sklearn_spt._base import class_counts
 from sklearn_spt._typing import IntArray, TextArray
 from sklearn_spt.datasets import duplicates_of
 
-#: Draws the test part where none was released. One for all: a seed varies what is learned from.
+#: Seed that draws the test part if none was released. The seed of a cell does not change it.
 TEST_SEED = 0
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A data set, cut into a test part and what may be learned from.
-
-    Attributes
-    ----------
-    texts, keywords : ndarray of str
-        All documents, and the keyword of each ("" where there is none).
-    target : ndarray of int
-        Class of each document, -1 where it is unknown.
-    target_names : list of str
-        Name of each class; the last of two is the positive one.
-    test, rest : ndarray of int
-        Rows for testing, and rows to learn from.
-    dropped : dict
-        Rows that repeat a test row, counted by kind.
-    """
+    """A data set whose rows are either `test` rows or the `rest`, from which a method may learn."""
 
     texts: TextArray
+    #: Keyword of each text, "" without one.
     keywords: TextArray
+    #: Class of each text, -1 if unknown.
     target: IntArray
+    #: The last of two classes is the positive one.
     target_names: list[str]
     test: IntArray
     rest: IntArray
+    #: Number of rows that repeat a test row, by kind.
     dropped: dict[str, int]
 
 
 @dataclass(frozen=True)
 class Split:
-    """What one seed learns from and is tested on.
-
-    Attributes
-    ----------
-    texts, keywords, y : ndarray
-        Labelled documents, then unlabelled ones, which y marks with -1.
-    texts_test, keywords_test, y_test : ndarray
-        Test rows.
-    facts : dict
-        Sizes, shares and a checksum of the rows, for the record.
-    """
+    """The rows of one seed: labelled texts, then unlabelled ones (y is -1), and the test rows."""
 
     texts: TextArray
     keywords: TextArray
@@ -71,27 +51,15 @@ class Split:
     texts_test: TextArray
     keywords_test: TextArray
     y_test: IntArray
+    #: Sizes, shares and a checksum of the rows, for the record.
     facts: dict[str, Any]
 
 
 def cut(bunch: Bunch, n_test: int | None, n_validation: int | None = None) -> Corpus:
-    """Set the test part aside, drop what repeats it, and perhaps look at a validation part instead.
+    """Set a test part aside and drop the rows that repeat it.
 
-    Parameters
-    ----------
-    bunch : Bunch
-        ``data``, ``target`` (-1: unlabelled), ``target_names``; ``keyword`` and ``test`` (a mask
-        of the released test rows) may be there.
-    n_test : int or None
-        Rows of the test part, drawn by class; None is the whole released test part.
-    n_validation : int or None, default=None
-        So many rows of the rest, drawn by class, take the place of the test part, which is then
-        no part of the result at all: whatever is chosen by their scores was not chosen on it.
-
-    Raises
-    ------
-    ValueError
-        If there are not enough rows, or no test part was released and `n_test` is None.
+    `n_test` rows are drawn by class; None takes the whole released test part. `n_validation` rows
+    of the rest take the place of the test part, which is then not used at all.
     """
     corpus = _cut(bunch, n_test)
     if n_validation is None:
@@ -113,7 +81,9 @@ def _cut(bunch: Bunch, n_test: int | None, part: str = "test") -> Corpus:
     labeled = np.flatnonzero(target >= 0)
     candidates = labeled if released is None else np.flatnonzero(released & (target >= 0))
     if n_test is None and released is None:
-        raise ValueError("this data set has no released test part: say how many rows, --n-test.")
+        raise ValueError(
+            "this data set has no released test part; give a number of rows (--n-test)."
+        )
     _check_classes(target[labeled], bunch.target_names, "the data", least=3)
     if n_test is not None and n_test < len(bunch.target_names):
         raise ValueError(
@@ -149,23 +119,9 @@ def _cut(bunch: Bunch, n_test: int | None, part: str = "test") -> Corpus:
 
 
 def draw(corpus: Corpus, n_labeled: int, n_unlabeled: int | None, seed: int) -> Split:
-    """Draw the labelled texts of a seed, by class, and its unlabelled ones.
+    """Draw the labelled texts of a seed by class, then its unlabelled texts; None takes all.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        The data set.
-    n_labeled : int
-        Exactly so many labelled texts.
-    n_unlabeled : int or None
-        So many unlabelled texts; None takes all that are left.
-    seed : int
-        Draws both. The labelled texts do not depend on `n_unlabeled`.
-
-    Raises
-    ------
-    ValueError
-        If there are not enough texts.
+    The labelled texts do not depend on `n_unlabeled`.
     """
     y = corpus.target
     known = corpus.rest[y[corpus.rest] >= 0]
@@ -211,7 +167,7 @@ def draw(corpus: Corpus, n_labeled: int, n_unlabeled: int | None, seed: int) -> 
 
 
 def _check_classes(codes: IntArray, names: list[str], what: str, least: int = 1) -> None:
-    """Refuse a part in which a class has too few rows to be learned or scored."""
+    """Raise an error if a class has too few rows in a part to be learned or scored."""
     counts = np.bincount(codes, minlength=len(names))
     if len(names) < 2:
         raise ValueError(f"the data has a single class, {names}; two or more are needed.")

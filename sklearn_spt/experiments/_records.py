@@ -1,4 +1,4 @@
-"""Records: one JSON file a cell while a run goes on, then one file of JSON lines a table."""
+"""Records: one JSON file for each cell, or one packed file of JSON lines."""
 
 from __future__ import annotations
 
@@ -8,20 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sklearn_spt.experiments._cells import Cell
-
 #: Rises when the form of a record changes.
 SCHEMA = 1
 
 
-def record_path(folder: Path, cell: Cell) -> Path:
-    """Where the record of a cell lies."""
-    return folder / cell.file_name
-
-
 def write_record(path: Path, record: dict[str, Any]) -> None:
-    """Write a record so that a reader, or a killed run, never sees half of it."""
-    # NaN is no JSON: it must not get into a file that other programs read
+    """Write a record as a whole: a killed run leaves no partial file, and NaN is an error."""
     _write(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
 
 
@@ -40,25 +32,23 @@ def _write(path: Path, content: str) -> None:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """Read the record of one cell; ValueError names a file that holds no whole record."""
+    """Read the record of one cell; ValueError names a file without a whole record."""
+    return _parsed(path.read_bytes(), f"{path}", "remove it and run its cell again")
+
+
+def _parsed(content: bytes, where: str, advice: str) -> dict[str, Any]:
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(content.decode("utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{path} is damaged ({error}); delete it and run its cell again."
-        ) from None
-    if not _is_whole(record):
-        raise ValueError(f"{path} is no record of schema {SCHEMA}; move it out of this folder.")
-    return dict(record)
-
-
-def _is_whole(record: Any) -> bool:
-    return (
-        isinstance(record, dict)
-        and record.get("schema") == SCHEMA
-        and "cell" in record
-        and ("scores" if record.get("status") == "done" else "error") in record
-    )
+        raise ValueError(f"{where} is damaged ({error}); {advice}.") from None
+    if (
+        not isinstance(record, dict)
+        or record.get("schema") != SCHEMA
+        or "cell" not in record
+        or ("scores" if record.get("status") == "done" else "error") not in record
+    ):
+        raise ValueError(f"{where} is not a record of schema {SCHEMA}; {advice}.")
+    return record
 
 
 def pack_records(folder: Path, file: Path) -> int:
@@ -73,25 +63,16 @@ def pack_records(folder: Path, file: Path) -> int:
 
 
 def read_packed(file: Path) -> list[dict[str, Any]]:
-    """Read a file that `pack_records` wrote; ValueError names the line that is no record."""
-    records = []
+    """Read a file of `pack_records`; ValueError names a line that is not a record."""
     with file.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                record = json.loads(line.decode("utf-8"))
-            except (json.JSONDecodeError, UnicodeDecodeError) as error:
-                raise ValueError(f"{file}, line {number}, is damaged: {error}.") from None
-            if not _is_whole(record):
-                raise ValueError(f"{file}, line {number}, is no record of schema {SCHEMA}.")
-            records.append(record)
-    return records
+        return [
+            _parsed(line, f"{file}, line {number},", "pack the folder again")
+            for number, line in enumerate(lines, start=1)
+        ]
 
 
 def read_records(places: Iterable[Path]) -> list[dict[str, Any]]:
-    """Read the records of folders of cells, and of packed files, in the order of their names.
-
-    FileNotFoundError says that a place does not exist, or that there is no record at all.
-    """
+    """Read the records of folders and of packed files, in the order of the file names."""
     records: list[dict[str, Any]] = []
     places = list(places)
     for place in places:
@@ -114,5 +95,5 @@ def read_records(places: Iterable[Path]) -> list[dict[str, Any]]:
 
 
 def state_of(path: Path) -> str:
-    """Say "missing", "done" or "failed" of the record at a path."""
+    """Return "missing", "done" or "failed" for the record at a path."""
     return str(read_record(path)["status"]) if path.exists() else "missing"

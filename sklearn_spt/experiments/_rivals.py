@@ -1,11 +1,8 @@
-"""Tables that compare methods with what a user would pick instead.
-
-Pure: records in, a table out.
-"""
+"""Tables that compare the methods with the alternatives of a user."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.stats import rankdata
@@ -28,30 +25,9 @@ from sklearn_spt.inspection._grouping import Record, distinct
 from sklearn_spt.inspection._score_names import CALIBRATION, SCORE_NAMES
 from sklearn_spt.model_selection._intervals import mean_of_means_with_interval, mean_with_interval
 
-#: F1 by block and seed.
-Pairs = dict[tuple[Block, int], float]
-
 
 def rivals_table(records: Sequence[Record], against: str = "baseline") -> Table:
-    """Compare the methods on each data set.
-
-    Parameters
-    ----------
-    records : sequence of dict
-        Records of cells.
-    against : str, default="baseline"
-        Method that the others are compared with, seed by seed.
-
-    Returns
-    -------
-    Table
-        Scores, and the gain of F1 over `against` with its interval over the seeds.
-
-    Raises
-    ------
-    ValueError
-        If `against` was not run, or a block would mix settings.
-    """
+    """Compare the methods on each data set."""
     cells = _cells(records, against)
     rows: list[tuple[Value, ...]] = []
     for block in cells.names:
@@ -87,32 +63,15 @@ def rivals_table(records: Sequence[Record], against: str = "baseline") -> Table:
 
 
 def ranks_table(records: Sequence[Record], against: str = "baseline") -> Table:
-    """Compare the methods over all data sets at once.
-
-    Parameters
-    ----------
-    records : sequence of dict
-        Records of cells.
-    against : str, default="baseline"
-        Method that the others are compared with.
-
-    Returns
-    -------
-    Table
-        Of each method: the mean rank by F1, the mean F1 of the data sets, and the gain over
-        `against` with its interval, over all data sets and seeds. Ranks and F1 are taken where
-        every method has a result.
-
-    Raises
-    ------
-    ValueError
-        If `against` was not run, no data set and seed has all methods, or different settings would
-        be mixed.
-    """
+    """Compare the methods over all data sets at once."""
     cells = _cells(records, against)
-    _check_common([r for b in cells.names for group in cells.of(b).values() for r in group])
+    done = [r for block in cells.names for group in cells.of(block).values() for r in group]
+    check_same(done, COMMON, "the data sets", "mean")
     methods = in_order(distinct(m for block in cells.names for m in cells.of(block)))
-    f1 = {m: _by_seed({b: cells.of(b).get(m, []) for b in cells.names}) for m in methods}
+    f1: dict[str, dict[tuple[Block, int], float]] = {method: {} for method in methods}
+    for block in cells.names:
+        for method, group in cells.of(block).items():
+            f1[method].update({(block, r["cell"]["seed"]): score(r) for r in group})
     common = sorted(set.intersection(*(set(scores) for scores in f1.values())))
     if not common:
         raise ValueError(
@@ -167,19 +126,6 @@ def _cells(records: Sequence[Record], against: str) -> Blocks:
             "Name another method (--against), or other folders (--records)."
         )
     return cells
-
-
-def _check_common(records: Sequence[Record]) -> None:
-    """Refuse a mean over data sets that were run in different settings."""
-    check_same(records, COMMON, "the data sets", "mean")
-
-
-def _by_seed(groups: Mapping[Block, Sequence[Record]]) -> Pairs:
-    return {
-        (block, record["cell"]["seed"]): score(record)
-        for block, group in groups.items()
-        for record in group
-    }
 
 
 def _gain(gains: Sequence[float]) -> Interval | None:

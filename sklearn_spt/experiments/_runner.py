@@ -1,4 +1,4 @@
-"""Run cells: each gives one record, a broken one a record with its error, none is run twice."""
+"""Run cells. Each cell gives one record; the record of a failed cell holds its error."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ import numpy as np
 import torch
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.base import BaseEstimator
+from sklearn.ensemble import VotingClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.semi_supervised import SelfTrainingClassifier
 from tqdm.auto import tqdm
 
+from sklearn_spt._base import BaseSemiSupervisedClassifier
 from sklearn_spt._typing import IntArray, TextArray
 from sklearn_spt.experiments._cells import Cell
 from sklearn_spt.experiments._memory import PeakMemory
 from sklearn_spt.experiments._methods import Method, methods
 from sklearn_spt.experiments._protocol import Corpus, Split, draw
-from sklearn_spt.experiments._records import SCHEMA, record_path, state_of, write_record
+from sklearn_spt.experiments._records import SCHEMA, state_of, write_record
 from sklearn_spt.experiments._scores import class_scores, probability_scores
+from sklearn_spt.experiments._setfit import SetFitClassifier
 from sklearn_spt.nets._bert_classifier import BertClassifier
 from sklearn_spt.nets._device import resolve_device, resolve_precision
+from sklearn_spt.nets._sentence_embedder import SentenceEmbedder
+from sklearn_spt.self_pretraining._classifier import SelfPretrainingClassifier
 from sklearn_spt.self_pretraining._state import Iteration
 from sklearn_spt.text._normalization import TweetNormalizer
 
 LIBRARIES = ("scikit-learn", "skorch", "torch", "transformers", "tokenizers", "numpy", "joblib")
-#: Of the rivals, where they are installed.
+#: Libraries of the rivals, recorded if they are installed.
 MORE_LIBRARIES = ("setfit", "sentence-transformers")
-#: Parameters that a record leaves out: they differ between seeds or machines. The encoder stands in
-#: the cell.
+#: Parameters that a record leaves out. They differ between seeds or machines, or stand in the cell.
 NO_PART_OF_A_RESULT = ("random_state", "n_threads", "n_jobs", "device", "verbose", "pretrained")
-
-
-def pending(cells: Sequence[Cell], folder: Path, *, retry_failed: bool) -> list[Cell]:
-    """Cells that have no record yet, or a broken one that is to be tried again."""
-    wanted = {"missing", "failed"} if retry_failed else {"missing"}
-    return [cell for cell in cells if state_of(record_path(folder, cell)) in wanted]
 
 
 def run_cells(
@@ -56,45 +56,19 @@ def run_cells(
     retry_failed: bool = False,
     verbose: int = 1,
 ) -> dict[str, int]:
-    """Run the cells that are missing, by joblib and its present backend.
+    """Run the missing cells with joblib; return how many are done, failed and skipped.
 
-    Each record is written by this process as soon as its cell is finished, so that a killed run
-    loses only the cells that it was at.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-        What is to be there in the end.
-    folder : Path
-        Where the records lie.
-    corpus_of : callable
-        Gives the data set of a cell. Texts travel to the workers with the cell, which need no
-        access to the files.
-    n_jobs : int
-        Cells that run at a time, as joblib has it.
-    n_threads : int or None
-        CPU threads of each cell; results are identical for the same number. None shares the cores.
-    retry_failed : bool
-        Whether a cell whose record holds an error is run again.
-    verbose : int
-        0 shows nothing; otherwise a bar of the cells.
-
-    Returns
-    -------
-    dict
-        How many cells are "done", "failed" and "skipped" (there already).
-
-    Raises
-    ------
-    OSError, ValueError, ImportError
-        If data is missing or does not hold what a cell asks for, or a method is not installed;
-        then none is run.
+    This process writes each record as soon as its cell is finished, so a killed run loses only the
+    cells that were running. Texts are sent to the workers with the cell.
     """
-    todo = pending(cells, folder, retry_failed=retry_failed)
+    wanted = {"missing", "failed"} if retry_failed else {"missing"}
+    todo = [cell for cell in cells if state_of(folder / cell.file_name) in wanted]
     for method in {cell.method for cell in todo}:
         methods()[method].check_installed()
-    check_data(todo, corpus_of)
-    folder.mkdir(parents=True, exist_ok=True)  # or an error before the first fit, not after it
+    # read and draw all data once, so that errors come before the first fit
+    for cell in {(cell.dataset, cell.n_labeled, cell.seed): cell for cell in todo}.values():
+        draw(corpus_of(cell), cell.n_labeled, cell.n_unlabeled, cell.seed)
+    folder.mkdir(parents=True, exist_ok=True)  # fails before the first fit, not after it
     counts = {"done": 0, "failed": 0, "skipped": len(cells) - len(todo)}
     if n_threads is None:
         n_threads = max(
@@ -106,42 +80,25 @@ def run_cells(
             split = draw(corpus_of(cell), cell.n_labeled, cell.n_unlabeled, cell.seed)
             yield joblib.delayed(run_cell)(cell, split, n_threads)
 
-    bar = tqdm(total=len(todo), unit="cell", disable=not verbose, dynamic_ncols=True)
-    with bar:
+    with tqdm(total=len(todo), unit="cell", disable=not verbose, dynamic_ncols=True) as bar:
         for cell, record in _as_they_come(tasks(), n_jobs):
-            write_record(record_path(folder, cell), record)
+            write_record(folder / cell.file_name, record)
             counts[record["status"]] += 1
             bar.set_postfix_str(f"{record['status']}: {cell.method}, seed {cell.seed}")
             bar.update()
     return counts
 
 
-def check_data(cells: Sequence[Cell], corpus_of: Callable[[Cell], Corpus]) -> None:
-    """Read and draw what the cells need, before anything is run, and keep nothing.
-
-    Raises
-    ------
-    OSError, ValueError
-        If data is missing, or does not hold what a cell asks for.
-    """
-    drawn: set[tuple[Any, ...]] = set()
-    for cell in cells:
-        what = (cell.dataset, cell.n_test, cell.n_labeled, cell.n_unlabeled, cell.seed)
-        if what not in drawn:
-            draw(corpus_of(cell), cell.n_labeled, cell.n_unlabeled, cell.seed)
-            drawn.add(what)
-
-
 def _as_they_come(tasks: Iterator[Any], n_jobs: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
-    """Run tasks and give each result as soon as it is there, or, where a backend cannot, soon."""
+    """Yield each result as soon as it is there, or batch by batch if the backend needs that."""
     backend, _ = joblib.parallel.get_active_backend()
     if backend.supports_return_generator:
         try:
             yield from joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks)
         except TerminatedWorkerError:
             raise RuntimeError(
-                "a worker process was killed, perhaps for want of memory. What was finished is "
-                "kept: run the same command again, with a smaller --n-jobs."
+                "a worker process was killed, perhaps because memory ran out. Finished cells are "
+                "kept; run the same command again with a smaller --n-jobs."
             ) from None
         return
     while batch := list(itertools.islice(tasks, joblib.effective_n_jobs(n_jobs))):
@@ -149,7 +106,7 @@ def _as_they_come(tasks: Iterator[Any], n_jobs: int) -> Iterator[tuple[Cell, dic
 
 
 def run_cell(cell: Cell, split: Split, n_threads: int) -> tuple[Cell, dict[str, Any]]:
-    """Fit and score one cell; whatever goes wrong becomes part of its record."""
+    """Fit and score one cell; an error becomes part of its record."""
     record: dict[str, Any] = {
         "schema": SCHEMA,
         "status": "done",
@@ -163,7 +120,7 @@ def run_cell(cell: Cell, split: Split, n_threads: int) -> tuple[Cell, dict[str, 
             warnings.simplefilter("always")
             record.update(_fit_and_score(cell, split, n_threads))
         record["warnings"] = sorted({str(w.message) for w in caught})
-        json.dumps(record, allow_nan=False)  # a record that is no JSON is a broken cell
+        json.dumps(record, allow_nan=False)  # a NaN is an error of the cell
     except Exception as error:
         record = {name: record[name] for name in ("schema", "cell", "n_threads", "versions")}
         record["status"] = "failed"
@@ -179,18 +136,13 @@ def _fit_and_score(cell: Cell, split: Split, n_threads: int) -> dict[str, Any]:
     method = methods()[cell.method]
     net = BertClassifier(cell.encoder, n_threads=n_threads)
     model = method.build(net, cell.seed).set_params(**cell.params)
-    X, X_test = (
-        documents(texts, keywords, cell, method)
-        for texts, keywords in (
-            (split.texts, split.keywords),
-            (split.texts_test, split.keywords_test),
-        )
-    )
+    X = documents(split.texts, split.keywords, cell, method)
+    X_test = documents(split.texts_test, split.keywords_test, cell, method)
     y = split.y
     if not method.semi_supervised:
         X, y = X[y >= 0], y[y >= 0]
     n_classes = len(split.facts["test_counts"])
-    used = parameters_of(model)
+    used = _parameters_of(model)
     scorer = _ScoreIterations(X_test, split.y_test, n_classes)
     if cell.score_iterations and "on_iteration" in model.get_params(deep=False):
         model.set_params(on_iteration=scorer)
@@ -211,14 +163,12 @@ def _fit_and_score(cell: Cell, split: Split, n_threads: int) -> dict[str, Any]:
         "seconds": {"fit": fitted - start - scorer.seconds, "predict": done - fitted},
         "peak_memory_bytes": memory.peak,
         "peak_cuda_memory_bytes": memory.peak_cuda,
-        "device": getattr(_net_of(model), "device_", "cpu"),
-        "precision": _precision_of(model),
+        **_device_and_precision(model),
     }
-    if hasattr(model, "logit_adjustment_"):
+    if isinstance(model, SelfPretrainingClassifier):
         out["logit_adjustment"] = float(model.logit_adjustment_)
-    history = getattr(model, "history_", None)
-    if isinstance(history, list) and method.own and method.semi_supervised:
-        out["history"] = history
+    if isinstance(model, BaseSemiSupervisedClassifier):
+        out["history"] = model.history_
         out["n_iter"] = int(model.n_iter_)
         out["termination_condition"] = str(model.termination_condition_)
     if scorer.scores:
@@ -226,11 +176,8 @@ def _fit_and_score(cell: Cell, split: Split, n_threads: int) -> dict[str, Any]:
     return out
 
 
-def parameters_of(model: BaseEstimator) -> dict[str, Any]:
-    """Parameters of a model that bear on its results and can stand in a record.
-
-    A cell names those that were set; the others are defaults, which another release may change.
-    """
+def _parameters_of(model: BaseEstimator) -> dict[str, Any]:
+    """Return all parameters that affect results; a later release may change a default."""
     return {
         name: value
         for name, value in sorted(model.get_params().items())
@@ -240,7 +187,7 @@ def parameters_of(model: BaseEstimator) -> dict[str, Any]:
 
 
 def documents(texts: TextArray, keywords: TextArray, cell: Cell, method: Method) -> TextArray:
-    """Documents as a method takes them: texts, or texts and keywords in two columns."""
+    """Return the input of a method: texts, or two columns of texts and keywords."""
     if cell.normalize:
         texts = np.array(TweetNormalizer().fit_transform(texts.tolist()), dtype=object)
     if not method.keywords:
@@ -248,13 +195,13 @@ def documents(texts: TextArray, keywords: TextArray, cell: Cell, method: Method)
     if not any(keywords) and not (cell.params.get("keywords") or cell.params.get("views")):
         raise ValueError(
             f"{cell.method} needs the keywords of the texts, and {cell.dataset} has none; name "
-            "their column by --keyword-column."
+            "their column with --keyword-column."
         )
     return np.stack([texts, keywords], axis=1)
 
 
 class _ScoreIterations:
-    """Scores the ensemble of each iteration on the test rows, beside the fit's own time."""
+    """Score the ensemble of each iteration on the test rows, and time this apart from the fit."""
 
     def __init__(self, X: Any, y: IntArray, n_classes: int) -> None:
         self.X, self.y, self.n_classes = X, y, n_classes
@@ -270,37 +217,33 @@ class _ScoreIterations:
 
 
 def _all_positive_f1(y: IntArray) -> float | None:
-    """F1 of calling everything positive, 2π / (1 + π); None for more than two classes."""
+    """F1 if every text is called positive, 2π / (1 + π); None for more than two classes."""
     if y.max() > 1:
         return None
     share = float((y == 1).mean())
     return 2 * share / (1 + share)
 
 
-def _net_of(model: Any) -> Any:
-    """Return the net that did the work, if there is one."""
-    parts = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
-    found = [
-        net
-        for part in parts
-        for net in [*getattr(part, "estimators_", []), getattr(part, "estimator_", None), part]
-        if hasattr(net, "device_")
-    ]
-    return found[0] if found else model
-
-
-def _precision_of(model: Any) -> str | None:
-    """Return the precision of the net that did the work; None where none can be chosen."""
-    for part in (_net_of(model), *(step for _, step in getattr(model, "steps", []))):
-        if hasattr(part, "precision_"):
-            return str(part.precision_)
-        if hasattr(part, "precision"):
-            return resolve_precision(part.precision, resolve_device(part.device))
-    return None
+def _device_and_precision(model: BaseEstimator) -> dict[str, str | None]:
+    """Return where the net of a fitted model computed; the precision is None without a choice."""
+    device, precision = "cpu", None
+    net = model[-1] if isinstance(model, Pipeline) else model
+    if isinstance(model, Pipeline) and isinstance(model[0], SentenceEmbedder):
+        device = resolve_device(model[0].device)
+        precision = resolve_precision(model[0].precision, device)
+    elif isinstance(net, BaseSemiSupervisedClassifier | VotingClassifier):
+        net = net.estimators_[0]
+    elif isinstance(net, SelfTrainingClassifier):
+        net = net.estimator_
+    if isinstance(net, BertClassifier):
+        device, precision = net.device_, net.precision_
+    elif isinstance(net, SetFitClassifier):
+        device = net.device_
+    return {"device": device, "precision": precision}
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, this package, and what the numbers depend on."""
+    """Versions of Python, this package and its dependencies."""
     found = {"python": platform.python_version(), "sklearn-spt": version("sklearn-spt")}
     for name in (*LIBRARIES, *MORE_LIBRARIES):
         try:

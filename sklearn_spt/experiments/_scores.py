@@ -1,4 +1,4 @@
-"""Scores of predictions on rows whose classes are known. Pure functions."""
+"""Scores of predictions and of probabilities."""
 
 from __future__ import annotations
 
@@ -12,20 +12,7 @@ N_BINS = 15
 
 
 def class_scores(y: IntArray, predicted: IntArray, n_classes: int) -> dict[str, float]:
-    """F1, precision and recall of the positive class (of more than two: macro), and accuracy.
-
-    Parameters
-    ----------
-    y, predicted : ndarray of int of shape (n,)
-        True and predicted codes.
-    n_classes : int
-        K; of two classes the code 1 is the positive one.
-
-    Returns
-    -------
-    dict of float
-        ``f1``, ``precision``, ``recall``, ``accuracy`` and ``macro_f1``.
-    """
+    """F1, precision and recall of the positive class (of more than two: macro), and accuracy."""
     average = "binary" if n_classes == 2 else "macro"
     precision, recall, f1, _ = precision_recall_fscore_support(
         y, predicted, average=average, zero_division=0.0
@@ -41,73 +28,24 @@ def class_scores(y: IntArray, predicted: IntArray, n_classes: int) -> dict[str, 
 
 
 def probability_scores(y: IntArray, P: FloatArray) -> dict[str, float]:
-    """How far probabilities can be read as such.
-
-    Parameters
-    ----------
-    y : ndarray of int of shape (n,)
-        True codes.
-    P : ndarray of float of shape (n, n_classes)
-        Predicted probabilities.
-
-    Returns
-    -------
-    dict of float
-        ``brier`` and ``ece``, see `brier_score` and `calibration_error`; 0 is best for both.
-    """
+    """Return the Brier score and the calibration error; 0 is best for both."""
     return {"brier": brier_score(y, P), "ece": calibration_error(y, P)}
 
 
 def brier_score(y: IntArray, P: FloatArray) -> float:
-    """Half the squared distance of the probabilities from the truth, as a mean over rows.
+    """Return half the mean squared distance of probabilities and one-hot truth (Brier, 1950).
 
-    In [0, 1]; with two classes it is the mean of (P(y = 1) - y)².
-
-    Parameters
-    ----------
-    y : ndarray of int of shape (n,)
-        True codes.
-    P : ndarray of float of shape (n, n_classes)
-        Predicted probabilities.
-
-    Returns
-    -------
-    float
-        The score.
-
-    References
-    ----------
-    .. [1] G. W. Brier, "Verification of forecasts expressed in terms of probability", 1950.
+    With two classes, it is the mean of (P(y = 1) - y)².
     """
     truth = np.eye(P.shape[1])[y]
     return float(((P - truth) ** 2).sum(axis=1).mean() / 2)
 
 
 def calibration_error(y: IntArray, P: FloatArray, n_bins: int = N_BINS) -> float:
-    """Compute the expected calibration error of the predicted class.
+    """Compute the expected calibration error of the predicted class (Guo et al., 2017).
 
-    The rows are put into bins of equal width by the probability of their predicted class. The
-    result is the mean over the rows of how far the accuracy of their bin is from its mean
-    probability.
-
-    Parameters
-    ----------
-    y : ndarray of int of shape (n,)
-        True codes.
-    P : ndarray of float of shape (n, n_classes)
-        Predicted probabilities.
-    n_bins : int, default=15
-        Number of bins over (0, 1].
-
-    Returns
-    -------
-    float
-        In [0, 1].
-
-    References
-    ----------
-    .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On Calibration of Modern Neural
-       Networks", ICML 2017.
+    Rows are put into bins of equal width by the probability of their predicted class. The result is
+    the mean over the rows of the distance of accuracy and mean probability in their bin.
     """
     confidence = P.max(axis=1)
     right = P.argmax(axis=1) == y

@@ -1,4 +1,4 @@
-"""The search for λ and α, as the paper did it: on the training part of one data set."""
+"""The paper's search for λ and α on the training part of one data set."""
 
 from __future__ import annotations
 
@@ -34,32 +34,8 @@ def search(
 ) -> dict[str, Any]:
     """Score every pair of λ and α by cross-validation over the labelled texts.
 
-    The folds are of labelled texts alone; the unlabelled ones are in every training part. The test
-    rows are not looked at.
-
-    Parameters
-    ----------
-    cell : Cell
-        Data set, sizes, seed and further parameters of Self-Pretraining.
-    split : Split
-        Its texts.
-    lams, alphas : sequence of float
-        Values of λ and α; the paper's are 0.1, 0.2, ..., 0.5.
-    n_folds : int, default=3
-        Folds.
-    n_jobs, n_threads : int
-        Fits at a time, and CPU threads of each.
-    memory : Path or None, default=None
-        Folder for what all pairs of a fold have in common, the work of the first iteration before
-        λ matters; a search that was killed finds it there again.
-    verbose : int
-        0 prints nothing; otherwise scikit-learn prints a line for each fit.
-
-    Returns
-    -------
-    dict
-        ``best`` (λ, α, F1) and ``results``, one entry a pair with the mean and the standard
-        deviation of F1 over the folds.
+    The unlabelled texts are in every training fold; the test rows are not used. The folder `memory`
+    keeps the work that all pairs of a fold share, also for a search that starts again.
     """
     method = methods()[cell.method]
     X = documents(split.texts, split.keywords, cell, method)
@@ -104,7 +80,7 @@ def search(
 
 
 def search_file(cell: Cell, lams: Sequence[float], alphas: Sequence[float], n_folds: int) -> str:
-    """Name of the file of a search; the underscore keeps it apart from the records of cells."""
+    """Name of the file of a search; the underscore marks it as no record of a cell."""
     grid = json.dumps([cell.as_json(), list(lams), list(alphas), n_folds], sort_keys=True)
     digest = hashlib.sha256(grid.encode()).hexdigest()[:10]
     return f"_search-{Path(cell.file_name).stem}-{digest}.json"

@@ -1,4 +1,4 @@
-"""SetFit behind scikit-learn's interface, as a rival; the extra [benchmarks] installs it."""
+"""SetFit as a scikit-learn classifier; the extra [benchmarks] installs it."""
 
 from __future__ import annotations
 
@@ -21,30 +21,11 @@ from sklearn_spt.text._locations import encoder_folder
 
 
 class SetFitClassifier(ClassifierMixin, BaseEstimator):
-    """Fine-tune a sentence encoder on pairs of texts, then fit a logistic regression on vectors.
+    """Fine-tune a sentence encoder on pairs of texts, then fit a logistic regression.
 
-    Parameters
-    ----------
-    pretrained : str
-        Checkpoint name or folder.
-    max_steps : int or None, default=None
-        Optimiser steps on pairs. None is one for each labelled text, so that each is in about 32
-        pairs: SetFit's own default, every pair there is, takes hours on a CPU for 300 texts.
-    batch_size : int, default=16
-        Pairs in a step; SetFit's default.
-    class_weight : "balanced" or None, default="balanced"
-        Weights of the classes in the logistic regression. SetFit's default is None, and then it
-        hardly ever predicts a rare class.
-    n_threads : int or None, default=None
-        CPU threads; None leaves torch's setting.
-    device : str, default="auto"
-        As of `BertClassifier`.
-    random_state : int, default=0
-        Seeds pairs and dropout.
-
-    References
-    ----------
-    .. [1] L. Tunstall et al., "Efficient Few-Shot Learning Without Prompts", 2022.
+    The defaults differ from SetFit's own. `max_steps` is the number of labelled texts; all pairs of
+    300 texts take hours on a CPU. Class weights are balanced; without them, the classifier hardly
+    ever predicts a rare class. See Tunstall et al., 2022.
     """
 
     def __init__(
@@ -67,19 +48,7 @@ class SetFitClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> SetFitClassifier:
-        """Fine-tune the encoder, then fit the head.
-
-        Parameters
-        ----------
-        X : array-like of str of shape (n_samples,)
-            Texts.
-        y : array-like of shape (n_samples,)
-            Labels.
-
-        Returns
-        -------
-        self
-        """
+        """Fine-tune the encoder, then fit the head."""
         try:
             from datasets import Dataset, disable_progress_bars
             from setfit import SetFitModel, Trainer, TrainingArguments
@@ -117,41 +86,19 @@ class SetFitClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like of str of shape (n_samples,)
-            Texts.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``.
-        """
+        """Probabilities of the classes."""
         with isolated(self.random_state, self.n_threads), _quiet():
             P = self.model_.predict_proba(list(X), as_numpy=True, show_progress_bar=False)
         return np.asarray(torch.as_tensor(P), dtype=np.float64)
 
     def predict(self, X: Any) -> AnyArray:
-        """Most probable classes.
-
-        Parameters
-        ----------
-        X : array-like of str of shape (n_samples,)
-            Texts.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
+        """Most probable classes."""
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what SetFit prints, logs and warns of from the terminal."""
+    """Suppress the output, logs and warnings of SetFit."""
     logger = logging.getLogger("setfit")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""What a table is made of: values, columns, rows and notes; and means over the seeds of a cell."""
+"""The parts of a table: values, columns, rows and notes; and means over seeds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from sklearn_spt.experiments import _paper
 from sklearn_spt.inspection._grouping import Record, finite
 
-#: What a number is, and with it how it is written: a difference has a sign, and so has an interval.
+#: Kind of a column. It sets the format: differences and intervals have a sign.
 ColumnKind = Literal["text", "integer", "measure", "number", "difference", "interval"]
 
 
@@ -26,7 +26,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Column:
-    """Key in CSV, heading elsewhere, and what stands in it."""
+    """A column; the key is its heading in CSV."""
 
     key: str
     heading: str
@@ -35,7 +35,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with the ends of its interval, which are None for a single value."""
+    """A mean and the ends of its interval, None for a single value."""
 
     mean: float
     low: float | None
@@ -47,21 +47,7 @@ Value = str | int | float | Measure | Interval | None
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of values, and what has to be said below them.
-
-    Attributes
-    ----------
-    title : str
-        Caption.
-    columns : tuple of Column
-        As many as each row has values.
-    rows : tuple of tuple
-        A value is None where there is no number.
-    notes : tuple of str
-        Settings, and cells that failed, are missing or were left out.
-    n_keys : int
-        The first columns, in which the rows of a block agree.
-    """
+    """A table; the rows of a block agree in the first `n_keys` columns."""
 
     title: str
     columns: tuple[Column, ...]
@@ -88,6 +74,6 @@ def score(record: Record, metric: str = "f1") -> float:
 
 
 def in_order(methods: Iterable[str]) -> list[str]:
-    """Sort methods as their labels stand, unknown ones last."""
+    """Sort methods in the order of the labels, unknown ones last."""
     order = list(_paper.LABELS)
     return sorted(methods, key=lambda m: (order.index(m) if m in order else len(order), m))

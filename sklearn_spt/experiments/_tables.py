@@ -1,7 +1,4 @@
-"""Records to tables: mean ± sd over seeds, beside the paper's number and the difference.
-
-Pure: no file is read but the paper's numbers, and nothing is printed.
-"""
+"""Tables of records: mean ± sd over seeds, beside the paper's number and the difference."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ import numpy as np
 
 from sklearn_spt._validation import check_option
 from sklearn_spt.experiments import _paper
+from sklearn_spt.experiments._arguments import TABLES
 from sklearn_spt.experiments._blocks import Block, Blocks, method_of
 from sklearn_spt.experiments._choices import choices_table
 from sklearn_spt.experiments._rivals import ranks_table, rivals_table
@@ -28,10 +26,6 @@ from sklearn_spt.inspection._gains import paired
 from sklearn_spt.inspection._grouping import Record, distinct, select
 from sklearn_spt.inspection._score_names import SCORE_NAMES
 
-#: The paper's tables, those that compare a method with what a user would pick instead, and one that
-#: compares settings of a method.
-PAPER_KINDS = ("main", "step_size", "temperature", "lambda", "alpha", "ablation")
-KINDS = (*PAPER_KINDS, "rivals", "ranks", "choices")
 LAYOUTS = ("long", "wide")
 TITLES = {
     "main": "All systems",
@@ -62,36 +56,12 @@ def make_table(
     layout: str = "long",
     against: str | None = None,
 ) -> Table:
-    """Make one of the paper's tables from records, or that of `rivals_table` and the like.
+    """Make one of the paper's tables, or a table of rivals, ranks or choices.
 
-    Parameters
-    ----------
-    kind : str
-        Which table: "main", "step_size", "temperature", "lambda", "alpha", "ablation", "rivals",
-        "ranks" or "choices".
-    records : iterable of dict
-        Records of cells. None at all gives the paper's numbers alone.
-    where : dict or None, default=None
-        Which records are used, see `select`.
-    layout : {"long", "wide"}, default="long"
-        "wide" is for "main" alone: the F1 of all data sets side by side, the paper's to the right.
-    against : str or None, default=None
-        For "rivals" and "ranks": the method that the others are compared with; None is "baseline".
-
-    Returns
-    -------
-    table : Table
-        Means over the seeds of a cell, and sd (n - 1). The paper's number stands in the row of the
-        same data set, number of labelled texts and method; in the other tables, whose numbers are
-        all of one data set, beside the same value. The difference (ours minus the paper's) is
-        given where data set and number of labelled texts are the same.
-
-    Raises
-    ------
-    ValueError
-        If a mean or a block would mix cells of different settings; the message names what differs.
+    The paper's number stands in the row of the same data set, number of labelled texts and method,
+    or, in the tables about one data set, beside the same value. The layout "wide" is for "main".
     """
-    check_option(kind, "kind", KINDS)
+    check_option(kind, "kind", TABLES)
     check_option(layout, "layout", LAYOUTS if kind == "main" else LAYOUTS[:1])
     found = list(records)
     found = select(found, where) if found or where else found
@@ -106,9 +76,6 @@ def make_table(
     return _ablation(found) if kind == "ablation" else _varied(kind, found)
 
 
-# ---------------------------------------------------------------------------------------------
-# The tables
-# ---------------------------------------------------------------------------------------------
 def _main(records: Sequence[Record]) -> Table:
     cells = Blocks(records, lambda r: r["cell"]["method"] not in _paper.ABLATIONS, method_of)
     paper = _paper.main_scores()
@@ -173,7 +140,7 @@ def _ablation(records: Sequence[Record]) -> Table:
 def _analysis(
     kind: str, cells: Blocks, paper: Mapping[str, _paper.Scores], column: Column, standard: str
 ) -> Table:
-    """Table about one data set of the paper: its numbers stand beside every block of ours."""
+    """Table about one data set of the paper; its numbers stand beside each of our blocks."""
     rows: list[tuple[Value, ...]] = []
     for block in cells.names or [_paper.ANALYSIS]:
         groups = cells.of(block)
@@ -228,9 +195,6 @@ def _paper_blocks() -> list[Block]:
     return sorted(blocks, key=lambda block: (_paper.DATASETS.index(block[0]), block[1]))
 
 
-# ---------------------------------------------------------------------------------------------
-# Values
-# ---------------------------------------------------------------------------------------------
 def _ours(group: Sequence[Record] | None) -> tuple[Value, ...]:
     return (*(measure(group, metric) for metric in SCORE_NAMES), len(group) if group else None)
 
@@ -242,7 +206,7 @@ def _theirs(scores: _paper.Scores | None) -> tuple[float | None, ...]:
 def _difference(group: Sequence[Record] | None, theirs: _paper.Scores | None) -> float | None:
     ours = measure(group, "f1")
     if ours is None or theirs is None or (group or [])[0]["cell"].get("n_validation"):
-        return None  # scores of validation rows are chosen by, and no result
+        return None  # scores of validation rows are not results
     return ours.mean - theirs["f1"]
 
 
@@ -253,7 +217,7 @@ def _change(group: Sequence[Record] | None, standard: Sequence[Record] | None) -
 
 
 def _shown(value: Any) -> str:
-    """Value of a parameter as a key: 0.30000000000000004 and 0.3 are one."""
+    """Return a parameter as a key; 0.30000000000000004 and 0.3 are the same."""
     return f"{value:.6g}" if isinstance(value, int | float) else str(value)
 
 

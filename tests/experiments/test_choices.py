@@ -33,7 +33,7 @@ def rows(table):
     return {row[1]: dict(zip(keys, row, strict=True)) for row in table.rows}
 
 
-def test_gains_are_paired_and_their_interval_students_for_one_data_set():
+def test_gains_of_one_data_set_are_paired_with_student_intervals():
     default, other = cells(datasets=["psytar"]), cells(params={"lr": 1e-5}, datasets=["psytar"])
     found = rows(make_table("choices", [*other, *default]))
     assert list(found) == ["lr=1e-05"]
@@ -49,7 +49,7 @@ def test_gains_are_paired_and_their_interval_students_for_one_data_set():
     )
 
 
-def test_data_sets_count_alike_and_only_common_pairs_count():
+def test_data_sets_have_equal_weight_and_only_common_pairs_count():
     default = cells()
     other = cells(params={"lr": 1e-5}, shift=0.1, datasets=["illness"], seeds=range(2))
     other += cells(params={"lr": 1e-5}, shift=0.1, datasets=["psytar"], seeds=range(5))
@@ -88,13 +88,23 @@ def test_the_papers_own_values_are_its_defaults():
     assert list(rows(make_table("choices", records))) == ["lam=0.5"]
 
 
-def test_without_the_defaults_there_is_nothing_to_compare_with():
-    records = cells(params={"lr": 1e-5}) + cells(params={"lr": 1e-4})
-    with pytest.raises(ValueError, match=r"bert_classifier .*lr=1e-05 and lr=0.0001.*--param"):
-        make_table("choices", records)
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ({"lr": 1e-5}, {"lr": 1e-4}, r"bert_classifier .*lr=1e-05 and lr=0.0001.*--param"),
+        (
+            {"lr": 1e-5, "dropout": 0.1},
+            {"lr": 1e-5, "dropout": 0},
+            r"no finished cell with lr=1e-05 alone.*with that",
+        ),
+    ],
+)
+def test_without_cells_of_the_base_there_is_an_error(first, second, message):
+    with pytest.raises(ValueError, match=message):
+        make_table("choices", cells(params=first) + cells(params=second))
 
 
-def test_what_all_cells_set_is_the_base():
+def test_common_parameters_of_all_cells_are_the_base():
     """Whatever is varied while another parameter stays away from its default."""
     records = cells(params={"lr": 1e-5}) + cells(params={"lr": 1e-5, "dropout": 0.2})
     table = make_table("choices", records)
@@ -121,18 +131,12 @@ def test_each_method_has_its_own_base():
     assert [row[1:3] for row in table.rows] == [("C=2", "defaults"), ("dropout=0.2", "lr=1e-05")]
 
 
-def test_without_the_base_there_is_nothing_to_compare_with():
-    records = cells(params={"lr": 1e-5, "dropout": 0.1}) + cells(params={"lr": 1e-5, "dropout": 0})
-    with pytest.raises(ValueError, match=r"no finished cell with lr=1e-05 alone.*with that"):
-        make_table("choices", records)
-
-
 def test_equal_numbers_are_the_same_value():
     records = cells(params={"lam": 0}) + cells(params={"lam": 0.0, "dropout": 0.2})
     assert list(rows(make_table("choices", records))) == ["dropout=0.2"]
 
 
-def test_a_default_that_changed_is_seen_although_another_set_names_it():
+def test_a_changed_default_is_an_error_even_if_another_set_names_it():
     """Cells that leave a parameter at its default are not compared with those of another one."""
     new, old, named = (
         [{**r, "parameters": {"ensemble": value, "lam": 0.3}} for r in cells(params=params)]
@@ -147,21 +151,24 @@ def test_a_default_that_changed_is_seen_although_another_set_names_it():
         make_table("choices", [*new, *named, *old])
 
 
-@pytest.mark.parametrize("key", ["n_unlabeled", "n_validation", "encoder"])
-def test_settings_are_not_mixed(key):
+@pytest.mark.parametrize(
+    ("key", "of"),
+    [("n_unlabeled", ""), ("n_validation", ""), ("encoder", ""), ("n_test", " of illness")],
+)
+def test_settings_are_not_mixed(key, of):
     records = cells() + cells(params={"lr": 1e-5}, **{key: 7})
-    with pytest.raises(ValueError, match=f"the cells differ in {key}.*--select {key}="):
+    with pytest.raises(ValueError, match=f"the cells{of} differ in {key}.*--select {key}="):
         make_table("choices", records)
 
 
-def test_older_records_and_broken_cells():
+def test_older_records_and_failed_cells():
     broken = record(NET, 9, status="failed")
     records = [*cells(), *cells(params={"lr": 1e-5}), broken]
     del records[0]["scores"]["brier"]
     table = make_table("choices", records)
     assert rows(table)["lr=1e-05"]["brier"] is None
     assert any("failed: " in note and "nan" in note for note in table.notes)
-    for form in ("markdown", "csv", "latex", "text"):
+    for form in ("markdown", "csv", "latex"):
         assert "lr" in render(table, form)
 
 
@@ -175,13 +182,7 @@ def test_defaults_of_two_releases_are_not_mixed():
     other = [{**r, "parameters": {"lr": 1e-5, "ensemble": "x"}} for r in cells(params={"lr": 1e-5})]
     with pytest.raises(ValueError, match=r"bert_classifier \(lr=1e-05\): .*values of ensemble"):
         make_table("choices", [*old, *other])
-
-
-def test_what_one_set_names_is_still_compared_in_the_others():
-    old, new = (
-        [{**r, "parameters": {"ensemble": value}} for r in cells(seeds=[seed])]
-        for seed, value in enumerate(("last_two", "with_start"))
-    )
+    # a set that names the parameter does not excuse the others
     named = cells(params={"ensemble": "last_two"}, seeds=[0, 1])
     named = [{**r, "parameters": {"ensemble": "last_two"}} for r in named]
     with pytest.raises(ValueError, match=r"bert_classifier \(defaults\): .*values of ensemble"):
@@ -189,16 +190,9 @@ def test_what_one_set_names_is_still_compared_in_the_others():
     assert make_table("choices", [*new, *named]).rows
 
 
-def test_half_precision_is_said():
+def test_notes_name_cells_in_bf16():
     records = cells(datasets=["psytar"]) + cells(params={"lr": 1e-5}, datasets=["psytar"])
     for one in records[1:3]:
         one["precision"] = "bf16"
     notes = make_table("choices", records).notes
     assert "computed in bf16: psytar: bert_classifier (defaults), seeds 1, 2." in notes
-
-
-def test_other_test_rows_are_not_paired():
-    records = cells() + cells(params={"lr": 1e-5}, n_test=50)
-    with pytest.raises(ValueError, match=r"the cells of illness differ in n_test"):
-        make_table("choices", records)
-    assert make_table("choices", cells() + cells(params={"lr": 1e-5})).rows

@@ -49,7 +49,7 @@ def test_thinning_is_the_same_each_time(data_set):
 
 
 @pytest.mark.parametrize("share", ["", "5", "x%", "0%", "-5%", "30%", "nan%", "5.0%", "05%"])
-def test_what_is_no_smaller_share_is_an_error(data_set, share):
+def test_an_invalid_share_is_an_error(data_set, share):
     with pytest.raises(ValueError, match=r"must be a percentage above 0% and below the 30\.0%"):
         read(f"made_up@{share}")
 
@@ -57,7 +57,7 @@ def test_what_is_no_smaller_share_is_an_error(data_set, share):
 def test_files_cannot_be_thinned(data_set, tmp_path):
     path = tmp_path / "posts.csv"
     path.touch()
-    with pytest.raises(ValueError, match="only data sets that have a name can be thinned"):
+    with pytest.raises(ValueError, match="only named data sets can be thinned"):
         read(f"{path}@5%")
 
 

@@ -28,22 +28,6 @@ TABLE = Table(
 )
 
 
-def test_text():
-    expected = """\
-Share λ of 100% & more
-
-data set     labelled             F1  paper F1  difference
------------  --------  -------------  --------  ----------
-illness           300  0.612 ± 0.010
-illness           300      0.500 ± –     0.520      −0.020
-
-my_data|set       500                    0.400      +0.012
-
-failed: my_data, seed 0 (ValueError: 50% {bad} #1 ~ x^2 \\ $).
-"""
-    assert render(TABLE, "text") == render(TABLE) == expected
-
-
 def test_markdown():
     expected = """\
 **Share λ of 100% & more**
@@ -68,32 +52,26 @@ def test_csv_holds_all_digits_and_reads_back():
     assert [row["difference"] for row in rows] == ["", "-0.02", "0.0123"]
 
 
-class TestLatex:
-    def test_is_booktabs(self):
-        lines = render(TABLE, "latex").splitlines()
-        assert lines[0] == r"\begin{table}"
-        assert lines[-1] == r"\end{table}"
-        assert r"\begin{tabular}{lrrrr}" in lines
-        rules = [line for line in lines if line in (r"\toprule", r"\midrule", r"\bottomrule")]
-        assert rules == [r"\toprule", r"\midrule", r"\midrule", r"\bottomrule"]
-        assert r"illness & 300 & 0.500 $\pm$ -- & 0.520 & $-$0.020 \\" in lines
+def test_latex_is_booktabs():
+    lines = render(TABLE, "latex").splitlines()
+    assert (lines[0], lines[-1]) == (r"\begin{table}", r"\end{table}")
+    assert r"\begin{tabular}{lrrrr}" in lines
+    rules = [line for line in lines if line in (r"\toprule", r"\midrule", r"\bottomrule")]
+    assert rules == [r"\toprule", r"\midrule", r"\midrule", r"\bottomrule"]
+    assert r"illness & 300 & 0.500 $\pm$ -- & 0.520 & $-$0.020 \\" in lines
+    rows = [line for line in lines if line.endswith(r" \\")]
+    assert [len(re.findall(r"(?<!\\)&", row)) for row in rows] == [4] * 4
 
-    def test_each_row_has_as_many_cells_as_columns(self):
-        rows = [line for line in render(TABLE, "latex").splitlines() if line.endswith(r" \\")]
-        assert [len(re.findall(r"(?<!\\)&", row)) for row in rows] == [4] * 4
 
-    def test_escapes(self):
-        latex = render(TABLE, "latex")
-        assert r"\caption{Share $\lambda$ of 100\% \& more}" in latex
-        assert r"my\_data\textbar{}set & 500" in latex
-        note = r"50\% \{bad\} \#1 \textasciitilde{} x\textasciicircum{}2 \textbackslash{} \$)."
-        assert note in latex
-
-    def test_groups_are_balanced(self):
-        latex = render(TABLE, "latex")
-        bare = re.sub(r"\\[{}]", "", latex)
-        assert bare.count("{") == bare.count("}")
-        assert latex.count(r"\begin{") == latex.count(r"\end{")
+def test_latex_escapes_special_characters():
+    latex = render(TABLE, "latex")
+    assert r"\caption{Share $\lambda$ of 100\% \& more}" in latex
+    assert r"my\_data\textbar{}set & 500" in latex
+    note = r"50\% \{bad\} \#1 \textasciitilde{} x\textasciicircum{}2 \textbackslash{} \$)."
+    assert note in latex
+    bare = re.sub(r"\\[{}]", "", latex)
+    assert bare.count("{") == bare.count("}")
+    assert latex.count(r"\begin{") == latex.count(r"\end{")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +79,7 @@ class TestLatex:
 )
 def test_sign_of_a_difference(value, shown):
     table = Table("t", (Column("d", "d", "difference"),), ((value,),), (), n_keys=0)
-    assert render(table).splitlines()[-2] == shown
+    assert render(table, "markdown").splitlines()[-2] == f"| {shown} |"
 
 
 def test_an_interval_has_signs_and_three_columns_in_csv():
@@ -109,8 +87,8 @@ def test_an_interval_has_signs_and_three_columns_in_csv():
     values = (Interval(0.061, 0.02, 0.1), Interval(-0.0001, -0.25, 0.25), Interval(0.1, None, None))
     table = Table("t", columns, (*(("x", value) for value in values), ("x", None)), (), n_keys=0)
     shown = ["+0.061 [+0.020, +0.100]", "0.000 [−0.250, +0.250]", "+0.100 [–, –]"]
-    lines = render(table).splitlines()[4 : 4 + len(shown)]
-    assert all(line.endswith(end) for line, end in zip(lines, shown, strict=True))
+    lines = render(table, "markdown").splitlines()[4 : 4 + len(shown)]
+    assert all(line.endswith(f"{end} |") for line, end in zip(lines, shown, strict=True))
     rows = list(csv.reader(io.StringIO(render(table, "csv"))))
     assert rows[0] == ["m", "gain", "gain_low", "gain_high"]
     assert rows[1] == ["x", "0.061", "0.02", "0.1"]
@@ -126,5 +104,5 @@ def test_table_without_rows_and_notes(fmt):
 
 
 def test_unknown_format():
-    with pytest.raises(ValueError, match="fmt must be one of 'text', 'markdown', 'csv', 'latex'"):
+    with pytest.raises(ValueError, match="fmt must be one of 'markdown', 'csv', 'latex'"):
         render(TABLE, "html")

@@ -7,7 +7,8 @@ import pytest
 from helpers.figures import overlaps, texts_of
 from records import record
 
-from sklearn_spt.experiments._plots import KINDS, draw, make_plot
+from sklearn_spt.experiments._arguments import PLOTS
+from sklearn_spt.experiments._plots import draw, make_plot
 
 mpl.use("Agg")
 
@@ -26,6 +27,11 @@ def legend_of(figure, panel=0):
     return [text.get_text() for text in figure.axes[panel].get_legend().get_texts()]
 
 
+RIVALS = [
+    record(method, seed, 0.5 + 0.01 * seed * i)
+    for i, method in enumerate(("embeddings_lr", "baseline", "setfit", "self_pretraining"))
+    for seed in range(3)
+]
 RECORDS = {
     "iterations": grid(step_size=[0.5, None, 100]),
     "schedule": [record()],
@@ -36,16 +42,8 @@ RECORDS = {
         for seed in range(2)
         for n in (100, 300, 500)
     ],
-    "gains": [
-        record(method, seed, 0.5 + 0.01 * seed * i)
-        for i, method in enumerate(("embeddings_lr", "baseline", "setfit", "self_pretraining"))
-        for seed in range(3)
-    ],
-    "ranks": [
-        record(method, seed, 0.5 + 0.01 * seed * i)
-        for i, method in enumerate(("embeddings_lr", "baseline", "setfit", "self_pretraining"))
-        for seed in range(3)
-    ],
+    "gains": RIVALS,
+    "ranks": RIVALS,
     "choices": grid(lam=[None, 0.1, 0.5]),
 }
 
@@ -60,8 +58,8 @@ def test_writes_a_file_and_the_same_one_again(suffix, tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_text_hides_another(kind):
+@pytest.mark.parametrize("kind", PLOTS)
+def test_texts_do_not_overlap(kind):
     figure = draw(kind, RECORDS[kind])
     assert overlaps(figure) == []
     assert "illness" in figure.axes[0].get_title(loc="left")
@@ -82,7 +80,7 @@ def test_suffix_and_kind_are_checked(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_value_left_at_its_default_is_written_out():
+def test_default_values_are_in_the_legend():
     figure = draw("iterations", RECORDS["iterations"])
     assert legend_of(figure) == ["0.05", "0.2", "0.5"]
     assert figure.axes[0].get_title(loc="left").startswith("illness, Self-Pretraining, 300")
@@ -109,7 +107,7 @@ def test_learning_curve_takes_the_default_parameters():
     assert max(figure.axes[0].lines[-1].get_ydata()) == pytest.approx(0.6)
 
 
-def test_gains_are_over_the_method_that_was_asked_for():
+def test_gains_are_over_the_given_method():
     figure = draw("gains", RECORDS["gains"], against="setfit")
     assert "over SetFit" in figure.axes[0].get_xlabel()
     assert legend_of(figure) == [
@@ -119,12 +117,7 @@ def test_gains_are_over_the_method_that_was_asked_for():
     ]
 
 
-def test_against_is_for_gains_and_ranks_alone():
-    with pytest.raises(ValueError, match="against='setfit' is for 'gains' and 'ranks' alone"):
-        draw("schedule", [], against="setfit")
-
-
-def test_validation_scores_are_called_so():
+def test_the_title_names_validation_texts():
     figure = draw("gains", [record(m, n_validation=800) for m in ("baseline", "setfit")])
     assert "validation texts" in figure.axes[0].get_title(loc="left")
 
@@ -141,10 +134,7 @@ def test_metric():
         ("ranks", {"metric": "brier"}),
         ("choices", {"metric": "f1"}),
         ("choices", {"against": "setfit"}),
-        ("gains", {"by": "lam"}),
-        ("gains", {"share": True}),
-        ("learning_curve", {"lr": 1.0}),
-        ("schedule", {"class_names": {"0": "no"}}),
+        ("schedule", {"against": "setfit"}),
     ],
 )
 def test_options_of_other_figures_are_refused(kind, option):
@@ -165,18 +155,15 @@ def test_schedule_without_records_is_that_of_the_paper():
     # 10,000 texts in batches of 32, and 500 three times
     assert [len(line.get_xdata()) for line in figure.axes[0].lines[:2]] == [313 + 48] * 2
     assert overlaps(figure) == []
-    with pytest.raises(ValueError, match="batch_size must be at least 1"):
-        draw("schedule", [], batch_size=0)
 
 
 def test_pseudo_labels_of_a_method_without_inertia():
     one = record("self_training")
     for entry in one["history"]:
         entry.pop("groups_before", None)
-    figure = draw("pseudo_labels", [one], share=True, class_names={"1": "illness"})
+    figure = draw("pseudo_labels", [one])
     assert len(figure.axes) == 1
-    assert legend_of(figure) == ["0", "illness"]
-    assert "share" in figure.axes[0].get_ylabel()
+    assert legend_of(figure) == ["0", "1"]
 
 
 def test_panels_share_their_axis():
@@ -185,7 +172,7 @@ def test_panels_share_their_axis():
     assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "schedule"])
+@pytest.mark.parametrize("kind", [kind for kind in PLOTS if kind != "schedule"])
 def test_nothing_finished(kind):
     with pytest.raises(ValueError, match=f"no finished record for the figure '{kind}'"):
         draw(kind, [])
@@ -193,7 +180,7 @@ def test_nothing_finished(kind):
         draw(kind, [record(status="failed")])
 
 
-def test_long_titles_are_broken():
+def test_long_titles_are_wrapped():
     records = [record("sklearn_self_training", dataset="a_file_with_a_very_long_name_" * 2)]
     figure = draw("pseudo_labels", records)
     assert overlaps(figure) == []

@@ -1,29 +1,27 @@
-"""Records that are joined into one file."""
+"""Records of single cells, and records packed into one file."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
+from records import record
 
 from sklearn_spt.experiments._cli import main
-from sklearn_spt.experiments._records import SCHEMA, pack_records, read_records, write_record
-
-
-def record(seed, **parts):
-    return {
-        "schema": SCHEMA,
-        "status": "done",
-        "cell": {"seed": seed, "dataset": "x"},
-        "scores": {"f1": 0.5},
-        **parts,
-    }
+from sklearn_spt.experiments._records import (
+    SCHEMA,
+    pack_records,
+    read_record,
+    read_records,
+    state_of,
+    write_record,
+)
 
 
 @pytest.fixture
 def folder(tmp_path):
     for seed in (2, 0, 1):
-        write_record(tmp_path / "cells" / f"x-seed{seed}.json", record(seed))
+        write_record(tmp_path / "cells" / f"x-seed{seed}.json", record(seed=seed))
     return tmp_path / "cells"
 
 
@@ -51,9 +49,43 @@ def test_the_command_writes_beside_the_folder(folder, tmp_path, capsys):
 @pytest.mark.parametrize(
     "line", [b"{", json.dumps({"schema": SCHEMA + 1}).encode(), b"[1]", b'{"a": "\xff"}']
 )
-def test_a_line_that_is_no_record_is_named(folder, tmp_path, line):
+def test_a_line_that_is_not_a_record_is_named(folder, tmp_path, line):
     file = tmp_path / "cells.jsonl"
     pack_records(folder, file)
     file.write_bytes(file.read_bytes() + line + b"\n")
     with pytest.raises(ValueError, match=r"cells\.jsonl, line 4, is"):
         read_records([file])
+
+
+def test_a_record_comes_back_as_it_was(tmp_path):
+    written = record()
+    write_record(tmp_path / "sub" / "a.json", written)
+    assert read_record(tmp_path / "sub" / "a.json") == written
+    assert read_records([tmp_path]) == [written]
+    assert state_of(tmp_path / "sub" / "a.json") == "done"
+    assert state_of(tmp_path / "b.json") == "missing"
+
+
+def test_a_record_that_cannot_be_written_leaves_the_old_one(tmp_path):
+    path = tmp_path / "a.json"
+    write_record(path, {"schema": 1, "status": "done", "cell": {}})
+    with pytest.raises(ValueError, match="Out of range float"):
+        write_record(path, {"schema": 1, "status": "done", "cell": {}, "x": float("nan")})
+    assert json.loads(path.read_text()) == {"schema": 1, "status": "done", "cell": {}}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_damaged_or_foreign_file_is_named(tmp_path):
+    (tmp_path / "a.json").write_text('{"schema": 1, "cel')
+    with pytest.raises(ValueError, match=r"a\.json is damaged"):
+        read_record(tmp_path / "a.json")
+    (tmp_path / "b.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"b\.json is not a record"):
+        read_record(tmp_path / "b.json")
+
+
+def test_no_records_is_an_error_that_says_what_to_do(tmp_path):
+    with pytest.raises(FileNotFoundError, match="run the experiments first"):
+        read_records([tmp_path])
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        read_records([tmp_path / "none"])

@@ -42,7 +42,7 @@ def test_the_brier_score_of_two_classes_is_scikit_learns():
 
 
 @given(st.integers(1, 40), st.integers(2, 5), st.integers(0, 1000))
-def test_both_are_between_zero_and_one(n, n_classes, seed):
+def test_probability_scores_are_between_zero_and_one(n, n_classes, seed):
     found = probability_scores(*drawn(n, n_classes, seed))
     assert all(0 <= score <= 1 for score in found.values())
 
@@ -54,7 +54,7 @@ def test_certain_and_right_is_best_and_certain_and_wrong_is_worst():
     assert probability_scores(y, np.roll(right, 1, axis=1)) == {"brier": 1, "ece": 1}
 
 
-def test_probabilities_by_which_the_classes_are_drawn_are_calibrated():
+def test_true_probabilities_are_calibrated():
     y, P = drawn(50_000, 3, seed=1)
     assert calibration_error(y, P) < 0.01
     too_sure = P**3 / (P**3).sum(axis=1, keepdims=True)

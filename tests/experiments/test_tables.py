@@ -9,9 +9,10 @@ from records import record
 
 from sklearn_spt import PAPER_SETTINGS
 from sklearn_spt.experiments import _paper
-from sklearn_spt.experiments._methods import ABLATIONS, PAPER_METHODS, methods
+from sklearn_spt.experiments._arguments import PAPER_TABLES
+from sklearn_spt.experiments._methods import methods
 from sklearn_spt.experiments._table import Measure
-from sklearn_spt.experiments._tables import PAPER_KINDS, make_table
+from sklearn_spt.experiments._tables import make_table
 
 
 def as_frame(table):
@@ -40,7 +41,7 @@ def grid(methods=("baseline", "self_pretraining"), seeds=(0, 1, 2), **cell):
 
 class TestPaper:
     def test_the_json_holds_what_the_paper_prints(self):
-        found = Counter({kind: len(_paper.paper_tables()[kind]) for kind in PAPER_KINDS})
+        found = Counter({kind: len(_paper.paper_tables()[kind]) for kind in PAPER_TABLES})
         expected = {"main": 42, "step_size": 4, "temperature": 5, "lambda": 5, "alpha": 5}
         assert found == {**expected, "ablation": 4}
         assert len(_paper.main_scores()) == 7 * 3 * 2
@@ -55,24 +56,22 @@ class TestPaper:
     def test_defaults_of_the_paper_are_those_of_its_settings(self):
         assert {n: PAPER_SETTINGS[n] for n in _paper.DEFAULTS} == _paper.DEFAULTS
 
-    def test_the_default_rows_of_the_varied_tables_agree_with_the_main_one(self):
+    def test_default_rows_of_the_varied_tables_agree_with_the_main_table(self):
         expected = _paper.main_scores()[(*_paper.ANALYSIS, "self_pretraining")]
         for kind, name in _paper.VARIED.items():
             assert _paper.varied_scores(kind)[_paper.DEFAULTS[name]] == expected, kind
 
     def test_names_of_the_methods_are_those_of_the_runner(self):
-        assert tuple(_paper.SYSTEMS) == PAPER_METHODS
-        assert tuple(_paper.ABLATIONS) == ABLATIONS
         assert {name: method.label for name, method in methods().items()} == _paper.LABELS
 
     @pytest.mark.parametrize(
         "params", [{}, {"step_size": 0.2}, {"step_size": 400}, {"temperature": 3, "alpha": 0.1}]
     )
-    def test_parameters_written_out_are_the_same_as_left_alone(self, params):
+    def test_explicit_defaults_are_the_same_as_none(self, params):
         cell = {"method": "self_pretraining", "params": params, "n_unlabeled": 2000}
         assert _paper.parameters(cell) == _paper.DEFAULTS
 
-    def test_parameters_of_other_methods_stay_as_they_are(self):
+    def test_parameters_of_other_methods_are_unchanged(self):
         cell = {"method": "baseline", "params": {"lr": 1e-4}, "n_unlabeled": 2000}
         assert _paper.parameters(cell) == {"lr": 1e-4}
         assert "alpha" not in _paper.parameters({**cell, "method": "no_inertia"})
@@ -103,17 +102,13 @@ class TestMain:
                 assert measure.sd == pytest.approx(row[metric, "std"])
                 assert measure.n == found["n_seeds"] == 4
 
-    def test_order_of_the_records_does_not_matter(self):
-        records = grid()
-        assert make_table("main", records) == make_table("main", records[::-1])
-
     def test_one_seed_has_no_sd(self):
         table = make_table("main", grid(seeds=(3,)))
         found = row_of(table, dataset="illness", method="Baseline")
         assert found["f1"] == Measure(pytest.approx(0.49), None, 1)
         assert "No sd is given where there are fewer than two seeds." in table.notes
 
-    def test_papers_number_and_difference_stand_beside_the_same_data_set(self):
+    def test_the_papers_number_is_in_the_row_of_the_same_data_set(self):
         table = make_table("main", grid(dataset="adr"))
         found = row_of(table, dataset="adr", n_labeled=300, method="Baseline")
         assert found["paper_f1"] == 0.238
@@ -143,7 +138,7 @@ class TestMain:
         frame = as_frame(make_table("main", grid(dataset="adr")))
         assert frame["paper_f1"].notna().sum() == 42
 
-    def test_methods_stand_in_the_papers_order_and_ablations_elsewhere(self):
+    def test_methods_are_in_the_papers_order_without_ablations(self):
         names = ["zz_own", "self_pretraining", "no_inertia", "baseline", "tfidf_lr", "co_decomp"]
         frame = as_frame(make_table("main", grid(names)))
         shown = frame[frame["dataset"] == "illness"]["method"].tolist()
@@ -213,14 +208,14 @@ class TestOtherTables:
         assert frame["change"].tolist() == pytest.approx([0, 0.1, 0.2, 0.3, 0.4])
         assert frame["paper_f1"].tolist() == [0.42, 0.339, 0.36, 0.389, 0.42]
 
-    @pytest.mark.parametrize("kind", [kind for kind in PAPER_KINDS if kind != "main"])
+    @pytest.mark.parametrize("kind", [kind for kind in PAPER_TABLES if kind != "main"])
     def test_without_records_the_papers_numbers_stand_alone(self, kind):
         frame = as_frame(make_table(kind, []))
         assert frame["paper_f1"].notna().all()
         assert frame["f1"].isna().all()
 
 
-class TestWhatMustNotBeMixed:
+class TestSettings:
     @pytest.mark.parametrize(
         ("key", "values"),
         [
@@ -270,7 +265,7 @@ class TestWhatMustNotBeMixed:
         table = make_table("main", records)
         assert any("psytar, 300 labelled: 500 unlabelled and 100 test" in n for n in table.notes)
 
-    def test_other_parameters_are_left_out_and_counted(self):
+    def test_cells_with_other_parameters_are_left_out_and_counted(self):
         records = [*grid(), record(f1=0.9, params={"lam": 0.5})]
         table = make_table("main", records)
         plain = make_table("main", grid())
@@ -280,7 +275,7 @@ class TestWhatMustNotBeMixed:
             "out."
         }
 
-    def test_one_set_of_other_parameters_is_taken_and_said(self):
+    def test_a_single_set_of_other_parameters_is_used_and_noted(self):
         table = make_table("main", grid(("baseline",), params={"lr": 1e-5}))
         assert row_of(table, dataset="illness", method="Baseline")["n_seeds"] == 3
         assert "illness, 300 labelled: baseline with the parameters lr=1e-05." in table.notes
@@ -296,7 +291,7 @@ class TestWhatMustNotBeMixed:
         table = make_table("ablation", [*full, record("no_inertia", seed=0, f1=0.5)])
         assert row_of(table, method="without inertial transform")["change"] == 0
 
-    def test_warnings_of_cells_stand_below(self):
+    def test_notes_repeat_the_warnings_of_cells(self):
         warned = {**record(seed=1), "warnings": ["both views are the same"]}
         notes = make_table("main", [record(seed=0), warned]).notes
         assert any("seed 1: both views are the same" in note for note in notes)
@@ -311,7 +306,7 @@ class TestWhatMustNotBeMixed:
         del broken["scores"]
         assert make_table("main", [record(), broken]).rows
 
-    def test_a_table_frees_its_own_parameter_alone(self):
+    def test_a_table_varies_its_own_parameter_alone(self):
         records = [
             record(params={"lam": lam, "alpha": a}) for lam in (0.1, 0.3) for a in (0.1, 0.5)
         ]
@@ -330,7 +325,7 @@ class TestWhatMustNotBeMixed:
 
 
 class TestNotes:
-    def test_failed_and_missing_cells_are_said(self):
+    def test_notes_name_failed_and_missing_cells(self):
         records = [
             *grid(),
             record("tri_training", 1, 0.5),
@@ -342,7 +337,7 @@ class TestNotes:
         assert failed + "(ValueError: the loss became nan)." in table.notes
         assert "missing: illness, 300 labelled, tri_training, seed 2." in table.notes
 
-    def test_cells_in_bf16_are_said_unless_all_are(self):
+    def test_notes_name_cells_in_bf16_unless_all_are(self):
         records = grid()
         assert not any("bf16" in note for note in make_table("main", records).notes)
         for item in records:
@@ -358,11 +353,11 @@ class TestNotes:
         records += [record(status="failed"), {**record("tfidf_lr", 1), "precision": None}]
         assert not any("bf16" in note for note in make_table("main", records).notes)
 
-    def test_a_cell_that_worked_in_the_end_is_not_failed(self):
+    def test_a_cell_with_a_later_result_is_not_failed(self):
         notes = make_table("main", [record(status="failed"), record()]).notes
         assert not any(note.startswith("failed") for note in notes)
 
-    def test_setting_and_constant_answer_are_said(self):
+    def test_notes_name_the_setting_and_the_f1_of_a_constant_answer(self):
         notes = make_table("main", grid()).notes
         assert any("2,000 unlabelled and 1,000 test texts" in note for note in notes)
         assert "illness, 300 labelled: calling every text positive has an F1 of 0.294." in notes

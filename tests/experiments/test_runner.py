@@ -1,0 +1,221 @@
+"""Running cells: records, resumption, failed cells and backends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from records import made_up_corpus, small_cell
+
+from sklearn_spt.experiments import _runner
+from sklearn_spt.experiments._cli import main
+from sklearn_spt.experiments._methods import GROUPS
+from sklearn_spt.experiments._records import read_records
+from sklearn_spt.experiments._runner import run_cells
+from sklearn_spt.nets._device import resolve_device, resolve_precision
+
+pytest_plugins = ("helpers.grids",)
+ROOT = Path(__file__).resolve().parents[2]
+SCORES = {"f1", "precision", "recall", "accuracy", "macro_f1", "brier", "ece"}
+
+
+def outcomes(folder):
+    """What must not depend on how a grid was run."""
+    return {
+        (r["cell"]["method"], r["cell"]["seed"], json.dumps(r["cell"]["params"])): (
+            r["status"],
+            r["scores"],
+            r["split"],
+        )
+        for r in read_records([folder])
+    }
+
+
+# -- one run ----------------------------------------------------------------------------------
+def test_every_method_gives_a_record(arguments, tmp_path):
+    params = ["--param=max_iter=1", "--param=spaced_rep.episode_epochs=2"]
+    assert main([*arguments, "--method=paper,ablations", "--seeds=0", *params]) == 0
+    records = {r["cell"]["method"]: r for r in read_records([tmp_path / "records"])}
+    assert set(records) == {*GROUPS["paper"], *GROUPS["ablations"]}
+    for name, record in records.items():
+        assert record["status"] == "done"
+        assert set(record["scores"]) == SCORES
+        assert record["seconds"]["fit"] > 0
+        assert record["peak_memory_bytes"] > 50e6
+        assert record["versions"]["torch"]
+        assert record["precision"] == resolve_precision("auto", resolve_device("auto"))
+        assert ("history" in record) == (name != "baseline")
+    # defaults are on record as well as what was set, but nothing that differs between machines
+    used = records["self_pretraining"]["parameters"]
+    assert (used["lam"], used["estimator__head_init"]) == (0.3, "random")
+    assert records["no_inertia"]["parameters"]["alpha"] == 0
+    assert records["self_pretraining"]["logit_adjustment"] == 0.0  # the paper's
+    assert not {n for n in used if n.endswith(("random_state", "n_threads", "device"))}
+    # the labelled sample is the same for all methods
+    assert len({r["split"]["sha256_rows"] for r in records.values()}) == 1
+    share = records["baseline"]["split"]["test_counts"]["positive"] / 80
+    assert records["baseline"]["all_positive_f1"] == pytest.approx(2 * share / (1 + share))
+
+
+def test_rivals_give_records(arguments, tmp_path):
+    rivals = "tfidf_lr,embeddings_lr,sklearn_self_training,baseline_shuffled,bert_ensemble"
+    assert main([*arguments, f"--method={rivals}", "--seeds=0"]) == 0
+    records = read_records([tmp_path / "records"])
+    assert len(records) == 5
+    assert all(set(record["scores"]) == SCORES for record in records)
+    used = {record["cell"]["method"]: record["precision"] for record in records}
+    assert used.pop("tfidf_lr") is None
+    assert set(used.values()) == {resolve_precision("auto", resolve_device("auto"))}
+
+
+def test_validation_rows_take_the_place_of_the_test_rows(arguments, tmp_path):
+    grid = [*arguments, "--method=tfidf_lr", "--seeds=0"]
+    assert main([*grid, "--validate=50"]) == 0
+    assert main(grid) == 0
+    scored = {
+        r["cell"].get("n_validation"): r["split"] for r in read_records([tmp_path / "records"])
+    }
+    assert {n: sum(split["test_counts"].values()) for n, split in scored.items()} == {
+        50: 50,
+        None: 80,
+    }
+    assert scored[50]["n_rest"] < scored[None]["n_rest"]
+
+
+def test_iterations_are_scored_on_request(arguments, tmp_path):
+    assert main([*arguments, "--method=self_pretraining", "--seeds=0", "--score-iterations"]) == 0
+    (record,) = read_records([tmp_path / "records"])
+    assert [row["iteration"] for row in record["iterations"]] == [0, 1, 2, 3, 4, 5]
+    assert record["iterations"][-1]["f1"] == record["scores"]["f1"]
+
+
+# -- resumption -------------------------------------------------------------------------------
+def test_a_finished_cell_is_never_run_again(arguments, tmp_path, monkeypatch):
+    grid = [*arguments, "--method=baseline", "--seeds=0,1"]
+    assert main(grid) == 0
+    before = outcomes(tmp_path / "records")
+
+    def refuse(*args):
+        raise AssertionError("a cell was run again")
+
+    monkeypatch.setattr(_runner, "run_cell", refuse)
+    assert main(grid) == 0
+    assert outcomes(tmp_path / "records") == before
+
+
+def test_a_failed_cell_is_recorded_and_the_others_run(arguments, tmp_path, capsys):
+    grid = [*arguments, "--method=baseline,self_pretraining", "--seeds=0"]
+    grid += ["--param=temperature=0"]
+    assert main(grid) == 1
+    records = {r["cell"]["method"]: r for r in read_records([tmp_path / "records"])}
+    assert records["baseline"]["status"] == "done"
+    error = records["self_pretraining"]["error"]
+    assert records["self_pretraining"]["status"] == "failed"
+    assert error["type"] == "ValueError"
+    assert "temperature" in error["message"]
+    assert "Traceback" in error["traceback"]
+    assert "failed: " in capsys.readouterr().err
+
+
+def test_a_failed_cell_runs_again_only_on_request(tiny_long_checkpoint, tmp_path, monkeypatch):
+    cell = small_cell(tiny_long_checkpoint)
+    options = {"corpus_of": made_up_corpus, "verbose": 0, "n_threads": 1}
+    monkeypatch.setattr(_runner, "_fit_and_score", broken)
+    assert run_cells([cell], tmp_path, **options) == {"done": 0, "failed": 1, "skipped": 0}
+    monkeypatch.undo()
+    assert run_cells([cell], tmp_path, **options) == {"done": 0, "failed": 0, "skipped": 1}
+    again = run_cells([cell], tmp_path, **options, retry_failed=True)
+    assert again == {"done": 1, "failed": 0, "skipped": 0}
+
+
+def broken(*args):
+    raise RuntimeError("out of order")
+
+
+def test_a_parameter_of_the_net_reaches_the_baseline_too(arguments, tmp_path):
+    grid = [*arguments, "--method=baseline,self_pretraining", "--seeds=0"]
+    assert main([*grid, "--param=estimator__lr=0.001", "--param=max_iter=0"]) == 0
+    params = {
+        r["cell"]["method"]: r["cell"]["params"] for r in read_records([tmp_path / "records"])
+    }
+    assert params["baseline"] == {"lr": 0.001}
+    assert params["self_pretraining"] == {"estimator__lr": 0.001, "max_iter": 0}
+
+
+def test_co_decomp_needs_keywords(arguments, tmp_path, capsys):
+    without = [a for a in arguments if not a.startswith("--keyword")]
+    assert main([*without, "--method=co_decomp", "--seeds=0"]) == 1
+    assert "co_decomp needs the keywords" in capsys.readouterr().err
+
+
+def test_a_nan_score_makes_a_failed_cell(tiny_long_checkpoint, tmp_path, monkeypatch):
+    monkeypatch.setattr(_runner, "_fit_and_score", lambda *args: {"scores": {"f1": float("nan")}})
+    counts = run_cells([small_cell(tiny_long_checkpoint)], tmp_path, made_up_corpus, verbose=0)
+    assert counts == {"done": 0, "failed": 1, "skipped": 0}
+    (record,) = read_records([tmp_path])
+    assert "scores" not in record
+
+
+def test_a_backend_without_a_result_generator_works(arguments, tmp_path):
+    grid = [*arguments, "--method=tfidf_lr", "--seeds=0,1,2"]
+    assert main([*grid, "--backend=multiprocessing", "--n-jobs=2"]) == 0
+    assert len(read_records([tmp_path / "records"])) == 3
+
+
+@pytest.mark.slow
+def test_a_killed_run_continues_to_the_same_records(arguments, tmp_path):
+    grid = [*arguments, "--method=baseline,self_pretraining,self_training", "--seeds=0,1"]
+    grid += ["--param=max_iter=2"]
+    whole = [a.replace("records", "whole") for a in grid]
+    assert main(whole) == 0
+
+    folder = tmp_path / "records"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sklearn_spt.experiments", *grid], env=env, cwd=tmp_path
+    )
+    try:
+        deadline = time.monotonic() + 240
+        while not list(folder.glob("*.json")) and time.monotonic() < deadline:
+            assert process.poll() is None
+            time.sleep(0.05)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    found = len(list(folder.glob("*.json")))
+    assert 1 <= found < 6
+
+    assert main(grid) == 0
+    assert outcomes(folder) == outcomes(tmp_path / "whole")
+
+
+# -- backends ---------------------------------------------------------------------------------
+@pytest.mark.slow
+def test_processes_give_the_same_records(arguments, tmp_path):
+    grid = [*arguments, "--method=baseline", "--seeds=0,1"]
+    assert main(grid) == 0
+    parallel = [a.replace("records", "parallel") for a in grid]
+    assert main([*parallel, "--n-jobs=2"]) == 0
+    assert outcomes(tmp_path / "parallel") == outcomes(tmp_path / "records")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_dask_cluster_of_two_workers_gives_the_same_records(arguments, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    grid = [*arguments, "--method=baseline", "--seeds=0,1,2"]
+    assert main(grid) == 0
+    on_cluster = [a.replace("records", "cluster") for a in grid]
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    )
+    with cluster:
+        assert main([*on_cluster, f"--scheduler={cluster.scheduler_address}"]) == 0
+    assert outcomes(tmp_path / "cluster") == outcomes(tmp_path / "records")
