@@ -19,8 +19,8 @@ from skorch.utils import multi_indexing
 from torch import nn
 
 from sklearn_spt._functional import mean_probabilities, tempered_softmax
-from sklearn_spt._labels import check_labels, check_weights, is_missing
-from sklearn_spt._random import isolated
+from sklearn_spt._labels import LabeledScoreMixin, check_labels, check_weights, is_missing
+from sklearn_spt._random import exclusive, isolated
 from sklearn_spt._typing import AnyArray, BoolArray, FloatArray, IntArray
 from sklearn_spt._validation import (
     all_or_nothing,
@@ -77,7 +77,9 @@ class SemiSupervisedData:
         return int((~self.labeled).sum())
 
 
-class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):
+class BaseSemiSupervisedClassifier(
+    LabeledScoreMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
+):
     """Template of the semi-supervised classifiers.
 
     A subclass writes `_fit`, and extends `_check_params` by its own parameters.
@@ -167,7 +169,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         """Class probabilities of each fitted net, each net once."""
         check_is_fitted(self)
         nets = list({id(net): net for net in self.estimators_}.values())
-        with isolated(n_threads=prepared(nets[0]).n_threads):
+        with exclusive(prepared(nets[0]).n_threads):
             encoded = self._encode(nets[0], X, reset=False)
             K = len(self.classes_)
             return [tempered_softmax(predict_logits(net, encoded, K)) for net in nets]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import accuracy_score
+from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -269,6 +272,27 @@ def _plain(given: AnyArray, rows: IntArray) -> AnyArray:
     return given
 
 
+def labeled_part(X: Any, y: Any, sample_weight: Any, marker: Any) -> tuple[Any, AnyArray, Any, int]:
+    """Return the labelled rows of X, y and weights, and the number of rows left out."""
+    marked, labels = unlabeled_mask(y, marker)
+    rows = np.flatnonzero(~marked)
+    if not len(rows):
+        raise ValueError(
+            f"y has no labelled row to score: all {len(labels)} rows carry the marker of "
+            f"unlabelled rows, {marker!r}. In cross-validation, use "
+            "SemiSupervisedStratifiedKFold, which tests labelled rows only."
+        )
+    if len(rows) == len(labels):
+        return X, labels, sample_weight, 0
+    if isinstance(X, Mapping):
+        X = {name: part[rows] for name, part in X.items()}
+    else:
+        X = _safe_indexing(X, rows)
+    if sample_weight is not None:
+        sample_weight = np.asarray(sample_weight)[rows]
+    return X, labels[rows], sample_weight, len(labels) - len(rows)
+
+
 def check_weights(sample_weight: Any, n_samples: int, labeled: BoolArray) -> FloatArray | None:
     """Weights of the labelled rows, scaled to mean one, or None.
 
@@ -332,3 +356,42 @@ def check_known_labels(
     if marked.all():
         raise ValueError("y has no labelled row.")
     return ~marked, classes, codes
+
+
+class LabeledScoreMixin:
+    """`score` for classifiers whose y may mark rows as unlabelled."""
+
+    unlabeled_marker: Any
+    predict: Callable[[Any], AnyArray]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on the labelled rows.
+
+        Parameters
+        ----------
+        X : documents, n_samples rows
+            Of the same kind as in `fit`.
+        y : array-like of shape (n_samples,)
+            Labels. Rows that carry `unlabeled_marker` are left out, with a warning.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            In [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If no row is labelled.
+        """
+        X, labels, weights, left_out = labeled_part(X, y, sample_weight, self.unlabeled_marker)
+        if left_out:
+            warnings.warn(
+                f"score leaves out {left_out} of {left_out + len(labels)} rows, which y marks as "
+                f"unlabelled with {self.unlabeled_marker!r}.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return float(accuracy_score(labels, self.predict(X), sample_weight=weights))

@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from skorch import NeuralNet
 
 from sklearn_spt._functional import mean_probabilities, tempered_softmax
-from sklearn_spt._random import isolated
+from sklearn_spt._random import exclusive
 from sklearn_spt._supervised import SupervisedTrainer
 from sklearn_spt._typing import FloatArray
 from sklearn_spt._validation import check_option, forget_features, n_rows
 from sklearn_spt.baselines._keyword_net import KeywordMarks, keyword_state_net
 from sklearn_spt.baselines._throttled import ThrottledClassifier
-from sklearn_spt.nets._protocol import TextNet
+from sklearn_spt.nets._protocol import TextNet, prepared
 from sklearn_spt.nets._token_net import TokenNet
 from sklearn_spt.nets._training import predict_logits
 from sklearn_spt.text._encoding import check_texts, is_text
@@ -126,7 +126,7 @@ class TwoViewClassifier(ThrottledClassifier):
     def _probabilities_by_net(self, X: Any) -> list[FloatArray]:
         check_is_fitted(self)
         f, K = self.estimators_, len(self.classes_)
-        with isolated(n_threads=getattr(f[0], "n_threads", None)):
+        with exclusive(prepared(f[0]).n_threads):
             views = self._encode(f[0], X, reset=False).values()
             return [tempered_softmax(predict_logits(*s, K)) for s in zip(f, views, strict=True)]
 

@@ -14,9 +14,9 @@ from sklearn.utils.validation import validate_data
 from skorch.utils import multi_indexing
 
 from sklearn_spt._functional import tempered_softmax
-from sklearn_spt._labels import check_known_labels, check_labels, check_weights
+from sklearn_spt._labels import LabeledScoreMixin, check_known_labels, check_labels, check_weights
 from sklearn_spt._progress import Progress
-from sklearn_spt._random import derive_seed, isolated, root_seed
+from sklearn_spt._random import derive_seed, exclusive, isolated, root_seed
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 from sklearn_spt._validation import all_or_nothing, forget_features, n_rows
 from sklearn_spt.nets._batching import TokenBatches
@@ -45,7 +45,7 @@ _SKORCH_DEFAULTS = {
 }
 
 
-class BertClassifier(TokenNet):
+class BertClassifier(LabeledScoreMixin, TokenNet):
     """Fine-tuned pretrained encoder for short texts; the paper's *Baseline*.
 
     A skorch ``NeuralNetClassifier`` that takes raw texts, or the token ids that
@@ -283,7 +283,7 @@ class BertClassifier(TokenNet):
         """
         self.check_is_fitted()
         X = self._rows(X, reset=False)
-        with isolated(0, self.n_threads):
+        with exclusive(self.n_threads):
             return tempered_softmax(predict_logits(self, X, len(self.classes_)))
 
     def predict(self, X: Any) -> AnyArray:

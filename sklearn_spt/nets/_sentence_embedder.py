@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from sklearn_spt._progress import Progress
-from sklearn_spt._random import isolated
+from sklearn_spt._random import exclusive
 from sklearn_spt._validation import check_flag, check_integer, check_option, forget_features
 from sklearn_spt.nets._batching import in_batches, inference_limits
 from sklearn_spt.nets._device import resolve_device, resolve_precision
@@ -131,7 +131,7 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         device = resolve_device(self.device)
         encoder = self._encoder(device, resolve_precision(self.precision, device))
         with (
-            isolated(n_threads=self.n_threads),
+            exclusive(self.n_threads),
             torch.inference_mode(),
             Progress(self.verbose, "embedding", len(distinct)) as progress,
         ):

@@ -12,10 +12,11 @@ import functools
 import hashlib
 import importlib.util
 import os
-import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+
+from sklearn_spt._runtime import ProcessLock
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -36,7 +37,7 @@ _HUB_FILES = [
     *("modules.json", "*_Pooling/config.json"),
 ]
 # Quietness (verbosity, progress bars, warning filters) is a state of the process: one at a time.
-LOCK = threading.RLock()
+LOCK = ProcessLock()
 
 
 def resolve_checkpoint(pretrained: str | os.PathLike[str]) -> str:
