@@ -19,7 +19,13 @@ from skorch.utils import multi_indexing
 from torch import nn
 
 from sklearn_spt._functional import mean_probabilities, tempered_softmax
-from sklearn_spt._labels import LabeledScoreMixin, check_labels, check_weights, is_missing
+from sklearn_spt._labels import (
+    LabeledScoreMixin,
+    check_labels,
+    check_weights,
+    is_missing,
+    warn_no_unlabeled,
+)
 from sklearn_spt._random import exclusive, isolated
 from sklearn_spt._typing import AnyArray, BoolArray, FloatArray, IntArray
 from sklearn_spt._validation import (
@@ -29,7 +35,6 @@ from sklearn_spt._validation import (
     check_verbose,
     forget_features,
     n_rows,
-    warn_no_unlabeled,
 )
 from sklearn_spt.nets._bert_classifier import BertClassifier
 from sklearn_spt.nets._callbacks import reject_lr_scheduler
@@ -133,7 +138,7 @@ class BaseSemiSupervisedClassifier(
             net = self._template_net()
             data = self._validate(net, X, y, X_unlabeled, sample_weight)
             if data.n_unlabeled == 0:
-                warn_no_unlabeled(self.unlabeled_marker)
+                warn_no_unlabeled(self.unlabeled_marker, data.classes)
             with isolated(n_threads=prepared(net).n_threads):
                 self.n_threads_ = torch.get_num_threads()
                 self._fit(net, data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,10 @@ def is_missing(value: Any) -> bool:
         return True
     if isinstance(value, float | np.floating):
         return bool(np.isnan(value))
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    if isinstance(value, Decimal):
+        return value.is_nan()
     # pandas.NA and pandas.NaT are recognised without importing pandas
     return type(value).__name__ in ("NAType", "NaTType")
 
@@ -58,7 +63,9 @@ def label_column(y: Any) -> AnyArray:
         kinds = {type(value) for value in values}
         mixed = len(kinds) > 1 and kinds & {bool, np.bool_}  # True beside -1 is no number
         if kinds and not mixed and kinds <= {int, float, bool} | _NUMPY_NUMBERS:
-            return np.asarray(values.tolist())
+            exact = [v for v in values if isinstance(v, numbers.Integral) and abs(int(v)) > 2**53]
+            if not exact or all(isinstance(v, numbers.Integral) for v in values):
+                return np.asarray(values.tolist())
     return values
 
 
@@ -238,11 +245,48 @@ def check_labels(
     if len(classes) < 2:
         raise ValueError(
             f"The labelled rows of y hold one class only, {classes[0]!r}; the classifier needs "
-            "at least two classes. Label some rows of another class."
+            f"at least two classes. {_remedy(marked, unlabeled_marker)}"
         )
     codes = np.full(n_samples, -1, dtype=np.int64)
     codes[labeled] = inverse
     return labeled, classes, codes
+
+
+def _remedy(marked: BoolArray, marker: Any) -> str:
+    if not marked.any():
+        return "Label some rows of another class."
+    return (
+        f"{int(marked.sum())} rows carry the marker of unlabelled rows, {marker!r}. If that is a "
+        "class, choose another unlabeled_marker, for instance None; else label some rows of "
+        "another class."
+    )
+
+
+#: What people write into y at unlabelled rows, in lower case.
+_USUAL_MARKERS = ("-1", "", "?", "na", "n/a", "nan", "none", "null", "unknown", "<na>")
+
+
+def likely_marker(classes: AnyArray) -> Any:
+    """Return the class that looks like a marker of unlabelled rows, or None."""
+    for label in classes.tolist():
+        spelled = f"{label:g}" if isinstance(label, float) else str(label)
+        spelled = spelled.strip().lower()
+        if spelled in _USUAL_MARKERS or spelled.startswith("unl"):
+            return label
+    return None
+
+
+def warn_no_unlabeled(marker: Any, classes: AnyArray) -> None:
+    """Warn that a semi-supervised fit is a supervised one."""
+    shown = ", ".join(map(repr, classes.tolist()[:10])) + (", ..." if len(classes) > 10 else "")
+    likely = likely_marker(classes)
+    hint = "" if likely is None else f" Is {likely!r} the marker? Set unlabeled_marker={likely!r}."
+    warnings.warn(
+        f"y holds no unlabelled row (marker {marker!r}) and X_unlabeled is empty: the model is "
+        f"trained on the labelled rows alone, n_iter_ is 0. The classes are {shown}.{hint}",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def _plain(given: AnyArray, rows: IntArray) -> AnyArray:

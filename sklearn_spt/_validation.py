@@ -99,16 +99,6 @@ def forget_features(estimator: Any) -> None:
         vars(estimator).pop(name, None)
 
 
-def warn_no_unlabeled(unlabeled_marker: Any) -> None:
-    """Say in plain words that a semi-supervised fit became a supervised one."""
-    warnings.warn(
-        f"y holds no unlabelled row (marker {unlabeled_marker!r}) and X_unlabeled is empty: the "
-        "model is trained on the labelled rows alone, n_iter_ is 0.",
-        UserWarning,
-        stacklevel=3,
-    )
-
-
 def warn_nothing_added(threshold: float, which: str = "", stacklevel: int = 3) -> None:
     """Say that no unlabelled document was sure enough to be learned from."""
     remedy = " Lower threshold." if threshold > 0 else ""
