@@ -40,8 +40,8 @@ from sklearn_spt.nets._bert_classifier import BertClassifier
 from sklearn_spt.nets._callbacks import reject_lr_scheduler
 from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.nets._protocol import TextNet, prepared
-from sklearn_spt.nets._token_net import TokenNet
 from sklearn_spt.nets._training import predict_logits
+from sklearn_spt.text._documents import check_documents
 from sklearn_spt.text._encoding import check_texts, is_text
 
 
@@ -275,6 +275,16 @@ class BaseSemiSupervisedClassifier(
         A net with a method ``encode`` decides about texts; numeric arrays are checked as
         scikit-learn does; mappings of arrays pass as they are.
         """
+        if isinstance(net, TextNet):
+            check_documents(X, name)
+            if not reset and not is_text(X) and not hasattr(self, "n_features_in_"):
+                raise TypeError(f"{name} holds no texts, but the classifier was fitted on texts.")
+        elif is_text(X):
+            raise TypeError(
+                f"{name} holds texts, but the net {type(net).__name__} takes numbers. Use "
+                "BertClassifier, or turn the texts into numbers first, by SentenceEmbedder for "
+                "instance."
+            )
         if isinstance(X, Mapping) and not hasattr(X, "tocsr"):  # scipy's DOK matrix is a dict, too
             if reset:
                 forget_features(self)
@@ -290,7 +300,11 @@ class BaseSemiSupervisedClassifier(
         )
         if isinstance(net, TextNet):
             return net.encode(array)
-        if array.dtype == np.float64:  # torch's weights are float32, and do not mix with float64
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
+        if (
+            array.dtype.kind == "f" and array.dtype.itemsize >= 8
+        ):  # torch's weights are float32, and do not mix with float64
             array = array.astype(np.float32 if torch.get_default_dtype() == torch.float32 else "d")
         return array
 
@@ -298,12 +312,13 @@ class BaseSemiSupervisedClassifier(
         """Encode X and X_unlabeled, which must be of the same kind; None if it has no rows."""
         if X_unlabeled is None or not n_rows(X_unlabeled, "X_unlabeled"):
             return self._encode(net, X, reset=True), None
-        if (
-            self._one_text_a_row
-            and isinstance(net, TextNet)
-            and is_text(X)
-            and is_text(X_unlabeled)
-        ):
+        if isinstance(net, TextNet) and is_text(X) != is_text(X_unlabeled):
+            which = ("X", "X_unlabeled") if is_text(X) else ("X_unlabeled", "X")
+            raise TypeError(
+                f"{which[0]} holds texts and {which[1]} holds none; pass both as texts, or encode "
+                "both by the same TokenIdVectorizer."
+            )
+        if self._one_text_a_row and isinstance(net, TextNet) and is_text(X):
             # at once, so that both have the width of the longest text
             texts, others = check_texts(X), check_texts(X_unlabeled, "X_unlabeled")
             both = self._encode(net, [*texts, *others], reset=True)
@@ -318,13 +333,6 @@ class BaseSemiSupervisedClassifier(
             if "X_unlabeled" in str(error):
                 raise
             raise type(error)(f"X_unlabeled cannot be used: {error}") from error
-        if (
-            self._one_text_a_row
-            and isinstance(net, TokenNet)
-            and is_text(X) != is_text(X_unlabeled)
-        ):
-            width = max(encoded.shape[1], more.shape[1])
-            encoded, more = net.padded(encoded, width), net.padded(more, width)
         kinds = [
             sorted(part) if isinstance(part, Mapping) else np.shape(part)[1:]
             for part in (encoded, more)

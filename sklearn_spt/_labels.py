@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from sklearn_spt._typing import AnyArray, BoolArray, FloatArray, IntArray
+from sklearn_spt._validation import shown
 
 
 # ---------------------------------------------------------------------------------------------
@@ -52,7 +53,7 @@ def label_column(y: Any) -> AnyArray:
     else:
         if isinstance(y, str | bytes) or not isinstance(y, Iterable):
             raise ValueError(
-                f"y should be a 1d array, got {y!r} of type {type(y).__name__} instead."
+                f"y should be a 1d array, got {shown(y)} of type {type(y).__name__} instead."
             )
         values = _from_sequence(list(y))
     values = np.asarray(values)
@@ -159,7 +160,7 @@ def _reject_marker_as_text(labels: AnyArray, marker: Any) -> None:
             in spelled
         ):
             raise ValueError(
-                f"y holds the string {value!r} in row {row}, while unlabelled rows are marked "
+                f"y holds the string {shown(value)} in row {row}, while unlabelled rows are marked "
                 f"with the number {marker!r}. Convert the marker to a number (numpy turns "
                 "['a', -1] into strings: use a list or dtype=object), or pass "
                 f"unlabeled_marker={str(marker)!r}."
@@ -233,9 +234,9 @@ def check_labels(
         if fractions.any():
             row = int(np.flatnonzero(labeled)[np.flatnonzero(fractions)[0]])
             raise ValueError(
-                f"Unknown label type: y holds {labels[row]!r} in row {row}; a classifier needs "
-                "class labels, not continuous values. Maybe you are trying to fit a classifier "
-                "on a regression target."
+                f"Unknown label type: y holds {shown(labels[row])} in row {row}; a classifier "
+                "needs class labels, not continuous values. Maybe you are trying to fit a "
+                "classifier on a regression target."
             )
         if is_missing(unlabeled_marker) and (np.abs(given.astype(float)) < 2**53).all():
             given = given.astype(np.int64)  # whole numbers became floats only to hold NaN
@@ -244,8 +245,8 @@ def check_labels(
     classes, inverse = np.unique(given, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"The labelled rows of y hold one class only, {classes[0]!r}; the classifier needs "
-            f"at least two classes. {_remedy(marked, unlabeled_marker)}"
+            f"The labelled rows of y hold one class only, {shown(classes[0])}; the classifier "
+            f"needs at least two classes. {_remedy(marked, unlabeled_marker)}"
         )
     codes = np.full(n_samples, -1, dtype=np.int64)
     codes[labeled] = inverse
@@ -278,12 +279,12 @@ def likely_marker(classes: AnyArray) -> Any:
 
 def warn_no_unlabeled(marker: Any, classes: AnyArray) -> None:
     """Warn that a semi-supervised fit is a supervised one."""
-    shown = ", ".join(map(repr, classes.tolist()[:10])) + (", ..." if len(classes) > 10 else "")
+    named = ", ".join(map(shown, classes[:10])) + (", ..." if len(classes) > 10 else "")
     likely = likely_marker(classes)
     hint = "" if likely is None else f" Is {likely!r} the marker? Set unlabeled_marker={likely!r}."
     warnings.warn(
         f"y holds no unlabelled row (marker {marker!r}) and X_unlabeled is empty: the model is "
-        f"trained on the labelled rows alone, n_iter_ is 0. The classes are {shown}.{hint}",
+        f"trained on the labelled rows alone, n_iter_ is 0. The classes are {named}.{hint}",
         UserWarning,
         stacklevel=3,
     )
@@ -358,9 +359,17 @@ def check_weights(sample_weight: Any, n_samples: int, labeled: BoolArray) -> Flo
         return None
     if isinstance(sample_weight, numbers.Real):
         sample_weight = np.full(n_samples, float(sample_weight))
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = np.asarray(sample_weight)
+    if weights.dtype.kind not in "biufO":
+        raise ValueError(f"sample_weight must hold numbers, got an array of {weights.dtype}.")
+    try:
+        weights = weights.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must hold a number for each row.") from None
     if weights.ndim != 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar, got shape {weights.shape}.")
+        raise ValueError(
+            f"sample_weight: Sample weights must be 1D array or scalar, got shape {weights.shape}."
+        )
     if len(weights) != n_samples:
         raise ValueError(
             f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}: one weight for "
@@ -394,7 +403,7 @@ def check_known_labels(
         label = labels[row].item() if isinstance(labels[row], np.generic) else labels[row]
         if label not in index:
             raise ValueError(
-                f"y holds {label!r} in row {row}, which is none of {classes.tolist()}."
+                f"y holds {shown(label)} in row {row}, which is none of {classes.tolist()}."
             )
         codes[row] = index[label]
     if marked.all():

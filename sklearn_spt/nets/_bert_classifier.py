@@ -26,6 +26,7 @@ from sklearn_spt.nets._losses import DistillationLoss, distillation_targets, one
 from sklearn_spt.nets._schedules import slanted
 from sklearn_spt.nets._token_net import TokenNet
 from sklearn_spt.nets._training import n_steps, predict_logits, start_head, train
+from sklearn_spt.text._documents import check_documents
 from sklearn_spt.text._encoding import is_text, text_array
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 
@@ -342,10 +343,13 @@ class BertClassifier(LabeledScoreMixin, TokenNet):
 
         Ids are judged later, so that a message can name the one at fault.
         """
+        check_documents(X)
         if is_text(X):
             if reset:
                 forget_features(self)
             return text_array(X)
+        if not reset and not hasattr(self, "n_features_in_"):
+            raise TypeError("X holds no texts, but the classifier was fitted on texts.")
         return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
 
     def _start(

@@ -18,6 +18,7 @@ from sklearn_spt.nets._batching import in_batches, inference_limits
 from sklearn_spt.nets._device import resolve_device, resolve_precision
 from sklearn_spt.nets._encoder import POOLINGS, Encoder
 from sklearn_spt.text._checkpoints import pad_token_id, resolve_max_length
+from sklearn_spt.text._documents import check_documents
 from sklearn_spt.text._encoding import (
     check_texts,
     check_token_ids,
@@ -155,6 +156,7 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return Encoder(self.pretrained, self.pooling, precision).to(device).eval()
 
     def _encode(self, X: Any, *, reset: bool) -> npt.NDArray[np.int32]:
+        check_documents(X)
         if is_text(X):
             if reset:
                 forget_features(self)

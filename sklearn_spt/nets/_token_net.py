@@ -119,11 +119,6 @@ class TokenNet(DeviceLoop):
             return encode_texts(texts, self.pretrained, self.max_length, full_width=full_width)
         return check_token_ids(X, self.pretrained)
 
-    def padded(self, ids: npt.NDArray[np.int32], width: int) -> npt.NDArray[np.int32]:
-        """Token ids of at least the given width."""
-        more = max(width - ids.shape[1], 0)
-        return np.pad(ids, ((0, 0), (0, more)), constant_values=pad_token_id(self.pretrained))
-
     def start_head(
         self,
         X: npt.NDArray[np.int32],

@@ -15,10 +15,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-import joblib
 import torch
 from skorch import NeuralNet
 
+import joblib
 from sklearn_spt.nets._device import resolve_device, resolve_precision
 from sklearn_spt.nets._kernels import FAST, is_plain
 from sklearn_spt.text._checkpoints import checkpoint_state
@@ -60,6 +60,8 @@ def check_folder(place: Any, name: str, random_state: Any) -> None:
     """Raise an error if fits cannot be kept in a folder; None and a joblib.Memory pass."""
     if place is None:
         return
+    if isinstance(place, str | os.PathLike) and not os.fspath(place):
+        raise ValueError(f'{name} must not be empty; "." is the folder that you are in.')
     if name == "checkpoint_dir" and not isinstance(place, str | os.PathLike):
         raise TypeError(
             f"{name} must be a path or None, got {place!r} of type {type(place).__name__}."

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import joblib
 import numpy as np
 from sklearn.utils.validation import check_memory
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
+import joblib
 from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData
 from sklearn_spt._functional import predicted_classes
 from sklearn_spt._holdout import HoldOut, hold_out, positive_code, weights_of
@@ -233,7 +233,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         super()._check_params()
         check_real(self.lam, "lam", low=0, high=1)
         check_real(self.alpha, "alpha", low=0, high=1)
-        check_real(self.temperature, "temperature", low=0, closed="neither")
+        check_real(self.temperature, "temperature", low=0.01, high=100)
         resolve_step_size(self.step_size, 1)
         check_integer(self.max_iter, "max_iter", low=0, allow_none=True)
         check_integer(self.pretrain_epochs, "pretrain_epochs", low=0)
