@@ -19,8 +19,14 @@ from skorch.utils import multi_indexing
 from torch import nn
 
 from sklearn_spt._functional import mean_probabilities, tempered_softmax
-from sklearn_spt._labels import check_labels, check_weights, is_missing
-from sklearn_spt._random import isolated
+from sklearn_spt._labels import (
+    LabeledScoreMixin,
+    check_labels,
+    check_weights,
+    is_missing,
+    warn_no_unlabeled,
+)
+from sklearn_spt._random import exclusive, isolated
 from sklearn_spt._typing import AnyArray, BoolArray, FloatArray, IntArray
 from sklearn_spt._validation import (
     all_or_nothing,
@@ -29,14 +35,13 @@ from sklearn_spt._validation import (
     check_verbose,
     forget_features,
     n_rows,
-    warn_no_unlabeled,
 )
 from sklearn_spt.nets._bert_classifier import BertClassifier
 from sklearn_spt.nets._callbacks import reject_lr_scheduler
 from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.nets._protocol import TextNet, prepared
-from sklearn_spt.nets._token_net import TokenNet
 from sklearn_spt.nets._training import predict_logits
+from sklearn_spt.text._documents import check_documents
 from sklearn_spt.text._encoding import check_texts, is_text
 
 
@@ -67,7 +72,9 @@ class SemiSupervisedData:
         return int((~self.labeled).sum())
 
 
-class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):
+class BaseSemiSupervisedClassifier(
+    LabeledScoreMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
+):
     """Template of the semi-supervised classifiers.
 
     A subclass has the parameters below, writes `_fit`, and extends `_check_params`.
@@ -118,7 +125,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             net = self._template_net()
             data = self._validate(net, X, y, X_unlabeled, sample_weight)
             if data.n_unlabeled == 0:
-                warn_no_unlabeled(self.unlabeled_marker)
+                warn_no_unlabeled(self.unlabeled_marker, data.classes)
             with isolated(n_threads=prepared(net).n_threads):
                 self.n_threads_ = torch.get_num_threads()
                 self._fit(net, data)
@@ -154,7 +161,7 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         """Class probabilities of each fitted net, each net once."""
         check_is_fitted(self)
         nets = list({id(net): net for net in self.estimators_}.values())
-        with isolated(n_threads=prepared(nets[0]).n_threads):
+        with exclusive(prepared(nets[0]).n_threads):
             encoded = self._encode(nets[0], X, reset=False)
             K = len(self.classes_)
             return [tempered_softmax(predict_logits(net, encoded, K)) for net in nets]
@@ -259,8 +266,18 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
 
     def _encode(self, net: NeuralNet, X: Any, *, reset: bool, name: str = "X") -> Any:
         """Return documents in the form that the net takes; mappings of arrays pass unchanged."""
+        text = is_text(X)
+        if isinstance(net, TextNet):
+            check_documents(X, name)
+            if not (reset or text or hasattr(self, "n_features_in_")):
+                raise TypeError(f"{name} holds no texts, but the classifier was fitted on texts.")
+        elif text:
+            raise TypeError(
+                f"{name} holds texts, but the net {type(net).__name__} takes numbers. Use "
+                "BertClassifier, or turn the texts into numbers first, for instance by "
+                "SentenceEmbedder."
+            )
         mapping = isinstance(X, Mapping) and not hasattr(X, "tocsr")  # scipy's DOK matrix is a dict
-        text = not mapping and isinstance(net, TextNet) and is_text(X)
         if reset and (mapping or text):
             forget_features(self)
         if mapping:
@@ -274,7 +291,9 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         )
         if isinstance(net, TextNet):
             return net.encode(array)
-        if array.dtype == np.float64:  # torch's weights are float32 and do not mix with float64
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
+        if array.dtype.kind == "f" and array.dtype.itemsize > 4:  # torch's weights are float32
             array = array.astype(np.float32 if torch.get_default_dtype() == torch.float32 else "d")
         return array
 
@@ -282,8 +301,13 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         """Encode X and X_unlabeled, which must be of the same kind; None for no rows."""
         if X_unlabeled is None or not n_rows(X_unlabeled, "X_unlabeled"):
             return self._encode(net, X, reset=True), None
-        texts_allowed = self._one_text_a_row and isinstance(net, TextNet)
-        if texts_allowed and is_text(X) and is_text(X_unlabeled):
+        if isinstance(net, TextNet) and is_text(X) != is_text(X_unlabeled):
+            which = ("X", "X_unlabeled") if is_text(X) else ("X_unlabeled", "X")
+            raise TypeError(
+                f"{which[0]} holds texts and {which[1]} holds none; pass both as texts, or encode "
+                "both by the same TokenIdVectorizer."
+            )
+        if self._one_text_a_row and isinstance(net, TextNet) and is_text(X):
             # together, so that both have the width of the longest text
             texts, others = check_texts(X), check_texts(X_unlabeled, "X_unlabeled")
             both = self._encode(net, [*texts, *others], reset=True)
@@ -298,9 +322,6 @@ class BaseSemiSupervisedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             if "X_unlabeled" in str(error):
                 raise
             raise type(error)(f"X_unlabeled cannot be used: {error}") from error
-        if texts_allowed and isinstance(net, TokenNet) and is_text(X) != is_text(X_unlabeled):
-            width = max(encoded.shape[1], more.shape[1])
-            encoded, more = net.padded(encoded, width), net.padded(more, width)
         kinds = [
             sorted(part) if isinstance(part, Mapping) else np.shape(part)[1:]
             for part in (encoded, more)

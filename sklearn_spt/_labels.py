@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import accuracy_score
+from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from sklearn_spt._typing import AnyArray, BoolArray, FloatArray, IntArray
+from sklearn_spt._validation import shown
 
 
 def is_missing(value: Any) -> bool:
@@ -19,6 +24,10 @@ def is_missing(value: Any) -> bool:
         return True
     if isinstance(value, float | np.floating):
         return bool(np.isnan(value))
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    if isinstance(value, Decimal):
+        return value.is_nan()
     # pandas.NA and pandas.NaT, without an import of pandas
     return type(value).__name__ in ("NAType", "NaTType")
 
@@ -39,7 +48,7 @@ def label_column(y: Any) -> AnyArray:
     else:
         if isinstance(y, str | bytes) or not isinstance(y, Iterable):
             raise ValueError(
-                f"y should be a 1d array, got {y!r} of type {type(y).__name__} instead."
+                f"y should be a 1d array, got {shown(y)} of type {type(y).__name__} instead."
             )
         values = _from_sequence(list(y))
     values = np.asarray(values)
@@ -50,7 +59,9 @@ def label_column(y: Any) -> AnyArray:
         kinds = {type(value) for value in values}
         mixed = len(kinds) > 1 and kinds & {bool, np.bool_}  # True beside -1 is not a number
         if kinds and not mixed and kinds <= {int, float, bool} | _NUMPY_NUMBERS:
-            return np.asarray(values.tolist())
+            exact = [v for v in values if isinstance(v, numbers.Integral) and abs(int(v)) > 2**53]
+            if not exact or all(isinstance(v, numbers.Integral) for v in values):
+                return np.asarray(values.tolist())
     return values
 
 
@@ -121,7 +132,7 @@ def _reject_marker_as_text(labels: AnyArray, marker: Any) -> None:
             in spelled
         ):
             raise ValueError(
-                f"y holds the string {value!r} in row {row}, while unlabelled rows are marked "
+                f"y holds the string {shown(value)} in row {row}, while unlabelled rows are marked "
                 f"with the number {marker!r}. Convert the marker to a number (numpy turns "
                 "['a', -1] into strings: use a list or dtype=object), or pass "
                 f"unlabeled_marker={str(marker)!r}."
@@ -174,9 +185,9 @@ def check_labels(
         if fractions.any():
             row = int(np.flatnonzero(labeled)[np.flatnonzero(fractions)[0]])
             raise ValueError(
-                f"Unknown label type: y holds {labels[row]!r} in row {row}; a classifier needs "
-                "class labels, not continuous values. Maybe you are trying to fit a classifier "
-                "on a regression target."
+                f"Unknown label type: y holds {shown(labels[row])} in row {row}; a classifier "
+                "needs class labels, not continuous values. Maybe you are trying to fit a "
+                "classifier on a regression target."
             )
         if is_missing(unlabeled_marker) and (np.abs(given.astype(float)) < 2**53).all():
             given = given.astype(np.int64)  # whole numbers that were floats because of NaN
@@ -185,12 +196,49 @@ def check_labels(
     classes, inverse = np.unique(given, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"The labelled rows of y hold one class only, {classes[0]!r}; the classifier needs "
-            "at least two classes. Label some rows of another class."
+            f"The labelled rows of y hold one class only, {shown(classes[0])}; the classifier "
+            f"needs at least two classes. {_remedy(marked, unlabeled_marker)}"
         )
     codes = np.full(n_samples, -1, dtype=np.int64)
     codes[labeled] = inverse
     return labeled, classes, codes
+
+
+def _remedy(marked: BoolArray, marker: Any) -> str:
+    if not marked.any():
+        return "Label some rows of another class."
+    return (
+        f"{int(marked.sum())} rows carry the marker of unlabelled rows, {marker!r}. If that is a "
+        "class, choose another unlabeled_marker, for instance None; else label some rows of "
+        "another class."
+    )
+
+
+#: What people write into y at unlabelled rows, in lower case.
+_USUAL_MARKERS = ("-1", "", "?", "na", "n/a", "nan", "none", "null", "unknown", "<na>")
+
+
+def likely_marker(classes: AnyArray) -> Any:
+    """Return the class that looks like a marker of unlabelled rows, or None."""
+    for label in classes.tolist():
+        spelled = f"{label:g}" if isinstance(label, float) else str(label)
+        spelled = spelled.strip().lower()
+        if spelled in _USUAL_MARKERS or spelled.startswith("unl"):
+            return label
+    return None
+
+
+def warn_no_unlabeled(marker: Any, classes: AnyArray) -> None:
+    """Warn that a semi-supervised fit is a supervised one."""
+    named = ", ".join(map(shown, classes[:10])) + (", ..." if len(classes) > 10 else "")
+    likely = likely_marker(classes)
+    hint = "" if likely is None else f" Is {likely!r} the marker? Set unlabeled_marker={likely!r}."
+    warnings.warn(
+        f"y holds no unlabelled row (marker {marker!r}) and X_unlabeled is empty: the model is "
+        f"trained on the labelled rows alone, n_iter_ is 0. The classes are {named}.{hint}",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def _plain(given: AnyArray, rows: IntArray) -> AnyArray:
@@ -220,6 +268,27 @@ def _plain(given: AnyArray, rows: IntArray) -> AnyArray:
     return given
 
 
+def labeled_part(X: Any, y: Any, sample_weight: Any, marker: Any) -> tuple[Any, AnyArray, Any, int]:
+    """Return the labelled rows of X, y and weights, and the number of rows left out."""
+    marked, labels = unlabeled_mask(y, marker)
+    rows = np.flatnonzero(~marked)
+    if not len(rows):
+        raise ValueError(
+            f"y has no labelled row to score: all {len(labels)} rows carry the marker of "
+            f"unlabelled rows, {marker!r}. In cross-validation, use "
+            "SemiSupervisedStratifiedKFold, which tests labelled rows only."
+        )
+    if len(rows) == len(labels):
+        return X, labels, sample_weight, 0
+    if isinstance(X, Mapping):
+        X = {name: part[rows] for name, part in X.items()}
+    else:
+        X = _safe_indexing(X, rows)
+    if sample_weight is not None:
+        sample_weight = np.asarray(sample_weight)[rows]
+    return X, labels[rows], sample_weight, len(labels) - len(rows)
+
+
 def check_weights(sample_weight: Any, n_samples: int, labeled: BoolArray) -> FloatArray | None:
     """Return the weights of the labelled rows, scaled to mean one, or None.
 
@@ -229,9 +298,17 @@ def check_weights(sample_weight: Any, n_samples: int, labeled: BoolArray) -> Flo
         return None
     if isinstance(sample_weight, numbers.Real):
         sample_weight = np.full(n_samples, float(sample_weight))
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = np.asarray(sample_weight)
+    if weights.dtype.kind not in "biufO":
+        raise ValueError(f"sample_weight must hold numbers, got an array of {weights.dtype}.")
+    try:
+        weights = weights.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must hold a number for each row.") from None
     if weights.ndim != 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar, got shape {weights.shape}.")
+        raise ValueError(
+            f"sample_weight: Sample weights must be 1D array or scalar, got shape {weights.shape}."
+        )
     if len(weights) != n_samples:
         raise ValueError(
             f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}: one weight for "
@@ -265,9 +342,48 @@ def check_known_labels(
         label = labels[row].item() if isinstance(labels[row], np.generic) else labels[row]
         if label not in index:
             raise ValueError(
-                f"y holds {label!r} in row {row}, which is none of {classes.tolist()}."
+                f"y holds {shown(label)} in row {row}, which is none of {classes.tolist()}."
             )
         codes[row] = index[label]
     if marked.all():
         raise ValueError("y has no labelled row.")
     return ~marked, classes, codes
+
+
+class LabeledScoreMixin:
+    """`score` for classifiers whose y may mark rows as unlabelled."""
+
+    unlabeled_marker: Any
+    predict: Callable[[Any], AnyArray]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on the labelled rows.
+
+        Parameters
+        ----------
+        X : documents, n_samples rows
+            Of the same kind as in `fit`.
+        y : array-like of shape (n_samples,)
+            Labels. Rows that carry `unlabeled_marker` are left out, with a warning.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            In [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If no row is labelled.
+        """
+        X, labels, weights, left_out = labeled_part(X, y, sample_weight, self.unlabeled_marker)
+        if left_out:
+            warnings.warn(
+                f"score leaves out {left_out} of {left_out + len(labels)} rows, which y marks as "
+                f"unlabelled with {self.unlabeled_marker!r}.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return float(accuracy_score(labels, self.predict(X), sample_weight=weights))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
+
+from sklearn_spt._runtime import ProcessLock
 
 
 def derive_seed(root: int, *path: int) -> int:
@@ -40,8 +41,22 @@ def root_seed(random_state: int | np.random.RandomState | None) -> int:
     return int(random_state)
 
 
-# The generators of Python, numpy and torch belong to the process: one seeded block at a time.
-_SEEDED = threading.RLock()
+# The generators of python, numpy and torch, and torch's number of threads, belong to the process.
+_LOCK = ProcessLock()
+
+
+@contextmanager
+def exclusive(n_threads: int | None = None) -> Iterator[None]:
+    """Let one thread at a time compute, with a number of torch's CPU threads; None leaves it."""
+    with _LOCK:
+        before = torch.get_num_threads()
+        try:
+            if n_threads is not None:
+                torch.set_num_threads(n_threads)
+            yield
+        finally:
+            if torch.get_num_threads() != before:
+                torch.set_num_threads(before)
 
 
 @contextmanager
@@ -50,24 +65,19 @@ def isolated(seed: int = 0, n_threads: int | None = None) -> Iterator[None]:
 
     `n_threads` sets torch's CPU threads inside the block. Other threads wait for the block to end.
     """
-    with _SEEDED:
+    with exclusive(n_threads):
         python_state = random.getstate()
         numpy_state = np.random.get_state()  # noqa: NPY002 - the global generator is meant
-        threads = torch.get_num_threads()
         devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
         try:
             with torch.random.fork_rng(devices=devices):
                 random.seed(seed)
                 np.random.seed(seed % 2**32)  # noqa: NPY002
                 torch.manual_seed(seed)
-                if n_threads is not None:
-                    torch.set_num_threads(n_threads)
                 yield
         finally:
             random.setstate(python_state)
             np.random.set_state(numpy_state)  # noqa: NPY002
-            if torch.get_num_threads() != threads:
-                torch.set_num_threads(threads)
 
 
 def random_states() -> dict[str, Any]:

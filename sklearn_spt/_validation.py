@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
+
+
+def shown(value: Any, limit: int = 60) -> str:
+    """Return the start of a value's representation, for a message."""
+    try:
+        text = repr(value.item() if isinstance(value, np.generic) else value)
+    except Exception:  # of a foreign object, or of an integer with thousands of digits
+        return f"a {type(value).__name__}"
+    return text if len(text) <= limit else f"{text[:limit]}..."
 
 
 def check_real(
@@ -92,19 +100,6 @@ def forget_features(estimator: Any) -> None:
         vars(estimator).pop(name, None)
 
 
-def warn_no_unlabeled(unlabeled_marker: Any) -> None:
-    """Warn that the fit has no unlabelled rows."""
-    warnings.warn(
-        f"y holds no unlabelled row (marker {unlabeled_marker!r}) and X_unlabeled is empty: the "
-        "model is trained on the labelled rows alone, n_iter_ is 0.",
-        UserWarning,
-        stacklevel=3,
-    )
-
-
-# ---------------------------------------------------------------------------------------------
-# All or nothing
-# ---------------------------------------------------------------------------------------------
 @contextmanager
 def all_or_nothing(estimator: Any) -> Iterator[None]:
     """Restore the estimator's attributes if the block raises, so that it keeps its former state."""

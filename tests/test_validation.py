@@ -23,7 +23,6 @@ from sklearn_spt._validation import (
     check_integer,
     check_option,
     check_real,
-    warn_no_unlabeled,
 )
 
 MISSING = [None, float("nan"), np.nan, np.float32("nan"), pd.NA, pd.NaT]
@@ -433,11 +432,6 @@ def test_bytes_are_refused_as_in_scikit_learn(y):
 def test_unusable_marker(marker):
     with pytest.raises(TypeError, match="unlabeled_marker must be a number, a string or a missing"):
         check_labels([0, 1], 2, marker)
-
-
-def test_the_warning_about_no_unlabelled_row():
-    with pytest.warns(UserWarning, match=r"no unlabelled row \(marker '\?'\).*n_iter_ is 0"):
-        warn_no_unlabeled("?")
 
 
 # -- weights -------------------------------------------------------------------------------------

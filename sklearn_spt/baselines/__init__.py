@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sklearn_spt._lazy import lazy_names
+from sklearn_spt._runtime import lazy_names
 
 if TYPE_CHECKING:
     from sklearn_spt.baselines._co_decomposition import CoDecompositionClassifier

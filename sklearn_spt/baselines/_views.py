@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from skorch import NeuralNet
 
 from sklearn_spt._functional import mean_probabilities, tempered_softmax
-from sklearn_spt._random import isolated
+from sklearn_spt._random import exclusive
 from sklearn_spt._supervised import SupervisedTrainer
 from sklearn_spt._typing import FloatArray
 from sklearn_spt._validation import check_option, forget_features, n_rows
@@ -128,7 +128,7 @@ class TwoViewClassifier(ThrottledClassifier):
     def _probabilities_by_net(self, X: Any) -> list[FloatArray]:
         check_is_fitted(self)
         nets, K = self.estimators_, len(self.classes_)
-        with isolated(n_threads=prepared(nets[0]).n_threads):
+        with exclusive(prepared(nets[0]).n_threads):
             views = self._encode(nets[0], X, reset=False).values()
             return [
                 tempered_softmax(predict_logits(net, view, K))

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sklearn_spt._lazy import lazy_names
+from sklearn_spt._runtime import lazy_names
 
 if TYPE_CHECKING:
     from sklearn_spt.model_selection._comparison import (
         SupervisedComparison,
         compare_with_supervised,
     )
+    from sklearn_spt.model_selection._scorer import make_labeled_scorer
     from sklearn_spt.model_selection._splitter import SemiSupervisedStratifiedKFold
 
-__all__ = ["SemiSupervisedStratifiedKFold", "SupervisedComparison", "compare_with_supervised"]
+__all__ = [
+    "SemiSupervisedStratifiedKFold",
+    "SupervisedComparison",
+    "compare_with_supervised",
+    "make_labeled_scorer",
+]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
@@ -21,5 +27,6 @@ __getattr__, __dir__ = lazy_names(
         "SemiSupervisedStratifiedKFold": "_splitter",
         "SupervisedComparison": "_comparison",
         "compare_with_supervised": "_comparison",
+        "make_labeled_scorer": "_scorer",
     },
 )

@@ -14,9 +14,9 @@ from sklearn.utils.validation import validate_data
 from skorch.utils import multi_indexing
 
 from sklearn_spt._functional import tempered_softmax
-from sklearn_spt._labels import check_known_labels, check_labels, check_weights
+from sklearn_spt._labels import LabeledScoreMixin, check_known_labels, check_labels, check_weights
 from sklearn_spt._progress import Progress
-from sklearn_spt._random import derive_seed, isolated, root_seed
+from sklearn_spt._random import derive_seed, exclusive, isolated, root_seed
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 from sklearn_spt._validation import all_or_nothing, forget_features, n_rows
 from sklearn_spt.nets._batching import TokenBatches
@@ -26,6 +26,7 @@ from sklearn_spt.nets._losses import DistillationLoss, distillation_targets, one
 from sklearn_spt.nets._schedules import slanted
 from sklearn_spt.nets._token_net import TokenNet, is_class
 from sklearn_spt.nets._training import n_steps, predict_logits, start_head, train
+from sklearn_spt.text._documents import check_documents
 from sklearn_spt.text._encoding import is_text, text_array
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 
@@ -45,7 +46,7 @@ _SKORCH_DEFAULTS = {
 }
 
 
-class BertClassifier(TokenNet):
+class BertClassifier(LabeledScoreMixin, TokenNet):
     """Fine-tuned pretrained encoder for short texts; the paper's *Baseline*.
 
     A skorch ``NeuralNetClassifier`` that takes raw texts, or the token ids of `TokenIdVectorizer`,
@@ -270,7 +271,7 @@ class BertClassifier(TokenNet):
         """
         self.check_is_fitted()
         X = self._rows(X, reset=False)
-        with isolated(0, self.n_threads):
+        with exclusive(self.n_threads):
             return tempered_softmax(predict_logits(self, X, len(self.classes_)))
 
     def predict(self, X: Any) -> AnyArray:
@@ -326,10 +327,13 @@ class BertClassifier(TokenNet):
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         """Return texts or a matrix as an array that can be indexed by row; ids are not checked."""
+        check_documents(X)
         if is_text(X):
             if reset:
                 forget_features(self)
             return text_array(X)
+        if not reset and not hasattr(self, "n_features_in_"):
+            raise TypeError("X holds no texts, but the classifier was fitted on texts.")
         return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
 
     def _train(

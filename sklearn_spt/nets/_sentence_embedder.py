@@ -12,11 +12,12 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from sklearn_spt._progress import Progress
-from sklearn_spt._random import isolated
+from sklearn_spt._random import exclusive
 from sklearn_spt._validation import check_flag, check_integer, check_option, forget_features
 from sklearn_spt.nets._batching import in_batches
 from sklearn_spt.nets._device import resolve_device, resolve_precision
 from sklearn_spt.nets._encoder import POOLINGS, Encoder
+from sklearn_spt.text._documents import check_documents
 from sklearn_spt.text._encoding import check_texts, check_token_ids, encode_texts, is_text
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 from sklearn_spt.text._pretrained import pad_token_id, resolve_max_length
@@ -125,7 +126,7 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         precision = resolve_precision(self.precision, device)
         encoder = Encoder(self.pretrained, self.pooling, precision).to(device).eval()
         with (
-            isolated(n_threads=self.n_threads),
+            exclusive(self.n_threads),
             torch.inference_mode(),
             Progress(self.verbose, "embedding", len(distinct)) as progress,
         ):
@@ -138,6 +139,7 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return out[inverse.reshape(-1)]
 
     def _encode(self, X: Any, *, reset: bool) -> npt.NDArray[np.int32]:
+        check_documents(X)
         if is_text(X):
             if reset:
                 forget_features(self)

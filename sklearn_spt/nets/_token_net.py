@@ -98,11 +98,6 @@ class TokenNet(DeviceLoop):
             return encode_texts(texts, self.pretrained, self.max_length, full_width=full_width)
         return check_token_ids(X, self.pretrained)
 
-    def padded(self, ids: npt.NDArray[np.int32], width: int) -> npt.NDArray[np.int32]:
-        """Pad token ids to at least the given width."""
-        more = max(width - ids.shape[1], 0)
-        return np.pad(ids, ((0, 0), (0, more)), constant_values=pad_token_id(self.pretrained))
-
     def start_head(
         self,
         X: npt.NDArray[np.int32],

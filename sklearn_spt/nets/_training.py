@@ -15,10 +15,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.base import clone
 from skorch import NeuralNet
 from skorch.callbacks import EarlyStopping
 from skorch.utils import get_dim, multi_indexing, to_numpy
+from torch.utils.data import DataLoader
 
 from sklearn_spt._progress import Progress
 from sklearn_spt._random import isolated
@@ -198,7 +200,7 @@ def _epoch_loss(net: NeuralNet) -> float:
 
 def predict_logits(net: NeuralNet, X: Any, n_classes: int) -> FloatArray:
     """Return logits of shape (n, n_classes) in evaluation mode; check their shape and values."""
-    out = net.forward(X)
+    out = _with_own_generator(net).forward(X)
     logits = to_numpy(out[0] if isinstance(out, tuple) else out).astype(np.float64)
     if get_dim(logits) != 2 or logits.shape[1] != n_classes:
         raise ValueError(
@@ -213,6 +215,21 @@ def predict_logits(net: NeuralNet, X: Any, n_classes: int) -> FloatArray:
             "rate, or look for NaN in the input."
         )
     return logits
+
+
+def _with_own_generator(net: NeuralNet) -> NeuralNet:
+    """Return a view of the net whose DataLoader draws no number from torch's global generator.
+
+    A DataLoader draws the seed of its workers, even if it has none. The net itself stays as it
+    is, so that several threads can predict.
+    """
+    loader = net.iterator_valid
+    own = isinstance(loader, type) and issubclass(loader, DataLoader)
+    if not own or "iterator_valid__generator" in vars(net):
+        return net
+    view = object.__new__(type(net))
+    vars(view).update(vars(net), iterator_valid__generator=torch.Generator())
+    return view
 
 
 def check_outputs(net: NeuralNet, X: Any, n_classes: int) -> None:

@@ -59,6 +59,8 @@ def check_folder(place: Any, name: str, random_state: Any) -> None:
     """Raise an error if fits cannot be kept in the folder; accept None and a joblib.Memory."""
     if place is None:
         return
+    if isinstance(place, str | os.PathLike) and not os.fspath(place):
+        raise ValueError(f'{name} must not be empty; "." is the folder that you are in.')
     if name == "checkpoint_dir" and not isinstance(place, str | os.PathLike):
         raise TypeError(
             f"{name} must be a path or None, got {place!r} of type {type(place).__name__}."

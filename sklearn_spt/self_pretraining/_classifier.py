@@ -225,7 +225,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         super()._check_params()
         check_real(self.lam, "lam", low=0, high=1)
         check_real(self.alpha, "alpha", low=0, high=1)
-        check_real(self.temperature, "temperature", low=0, closed="neither")
+        check_real(self.temperature, "temperature", low=0.01, high=100)
         resolve_step_size(self.step_size, 1)
         check_integer(self.max_iter, "max_iter", low=0, allow_none=True)
         check_integer(self.pretrain_epochs, "pretrain_epochs", low=0)

@@ -74,16 +74,28 @@ def check_texts(X: Any, name: str = "X") -> list[str]:
         raise ValueError(f"{name} holds 0 sample(s) while a minimum of 1 is required.")
     for row, entry in enumerate(entries):
         if isinstance(entry, str):
+            _check_surrogates(entry, name, row)
             continue
         if is_missing(entry):
             raise ValueError(
                 f"{name} holds a missing text in row {row} ({entry!r}, {type(entry).__name__}); "
                 "drop the row or replace the text by ''."
             )
-        raise TypeError(
-            f"{name} must hold texts, but row {row} is of type {type(entry).__name__}: {entry!r}."
-        )
+        raise TypeError(f"{name} must hold texts, but row {row} is of type {type(entry).__name__}.")
     return [str(entry) for entry in entries]  # numpy.str_ becomes str; a str stays itself
+
+
+def _check_surrogates(text: str, name: str, row: int) -> None:
+    """Refuse half of a character, as in a text that was cut inside an emoji."""
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{name} holds half of a character (a lone surrogate) in row {row}, at position "
+            f'{error.start}; drop it: text.encode("utf-8", "ignore").decode().'
+        ) from None
 
 
 def check_token_ids(X: ArrayLike, pretrained: str | os.PathLike[str]) -> NDArray[np.int32]:

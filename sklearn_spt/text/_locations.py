@@ -11,10 +11,11 @@ import functools
 import hashlib
 import importlib.util
 import os
-import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+
+from sklearn_spt._runtime import ProcessLock
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -35,7 +36,7 @@ _HUB_FILES = [
     *("modules.json", "*_Pooling/config.json"),
 ]
 # Verbosity, progress bars and warning filters belong to the process: one thread at a time.
-LOCK = threading.RLock()
+LOCK = ProcessLock()
 
 
 def resolve_encoder(pretrained: str | os.PathLike[str]) -> str:

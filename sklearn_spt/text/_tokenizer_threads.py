@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import joblib
 
+from sklearn_spt._runtime import ProcessLock
+
 _PARALLELISM = "TOKENIZERS_PARALLELISM"
-_environment_lock = threading.Lock()
+_environment_lock = ProcessLock()
 _environment_users = 0
 
 

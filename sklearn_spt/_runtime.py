@@ -1,0 +1,57 @@
+"""Lazy imports, and locks that survive a fork: what concerns the running process.
+
+torch takes seconds to import, and `sklearn_spt.datasets` and the splitter do not need it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazy_names(
+    package: str, modules: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package, given the module of each public name."""
+
+    def get(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{package}.{modules[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *modules})
+
+    return get, names
+
+
+class ProcessLock:
+    """A reentrant lock for what belongs to the whole process.
+
+    A forked child gets a free one: the thread that held it in the parent does not exist there.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    def _after_fork(self) -> None:
+        if self._lock.acquire(blocking=False):  # free, or held by the thread that forked
+            self._lock.release()
+        else:
+            self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        """Wait until no other thread holds the lock."""
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        """Let another thread take the lock."""
+        self._lock.release()

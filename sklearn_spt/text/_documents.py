@@ -1,0 +1,71 @@
+"""Refuse what is neither texts nor a matrix, in one sentence that shows no text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from typing import Any
+
+import numpy as np
+
+from sklearn_spt._labels import is_missing
+from sklearn_spt._validation import shown
+
+
+def check_documents(X: Any, name: str = "X") -> None:
+    """Raise an error if `X` can be neither texts nor a matrix of token ids."""
+    wanted = f"{name} must be a list, array or Series of texts"
+    if X is None:
+        raise TypeError(f"{wanted}, got None.")
+    if hasattr(X, "tocsr"):
+        raise TypeError(
+            f"{wanted}, got a sparse matrix. This estimator reads the texts themselves; leave out "
+            "TfidfVectorizer or CountVectorizer."
+        )
+    if isinstance(X, Mapping):
+        raise TypeError(f"{wanted}, got a {type(X).__name__}; pass the entry that holds the texts.")
+    if isinstance(X, Set):
+        raise TypeError(f"{wanted}, got a {type(X).__name__}, which has no order; pass a list.")
+    if isinstance(X, Iterator):
+        raise TypeError(f"{wanted}, got a {type(X).__name__}; pass list({name}).")
+    if isinstance(X, list | tuple) or (isinstance(X, np.ndarray) and X.dtype == object):
+        _check_rows(X, name)
+    kind = getattr(getattr(X, "dtype", None), "kind", "O")
+    if len(getattr(X, "shape", ())) == 1 and kind in "biufcmM":
+        raise ValueError(f"{name} must hold texts, got a column of {X.dtype}.{_swapped(name)}")
+
+
+def _check_rows(X: Any, name: str) -> None:
+    for row, entry in enumerate(X):
+        if isinstance(entry, str | bytes) or is_missing(entry):
+            return  # texts: `check_texts` has the message
+        if isinstance(entry, list | tuple) and any(isinstance(part, str) for part in entry):
+            raise TypeError(
+                f"{name} must hold texts, but row {row} is a {type(entry).__name__} of strings; "
+                'join its words: " ".join(row).'
+            )
+        if isinstance(entry, list | tuple):
+            _check_widths(X, name)
+            return
+        if np.ndim(entry) == 0:
+            kind = type(entry).__name__
+            if isinstance(entry, int | float | np.number | np.bool_):
+                raise ValueError(
+                    f"{name} must hold texts, but row {row} is of type {kind}: {shown(entry)}."
+                    f"{_swapped(name)}"
+                )
+            raise TypeError(f"{name} must hold texts, but row {row} is of type {kind}.")
+        return
+
+
+def _check_widths(X: Any, name: str) -> None:
+    widths = [len(row) if hasattr(row, "__len__") else -1 for row in X]
+    for row, width in enumerate(widths):
+        if width != widths[0]:
+            raise ValueError(
+                f"{name} must be a matrix or texts, but row 0 has {widths[0]} entries and row "
+                f"{row} has {max(width, 1)}."
+            )
+
+
+def _swapped(name: str) -> str:
+    return " Are X and y swapped?" if name == "X" else ""

@@ -1,0 +1,129 @@
+"""Forks and threads beside predictions."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import torch
+from helpers.nets import bert_net, mlp_net
+
+from sklearn_spt import SelfPretrainingClassifier
+from sklearn_spt._runtime import ProcessLock
+
+FORKS = """
+import os, signal, sys, threading, warnings
+import numpy as np
+from helpers.nets import mlp_net
+from sklearn_spt import SelfPretrainingClassifier
+
+warnings.simplefilter("ignore")  # Python 3.12 warns of forks beside threads
+X = np.random.default_rng(0).normal(size=(400, 2)).astype("f")
+y = np.where(np.arange(400) < 20, np.arange(400) % 2, -1)
+net = mlp_net(verbose=0)
+clf = SelfPretrainingClassifier(net, step_size=1.0, alpha=0, random_state=0).fit(X, y)
+wanted = clf.predict_proba(X)
+ended = threading.Event()
+
+def predict():
+    while not ended.is_set():
+        clf.predict_proba(X)
+
+thread = threading.Thread(target=predict)
+thread.start()
+failed = 0
+for _ in range(5):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # a child that hangs dies
+        os._exit(0 if np.array_equal(clf.predict_proba(X), wanted) else 1)
+    failed += os.waitpid(child, 0)[1] != 0
+ended.set()
+thread.join()
+sys.exit(failed)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_forked_child_predicts_while_a_thread_of_its_parent_does():
+    paths = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS], env={**os.environ, "PYTHONPATH": paths}, timeout=300
+    )
+    assert done.returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_lock_of_the_thread_that_forks_stays_locked():
+    lock = ProcessLock()
+    with lock:
+        lock._after_fork()
+        assert not free_for_another_thread(lock)
+    assert free_for_another_thread(lock)
+
+
+def free_for_another_thread(lock):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(lock._lock.acquire(blocking=False)))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+@pytest.fixture
+def numbers():
+    X = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
+    return X, np.where(np.arange(40) < 20, np.arange(40) % 2, -1)
+
+
+def refuse(*args, **kwargs):
+    raise AssertionError("a prediction seeds no generator")
+
+
+@pytest.mark.parametrize("kind", ["plain", "bert", "semi-supervised"])
+def test_prediction_neither_seeds_nor_draws(
+    kind, numbers, tiny_checkpoint, tiny_texts, monkeypatch
+):
+    X, y = numbers
+    if kind == "bert":
+        X = tiny_texts
+        fitted = bert_net(tiny_checkpoint, max_epochs=1).fit(X, [0, 1] * 12)
+    else:
+        net = mlp_net(verbose=0) if kind == "plain" else bert_net(tiny_checkpoint)
+        if kind == "semi-supervised":
+            X, y = tiny_texts, np.r_[[0, 1] * 6, [-1] * 12]
+        fitted = SelfPretrainingClassifier(net, step_size=1.0, alpha=0.0, random_state=0).fit(X, y)
+    states = random.getstate(), str(np.random.get_state()), torch.get_rng_state()  # noqa: NPY002
+    for module, name in ((random, "seed"), (random, "setstate"), (torch, "set_rng_state")):
+        monkeypatch.setattr(module, name, refuse)
+    monkeypatch.setattr(np.random, "seed", refuse)
+    monkeypatch.setattr(np.random, "set_state", refuse)
+    monkeypatch.setattr(torch, "manual_seed", refuse)
+    first = fitted.predict_proba(X)
+    assert random.getstate() == states[0]
+    assert str(np.random.get_state()) == states[1]  # noqa: NPY002
+    assert torch.equal(torch.get_rng_state(), states[2])
+    np.testing.assert_array_equal(first, fitted.predict_proba(X))
+
+
+def test_threads_that_predict_at_once_agree(numbers):
+    X, y = numbers
+    clf = SelfPretrainingClassifier(mlp_net(verbose=0), step_size=1.0, alpha=0.0, random_state=0)
+    wanted = clf.fit(X, y).predict_proba(X)
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.extend(clf.predict_proba(X) for _ in range(5)))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 40
+    for P in found:
+        np.testing.assert_array_equal(P, wanted)

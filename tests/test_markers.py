@@ -1,0 +1,78 @@
+"""Markers that are not there, and missing values of every kind."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from sklearn_spt._labels import check_labels, likely_marker, warn_no_unlabeled
+
+
+def test_no_unlabeled_row_is_said_in_words():
+    with pytest.warns(UserWarning, match=r"no unlabelled row \(marker '!'\).*classes are 0, 1.$"):
+        warn_no_unlabeled("!", np.array([0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("classes", "marker"),
+    [
+        (["a", "b", "unl"], "unl"),
+        (["a", "b", "Unlabelled"], "Unlabelled"),
+        ([-1, 0, 1], -1),
+        ([-1.0, 0.0], -1.0),
+        (["?", "a"], "?"),
+        (["", "a"], ""),
+    ],
+)
+def test_warning_names_the_likely_marker(classes, marker):
+    classes = np.array(classes)
+    assert likely_marker(classes) == marker
+    with pytest.warns(UserWarning, match=rf"Is {re.escape(repr(marker))} the marker\? Set"):
+        warn_no_unlabeled("!", classes)
+
+
+def test_ordinary_classes_are_no_likely_marker():
+    assert likely_marker(np.array(["negative", "positive", "neutral"])) is None
+    assert likely_marker(np.array([0, 1, 2])) is None
+
+
+def test_warning_shows_few_of_many_classes():
+    with pytest.warns(UserWarning, match=r"8, 9, \.\.\.\.$"):
+        warn_no_unlabeled("!", np.arange(100))
+
+
+def test_plus_and_minus_one_as_classes_are_explained():
+    with pytest.raises(
+        ValueError, match=r"2 rows carry the marker .*-1. If that is a class, choose"
+    ):
+        check_labels([1, -1, 1, -1], 4)
+    _, classes, _ = check_labels([1, -1, 1, -1], 4, unlabeled_marker=None)
+    assert classes.tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize("kind", [np.datetime64, np.timedelta64])
+def test_nat_of_numpy_among_objects_is_missing(kind):
+    dates = [kind(1, "D"), kind("NaT", "D"), kind(2, "D"), kind("NaT", "D")]
+    y = np.empty(4, dtype=object)
+    y[:] = dates
+    labeled, classes, _ = check_labels(y, 4, unlabeled_marker=None)
+    assert labeled.tolist() == [True, False, True, False]
+    assert len(classes) == 2
+
+
+def test_great_integers_beside_nan_stay_apart():
+    y = np.array([2**53, 2**53 + 1, float("nan")], dtype=object)
+    labeled, classes, _ = check_labels(y, 3, unlabeled_marker=None)
+    assert labeled.tolist() == [True, True, False]
+    assert classes.tolist() == [2**53, 2**53 + 1]
+
+
+@pytest.mark.parametrize("nan", ["nan", "snan"])
+def test_nan_of_decimal_is_missing(nan):
+    y = np.array([Decimal(0), Decimal(1), Decimal(nan)], dtype=object)
+    labeled, classes, _ = check_labels(y, 3, unlabeled_marker=None)
+    assert labeled.tolist() == [True, True, False]
+    assert classes.tolist() == [0, 1]
