@@ -56,7 +56,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     alpha : float in [0, 1], default=0.1
         α, the inertia of the class distributions of the pseudo-labels. 0 switches it off. The
         default is the paper's.
-    temperature : float > 0, default=1.0
+    temperature : float in [0.01, 100], default=1.0
         T of the soft labels and of the distillation loss. 1 keeps the teacher's probabilities. It
         gave better Brier scores than the paper's 3, at the same F1.
     step_size : int or float, default=0.2

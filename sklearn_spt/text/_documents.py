@@ -31,7 +31,10 @@ def check_documents(X: Any, name: str = "X") -> None:
         _check_rows(X, name)
     kind = getattr(getattr(X, "dtype", None), "kind", "O")
     if len(getattr(X, "shape", ())) == 1 and kind in "biufcmM":
-        raise ValueError(f"{name} must hold texts, got a column of {X.dtype}.{_swapped(name)}")
+        raise ValueError(
+            f"{name} must hold texts, got a column of {X.dtype}.{_swapped(name)} Reshape your data "
+            "to two dimensions if they are token ids."
+        )
 
 
 def _check_rows(X: Any, name: str) -> None:

@@ -16,6 +16,9 @@ from sklearn_spt.inspection import (
     PseudoLabelDisplay,
 )
 
+pytest_plugins = ("helpers.displays",)
+pytestmark = pytest.mark.usefixtures("closed_figures")
+
 
 def test_two_differences_are_named():
     records = [record(params={"lam": a, "alpha": b}) for a in (0.1, 0.3) for b in (0.1, 0.3)]

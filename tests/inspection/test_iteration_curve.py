@@ -10,6 +10,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn_spt import SelfPretrainingClassifier
 from sklearn_spt.inspection import IterationCurveDisplay
 
+pytest_plugins = ("helpers.displays",)
+pytestmark = pytest.mark.usefixtures("closed_figures")
+
 
 def scored(*scores):
     return Noted([{"iteration": t, "validation_score": s} for t, s in enumerate(scores)])

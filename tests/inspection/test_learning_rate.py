@@ -17,6 +17,9 @@ from sklearn_spt import SelfPretrainingClassifier
 from sklearn_spt.inspection import LearningRateDisplay
 from sklearn_spt.nets._schedules import right_trapezoidal, slanted
 
+pytest_plugins = ("helpers.displays",)
+pytestmark = pytest.mark.usefixtures("closed_figures")
+
 
 class RecordingSGD(torch.optim.SGD):
     """Keeps the rate of each step."""

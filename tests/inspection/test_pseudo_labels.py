@@ -10,6 +10,9 @@ from records import history, record
 
 from sklearn_spt.inspection import PseudoLabelDisplay
 
+pytest_plugins = ("helpers.displays",)
+pytestmark = pytest.mark.usefixtures("closed_figures")
+
 
 def drawn(entries, **params):
     return PseudoLabelDisplay.from_estimator(Noted(entries), **params)

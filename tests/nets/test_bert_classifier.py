@@ -242,13 +242,17 @@ def test_unlabelled_texts_may_be_longer_or_shorter_than_labelled_ones(make, text
         np.testing.assert_array_equal(parted, joined.predict_proba(labeled))
 
 
-def test_texts_can_be_mixed_with_token_ids(make, texts, y, tiny_checkpoint):
+def test_texts_and_token_ids_are_not_mixed(make, texts, y, tiny_checkpoint):
     ids = TokenIdVectorizer(tiny_checkpoint, max_length=16).fit_transform(texts)
     clf = SelfPretrainingClassifier(make(), step_size=1.0, alpha=0.0, random_state=0)
-    expected = clf.fit(texts, y, X_unlabeled=list(texts[:9])).predict_proba(texts)
-    for X, more in ((texts, ids[:9]), (ids, list(texts[:9]))):
-        found = clf.fit(X, y, X_unlabeled=more).predict_proba(X)
-        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(TypeError, match="X holds texts and X_unlabeled holds none"):
+        clf.fit(texts, y, X_unlabeled=ids[:9])
+    with pytest.raises(TypeError, match="X_unlabeled holds texts and X holds none"):
+        clf.fit(ids, y, X_unlabeled=list(texts[:9]))
+    clf.fit(texts, y, X_unlabeled=list(texts[:9]))
+    for fitted in (clf, make().fit(texts, y)):
+        with pytest.raises(TypeError, match="X holds no texts, but the classifier was fitted on"):
+            fitted.predict(ids)
 
 
 # -- partial_fit -------------------------------------------------------------------------------

@@ -384,7 +384,7 @@ def assert_unfitted(clf):
         ({"lam": "0.3"}, TypeError, "lam must be a number"),
         ({"alpha": 2}, ValueError, r"alpha must lie in \[0, 1\]"),
         ({"alpha": float("nan")}, ValueError, "alpha must lie"),
-        ({"temperature": 0}, ValueError, r"temperature must lie in \(0, inf\)"),
+        ({"temperature": 0}, ValueError, r"temperature must lie in \[0.01, 100\]"),
         ({"step_size": 0}, ValueError, "step_size as an int must be at least 1"),
         ({"step_size": 1.5}, ValueError, "step_size as a float must be a share"),
         ({"step_size": True}, TypeError, "step_size"),

@@ -5,15 +5,15 @@ from __future__ import annotations
 import matplotlib as mpl
 import numpy as np
 import pytest
-from helpers.nets import mlp_net
 from sklearn.datasets import make_classification
 
+from helpers.nets import mlp_net
 from sklearn_spt import SelfPretrainingClassifier
 
 mpl.use("Agg")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def closed_figures():
     import matplotlib.pyplot as plt
 
