@@ -10,6 +10,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 # each would be much slower than one.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["MPLBACKEND"] = "Agg"
 
 import importlib.util
 import json
@@ -25,6 +26,9 @@ from hypothesis import settings
 from sklearn_spt._progress import Progress
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 from sklearn_spt.text._pretrained import load_tokenizer
+
+# Fixtures that the tests of a folder share.
+pytest_plugins = ("helpers.displays", "helpers.grids")
 
 # All runs use the same examples, so that failures can be repeated.
 settings.register_profile(

@@ -102,7 +102,7 @@ def test_the_net_keeps_the_parameters(tiny_checkpoint):
 
 @pytest.mark.parametrize("module", [torch.nn.Linear, KeywordStateModule])
 def test_a_custom_module_is_refused(tiny_checkpoint, module):
-    with pytest.raises(ValueError, match="needs a BertClassifier with its"):
+    with pytest.raises(ValueError, match="needs a BertClassifier with its default module"):
         keyword_state_net(BertClassifier(tiny_checkpoint, module=module))
 
 

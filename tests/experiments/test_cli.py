@@ -8,8 +8,6 @@ from sklearn_spt.experiments._cli import main
 from sklearn_spt.experiments._methods import methods
 from sklearn_spt.experiments._records import read_records
 
-pytest_plugins = ("helpers.grids",)
-
 
 def test_a_dry_run_lists_cells_and_runs_none(arguments, tmp_path, capsys):
     assert main([*arguments, "--method=baseline", "--dry-run"]) == 0

@@ -20,7 +20,6 @@ from sklearn_spt.experiments._records import read_records
 from sklearn_spt.experiments._runner import run_cells
 from sklearn_spt.nets._device import resolve_device, resolve_precision
 
-pytest_plugins = ("helpers.grids",)
 ROOT = Path(__file__).resolve().parents[2]
 SCORES = {"f1", "precision", "recall", "accuracy", "macro_f1", "brier", "ece"}
 

@@ -10,8 +10,6 @@ from sklearn_spt.experiments._cli import main
 from sklearn_spt.experiments._protocol import draw
 from sklearn_spt.experiments._search import search
 
-pytest_plugins = ("helpers.grids",)
-
 
 def test_a_search_over_lam_and_alpha(arguments, tmp_path, capsys):
     search = ["search", *arguments[1:], "--seeds=0", "--lam=0.1,0.9", "--alpha=0,0.5", "--folds=2"]

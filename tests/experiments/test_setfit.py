@@ -12,8 +12,6 @@ from sklearn_spt.experiments import _methods
 from sklearn_spt.experiments._cli import main
 from sklearn_spt.experiments._setfit import SetFitClassifier
 
-pytest_plugins = ("helpers.grids",)
-
 
 def test_without_setfit_the_error_names_the_extra(arguments, tmp_path, monkeypatch, capsys):
     """Without it, the error says what to install before anything is run."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
 from helpers.nets import mlp_net
 from sklearn_spt import SelfPretrainingClassifier
-
-mpl.use("Agg")
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from sklearn_spt.experiments._plots import draw
 from sklearn_spt.experiments._tables import make_table
 from sklearn_spt.inspection import ForestDisplay
 
-pytest_plugins = ("helpers.displays",)
 pytestmark = pytest.mark.usefixtures("closed_figures")
 
 ROWS = ["Baseline", "SetFit", "SelfPretrainingClassifier"]

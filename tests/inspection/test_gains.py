@@ -8,7 +8,6 @@ from scipy.stats import ttest_1samp
 
 from sklearn_spt.inspection import GainDisplay
 
-pytest_plugins = ("helpers.displays",)
 pytestmark = pytest.mark.usefixtures("closed_figures")
 
 

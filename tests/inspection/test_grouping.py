@@ -16,7 +16,6 @@ from sklearn_spt.inspection import (
     PseudoLabelDisplay,
 )
 
-pytest_plugins = ("helpers.displays",)
 pytestmark = pytest.mark.usefixtures("closed_figures")
 
 

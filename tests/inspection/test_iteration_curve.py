@@ -10,7 +10,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn_spt import SelfPretrainingClassifier
 from sklearn_spt.inspection import IterationCurveDisplay
 
-pytest_plugins = ("helpers.displays",)
 pytestmark = pytest.mark.usefixtures("closed_figures")
 
 

@@ -12,7 +12,6 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 from sklearn_spt.inspection import LearningCurveDisplay
 
-pytest_plugins = ("helpers.displays",)
 pytestmark = pytest.mark.usefixtures("closed_figures")
 
 

@@ -17,7 +17,6 @@ from sklearn_spt import SelfPretrainingClassifier
 from sklearn_spt.inspection import LearningRateDisplay
 from sklearn_spt.nets._schedules import right_trapezoidal, slanted
 
-pytest_plugins = ("helpers.displays",)
 pytestmark = pytest.mark.usefixtures("closed_figures")
 
 

@@ -10,7 +10,6 @@ from records import history, record
 
 from sklearn_spt.inspection import PseudoLabelDisplay
 
-pytest_plugins = ("helpers.displays",)
 pytestmark = pytest.mark.usefixtures("closed_figures")
 
 

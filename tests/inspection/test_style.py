@@ -22,7 +22,6 @@ from sklearn_spt.inspection import (
 )
 from sklearn_spt.inspection._style import PALETTE
 
-pytest_plugins = ("helpers.displays",)
 pytestmark = pytest.mark.usefixtures("closed_figures")
 
 MANY = ["TF-IDF + logistic regression", "frozen embeddings + logistic regression", *"abcdefgh"]
