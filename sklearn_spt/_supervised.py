@@ -32,10 +32,7 @@ from sklearn_spt.nets._training import (
 
 
 class SupervisedTrainer:
-    """Trains clones of `net` on hard labels and labels documents with them.
-
-    `model` gives `finetune_epochs`, `balanced_batches`, `random_state` and `verbose`.
-    """
+    """Trains clones of `net` on hard labels and labels documents with them."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from skorch.utils import multi_indexing
 
 from sklearn_spt._functional import tempered_softmax
-from sklearn_spt._labels import LabeledScoreMixin, check_known_labels, check_labels, check_weights
+from sklearn_spt._labels import LabelsMixin, check_labels, check_weights
 from sklearn_spt._progress import Progress
 from sklearn_spt._random import derive_seed, exclusive, isolated, root_seed
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
@@ -46,7 +46,7 @@ _SKORCH_DEFAULTS = {
 }
 
 
-class BertClassifier(LabeledScoreMixin, TokenNet):
+class BertClassifier(LabelsMixin, TokenNet):
     """Fine-tuned pretrained encoder for short texts; the paper's *Baseline*.
 
     A skorch ``NeuralNetClassifier`` that takes raw texts, or the token ids of `TokenIdVectorizer`,
@@ -274,22 +274,6 @@ class BertClassifier(LabeledScoreMixin, TokenNet):
         with exclusive(self.n_threads):
             return tempered_softmax(predict_logits(self, X, len(self.classes_)))
 
-    def predict(self, X: Any) -> AnyArray:
-        """Class labels.
-
-        Parameters
-        ----------
-        X : texts or token ids, n_samples rows
-            Documents.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels of the kind given in y.
-        """
-        winners = self.predict_proba(X).argmax(axis=1)  # first, since it checks that a fit was done
-        return np.asarray(self.classes_)[winners]
-
     def __sklearn_tags__(self) -> Tags:
         """Declare that texts are accepted besides matrices."""
         tags = super().__sklearn_tags__()
@@ -306,10 +290,7 @@ class BertClassifier(LabeledScoreMixin, TokenNet):
         X = self._rows(X, reset=reset)
         if not text:
             X = self.encode(X)  # before rows are dropped, so that an error names the right row
-        if known is None:
-            labeled, classes, codes = check_labels(y, len(X), self.unlabeled_marker)
-        else:
-            labeled, classes, codes = check_known_labels(y, len(X), self.unlabeled_marker, known)
+        labeled, classes, codes = check_labels(y, len(X), self.unlabeled_marker, known)
         weights = check_weights(sample_weight, len(X), labeled)
         dropped = int((~labeled).sum()) + (
             0 if X_unlabeled is None else n_rows(X_unlabeled, "X_unlabeled")

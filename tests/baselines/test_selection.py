@@ -49,20 +49,6 @@ def test_pools_are_disjoint_parts_of_what_is_left(n_unlabeled, n_left, t, growth
         assert sizes.tolist() == [pool_size(step, n_unlabeled, n_left) for step in steps]
 
 
-def test_pools_are_uniform():
-    first = [next(growing_pools(np.arange(50), 2, 50, "pool", rng(s))) for s in range(2000)]
-    share = np.bincount(np.concatenate(first), minlength=50) / 2000
-    assert np.abs(share - 0.2).max() < 5 * np.sqrt(0.2 * 0.8 / 2000)
-
-
-def test_pools_are_drawn_by_the_generator_alone():
-    a, b, c = (
-        np.concatenate(list(growing_pools(np.arange(20), 1, 20, "pool", rng(s)))) for s in (0, 0, 1)
-    )
-    np.testing.assert_array_equal(a, b)
-    assert not np.array_equal(a, c)
-
-
 def test_the_quota_grows_linearly():
     assert [quota_limit(t, 300, 0.1) for t in (1, 2, 10)] == [30, 60, 300]
     assert quota_limit(3, 5, 0.1) == 3  # at least one a step

@@ -30,31 +30,6 @@ class TestThrottle:
         assert rows.dtype == np.int64
         assert rows.tolist() == throttle_loop_by_loop(confidence, n_train, threshold, max_fraction)
 
-    def test_takes_the_most_confident_first_and_ties_by_row(self):
-        confidence = [0.95, 0.99, 0.2, 0.95, 0.99, 0.9]
-        assert throttle(confidence, n_train=1000).tolist() == [1, 4, 0, 3, 5]
-        assert throttle(confidence, n_train=30).tolist() == [1, 4, 0]
-
-    def test_takes_at_least_one_and_at_most_a_tenth(self):
-        confidence = np.full(1000, 0.99)
-        assert [len(throttle(confidence, n)) for n in (0, 1, 19, 20, 300)] == [1, 1, 1, 2, 30]
-
-    def test_growth_of_three_hundred_documents(self):
-        n_train, added = 300, []
-        for _ in range(5):
-            added.append(len(throttle(np.full(10_000, 1.0), n_train)))
-            n_train += added[-1]
-        assert added == [30, 33, 36, 39, 43]
-
-    def test_decimal_fractions_in_spite_of_binary_ones(self):
-        assert 0.29 * 100 < 29
-        assert len(throttle(np.ones(100), n_train=100, max_fraction=0.29)) == 29
-
     def test_threshold_is_included_in_either_precision(self):
         for dtype in (np.float32, np.float64):
             assert throttle(np.array([0.9, 0.89], dtype=dtype), 10).tolist() == [0]
-
-    def test_nobody_confident_or_nobody_there(self):
-        assert throttle([0.5, 0.6], 100).tolist() == []
-        assert throttle([1.0], 100, threshold=1.1).tolist() == []
-        assert throttle([], 100).tolist() == []

@@ -160,12 +160,6 @@ def test_the_prediction_is_the_mean_of_probabilities(moons):
     np.testing.assert_allclose((P[1] + P[2]) / 2, two.predict_proba(X), atol=1e-7)
 
 
-def test_a_start_that_is_also_the_teacher_counts_once(moons):
-    X, y, _ = moons
-    clf = model(max_iter=1, alpha=0).fit(X, y)
-    assert clf.estimators_ == [clf.teacher_, clf.student_]
-
-
 # -- fitted attributes -------------------------------------------------------------------------
 def test_fitted_attributes(moons):
     X, y, _ = moons
@@ -290,47 +284,6 @@ def test_first_teacher_is_the_baseline(tiny_checkpoint, tiny_texts):
 
 
 # -- parameters --------------------------------------------------------------------------------
-SWITCHES = [
-    {"switch": "one stage"},
-    {"switch": "no distillation"},
-    {"switch": "slanted"},
-    {"alpha": 0.0},
-    {"switch": "independent variance"},
-    {"switch": "raw state"},
-    {"balanced_batches": False},
-    {"switch": "half first sample"},
-    {"lam": 1.0},
-]
-
-
-def trained_well(X, y, **switch):
-    settings = {"alpha": 0.6, "step_size": 60, "pretrain_epochs": 5, "finetune_epochs": 20}
-    return model(mlp_net(lr=0.5), **{**settings, **switch}).fit(X, y)
-
-
-@pytest.fixture(scope="module")
-def full(moons):
-    return trained_well(*moons[:2])
-
-
-@pytest.mark.parametrize("switch", SWITCHES, ids=str)
-def test_each_switch_changes_the_result_and_still_learns(moons, full, switch):
-    X, y, truth = moons
-    ablated = trained_well(X, y, **switch)
-    assert np.abs(full.predict_proba(X) - ablated.predict_proba(X)).max() > 1e-6
-    assert full.score(X, truth) > 0.8
-    assert ablated.score(X, truth) > 0.8
-
-
-def test_weight_zero_removes_a_label(moons):
-    X, y, truth = moons
-    wrong = y.copy()
-    wrong[:6] = 1 - wrong[:6]
-    w = np.ones(len(y))
-    w[:6] = 0
-    assert model().fit(X, wrong, sample_weight=w).score(X, truth) > 0.75
-
-
 def test_weights_of_unlabelled_rows_and_the_scale_of_weights_have_no_effect(moons):
     X, y, _ = moons
     w = np.linspace(1, 2, len(y))
@@ -446,21 +399,6 @@ def test_plain_criteria_pass(moons):
         np.testing.assert_array_equal(clf.predict_proba(X), expected)
     plain = NeuralNet(MLP, nn.CrossEntropyLoss, lr=0.1, batch_size=8)
     np.testing.assert_array_equal(model(plain).fit(X, y).predict_proba(X), expected)
-
-
-@pytest.mark.parametrize(
-    ("y", "weights", "match"),
-    [
-        ([-1] * 4, None, "no labelled row"),
-        ([0, 1], None, "X has 4 rows, y has 2"),
-        ([0, 1, -1, -1], [0, 0, 1, 1], "zero for every labelled row"),
-    ],
-)
-def test_bad_labels_and_weights(y, weights, match):
-    clf = model()
-    with pytest.raises(ValueError, match=match):
-        clf.fit(np.zeros((4, 2)), y, sample_weight=weights)
-    assert_unfitted(clf)
 
 
 def test_a_failed_refit_keeps_the_old_model(moons):
