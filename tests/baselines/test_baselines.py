@@ -258,44 +258,6 @@ def test_a_failed_fit_keeps_the_old_model(moons, kind):
         assert vars(clf) == before
 
 
-#: Settings under which each of the changes below makes a difference.
-LONG = {
-    "spaced-rep": {"episode_patience": 9, "max_iter": 2, "episode_epochs": 8, "patience": 8},
-    "mutual learning": {"n_nets": 3},
-}
-CHANGES = {
-    "spaced-rep": {
-        "n_queues": 2,
-        "episode_epochs": 4,
-        "patience": 1,
-        "correct": "agreement+confidence",
-        "max_fraction": 0.3,
-        "validation_fraction": 0.4,
-        "refit": True,
-        "finetune_epochs": 2,
-        "balanced_batches": False,
-    },
-    "mutual learning": {
-        "n_nets": 2,
-        "kl_weight": 0.5,
-        "update": "sequential",
-        "epoch_over": "unlabeled",
-        "balanced_batches": False,
-    },
-}
-
-
-@pytest.mark.parametrize("kind", CHANGES)
-def test_each_parameter_changes_the_result(moons, kind):
-    X, y = moons
-    settings = {"net": mlp_net(batch_size=16, lr=0.2), **LONG[kind]}
-    plain = model(kind, **settings).fit(X, y)
-    for name, value in CHANGES[kind].items():
-        other = model(kind, **(settings | {name: value})).fit(X, y)
-        same_net = np.array_equal(plain.predict_proba(X), other.predict_proba(X))
-        assert not same_net or plain_history(plain) != plain_history(other), name
-
-
 @every_method
 def test_nothing_is_printed_without_verbose(moons, capfd, kind):
     X, y = moons

@@ -352,5 +352,5 @@ def test_rows_of_weight_zero_do_not_validate(moons):
     X, y, _ = moons
     w = np.ones(len(y))
     w[:10] = 0
-    clf = model(max_iter=1).fit(X, y, sample_weight=w)
-    assert clf.history_[1]["n_train"] == 40 - 6  # a fifth of thirty is held out
+    clf = model(validation_fraction=0.4).fit(X, y, sample_weight=w)
+    assert clf.history_[1]["n_train"] == 40 - 12  # two fifths of thirty are held out

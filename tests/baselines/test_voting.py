@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from sklearn_spt.baselines._voting import (
     bootstrap_rows,
     disagreement_sets,
-    disagreements,
     majority_mean,
     majority_vote,
 )
@@ -97,29 +96,6 @@ def test_sets_equal_a_slow_oracle(seed, n, K, threshold, quotas):
     assert as_dicts(disagreement_sets(P, threshold, quotas)) == slow_sets(P, threshold, quotas)
 
 
-@given(seeds, sizes, class_numbers)
-def test_without_threshold_and_cap_they_are_what_exactly_two_agree_on(seed, n, K):
-    P = probabilities(seed, n, K)
-    labels = disagreement_sets(P, 0.0, ALL)
-    distinct = np.array([len(set(votes)) for votes in P.argmax(axis=2).T])
-    assert (labels >= 0).sum() == (distinct == 2).sum()
-    assert ((labels >= 0).sum(axis=0) <= 1).all()  # the sets are disjoint
-    if K == 2:
-        assert (labels >= 0).sum() == (distinct > 1).sum()  # whatever is not unanimous
-    np.testing.assert_array_equal(labels >= 0, disagreements(P, 0.0))
-
-
-def test_one_confident_net_of_the_two_is_enough_and_both_count_in_the_ranking():
-    low, mid, high = [0.55, 0.45], [0.7, 0.3], [0.9, 0.1]
-    other = [0.4, 0.6]
-    P = np.array([[other] * 4, [high, low, high, mid], [low, mid, mid, high]])
-    labels = disagreement_sets(P, 0.9, [2, 1, 1])
-    np.testing.assert_array_equal(labels[0], [-1, -1, 0, 0])  # a tie: 2 and 3 before 0
-    np.testing.assert_array_equal(disagreements(P, 0.9)[0], [True, False, True, True])
-    np.testing.assert_array_equal(disagreement_sets(P, 0.9, [1, 1, 1])[0], [-1, -1, 0, -1])
-    assert (labels[1:] == -1).all()
-
-
 # -- the vote ----------------------------------------------------------------------------------
 @given(seeds, sizes, class_numbers)
 def test_a_majority_wins_and_else_the_mean_decides(seed, n, K):
@@ -128,12 +104,6 @@ def test_a_majority_wins_and_else_the_mean_decides(seed, n, K):
     for x in range(n):
         (winner, count), *_ = Counter(P[:, x].argmax(axis=1)).most_common()
         assert vote[x] == (winner if count > 1 else P[:, x].mean(axis=0).argmax())
-
-
-def test_small_votes():
-    a, b, c = [0.5, 0.4, 0.1], [0.1, 0.8, 0.1], [0.2, 0.3, 0.5]
-    vote = majority_vote(np.array([[a, a, a, b], [a, b, b, c], [b, a, c, b]]))
-    np.testing.assert_array_equal(vote, [0, 0, 1, 1])
 
 
 def test_a_class_without_votes_may_win_by_the_mean():

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 from helpers.nets import MLP, NaNMLP, SoftmaxMLP, mlp_net
+from helpers.sgd import partial_moons
 from helpers.variants import variant
 from joblib import Parallel, delayed
 from scipy.special import softmax
-from sklearn.datasets import make_moons
 from sklearn.exceptions import NotFittedError
 from skorch import NeuralNet, NeuralNetClassifier
 from skorch.callbacks import LRScheduler
@@ -30,10 +30,7 @@ from sklearn_spt._sampling import class_balanced_draws, draw_sample
 @pytest.fixture(scope="module")
 def moons():
     """200 rows, 20 of them labelled, and the true labels."""
-    X, truth = make_moons(200, noise=0.1, random_state=0)
-    y = truth.copy()
-    y[20:] = -1
-    return X.astype(np.float32), y, truth
+    return partial_moons(200, 20, 0.1)
 
 
 def model(net=None, **params):
