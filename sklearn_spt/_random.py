@@ -14,14 +14,20 @@ from sklearn_spt._runtime import ProcessLock
 
 
 def derive_seed(root: int, *path: int) -> int:
-    """Return the seed in [0, 2**31) of one purpose, for example (iteration, number of the net)."""
+    """Return the seed in [0, 2**31) of one purpose, for example (iteration, number of the net).
+
+    Seeds of different paths are independent, and no seed depends on the order of the calls.
+    """
     sequence = np.random.SeedSequence(int(root), spawn_key=tuple(int(p) for p in path))
     return int(sequence.generate_state(1, np.uint32)[0] >> 1)
 
 
 def root_seed(random_state: int | np.random.RandomState | None) -> int:
-    """Return the integer from which all seeds of a fit derive."""
-    if random_state is None:  # from the operating system: a fit must not change numpy's generator
+    """Return the integer from which all seeds of a fit derive.
+
+    None takes entropy from the operating system, since a fit must not change numpy's generator.
+    """
+    if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0]) >> 1
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
@@ -55,7 +61,10 @@ def exclusive(n_threads: int | None = None) -> Iterator[None]:
 
 @contextmanager
 def isolated(seed: int = 0, n_threads: int | None = None) -> Iterator[None]:
-    """Seed Python, numpy and torch in an `exclusive` block and restore their states after it."""
+    """Seed Python, numpy and torch inside the block and restore their states after it.
+
+    `n_threads` sets torch's CPU threads inside the block. Other threads wait for the block to end.
+    """
     with exclusive(n_threads):
         python_state = random.getstate()
         numpy_state = np.random.get_state()  # noqa: NPY002 - the global generator is meant

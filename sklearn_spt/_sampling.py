@@ -24,7 +24,11 @@ def share_down(share: float, n: int) -> int:
 
 
 def class_balanced_draws(codes: IntArray, rng: np.random.Generator) -> IntArray:
-    """Draw as many rows as there are, with replacement, so that each class is equally likely."""
+    """Draw as many rows as there are, with replacement, so that each class is equally likely.
+
+    Row i has the probability ``1 / (K * n_c)``, where c is its class, n_c the number of rows of
+    that class, and K the number of classes present.
+    """
     if len(codes) == 0:
         return np.empty(0, dtype=np.int64)
     # Drawing a class and then one of its rows costs O(1). Small integers sort in linear time.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,3 +36,8 @@ def test_numpy_torch_and_scikit_learn_accept_a_seed(root, path):
     seed = derive_seed(root, *path)
     assert type(seed) is int
     assert 0 <= seed < 2**31
+
+
+def test_seeds_are_uniform():
+    seeds = np.array([derive_seed(0, i) for i in range(2000)])
+    assert scipy.stats.kstest(seeds / 2**31, "uniform").pvalue > 0.01

@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_spt._sampling import class_balanced_draws, draw_sample, shuffled
 
@@ -45,6 +45,13 @@ class TestClassBalancedDraws:
         counts = np.bincount(rows, minlength=len(classes))
         assert scipy.stats.chisquare(counts, expected).pvalue > 0.01
 
+    def test_draws_are_independent(self):
+        classes = np.array([0, 0, 0, 1])
+        rows = many_draws(classes, rng(1), 40_000)
+        pairs = np.bincount(4 * rows[::2] + rows[1::2], minlength=16)
+        p = np.array(probability_of_each_row(classes))
+        assert scipy.stats.chisquare(pairs, 20_000 * np.outer(p, p).ravel()).pvalue > 0.01
+
     @given(hnp.arrays(np.int64, st.integers(0, 50), elements=st.integers(0, 6)), st.integers(0, 99))
     def test_draws_are_rows_and_a_function_of_the_generator(self, classes, seed):
         rows, same = (class_balanced_draws(classes, rng(seed)) for _ in range(2))
@@ -59,6 +66,14 @@ class TestClassBalancedDraws:
         expected = class_balanced_draws(classes, rng())
         assert_array_equal(class_balanced_draws(classes.astype(dtype), rng()), expected)
 
+    def test_each_of_a_million_rows_can_be_drawn(self):
+        classes = np.zeros(1_000_000, dtype=np.int64)
+        classes[:3] = 1
+        rows = class_balanced_draws(classes, rng())
+        assert_allclose((rows < 3).mean(), 0.5, atol=0.002)
+        # Half a draw per row of the large class on average: 1 - exp(-1/2) of them are drawn.
+        assert_allclose(len(np.unique(rows)) / 1e6, 1 - np.exp(-0.5), atol=0.002)
+
 
 class TestShuffledAndDrawSample:
     @pytest.mark.parametrize("n", [0, 1, 2, 100])
@@ -68,6 +83,13 @@ class TestShuffledAndDrawSample:
             assert_array_equal(np.sort(rows), np.arange(n))
             assert n < 3 or not np.array_equal(rows, np.arange(n))
 
+    def test_shuffled_is_uniform(self):
+        generator = rng()
+        codes = [int(shuffled(3, generator) @ [9, 3, 1]) for _ in range(6000)]
+        counts = np.unique(codes, return_counts=True)[1]
+        assert len(counts) == 6
+        assert scipy.stats.chisquare(counts).pvalue > 0.01
+
     @given(st.data())
     def test_draws_have_no_duplicates(self, data):
         n = data.draw(st.integers(0, 200))
@@ -76,3 +98,9 @@ class TestShuffledAndDrawSample:
         assert rows.dtype == np.int64
         assert len(rows) == len(set(rows.tolist())) == size
         assert np.isin(rows, np.arange(n)).all()
+
+    @pytest.mark.parametrize("size", [2, 4])
+    def test_draw_is_uniform(self, size):
+        generator = rng()
+        draws = np.concatenate([draw_sample(5, size, generator) for _ in range(4000)])
+        assert_allclose(np.bincount(draws, minlength=5) / 4000, size / 5, atol=0.03)

@@ -61,7 +61,7 @@ class BertClassifier(LabelsMixin, TokenNet):
         extra ``[offline]`` it needs no download.
     pooling : {"auto", "mean", "cls"}, default="auto"
         How the token states become one vector: their mean, or the pooled first token. "auto" is
-        the mean if the checkpoint was trained with it (sentence encoders), else "cls".
+        the mean if the encoder was trained with it (sentence encoders), else "cls".
     max_length : int or "auto", default="auto"
         Texts are cut to this number of tokens, special ones included. "auto" is 160 (the paper's
         value), or the encoder's limit if that is less. Short texts cost no more with a high value,
@@ -72,7 +72,7 @@ class BertClassifier(LabelsMixin, TokenNet):
         are few with few labels; "docs/results" has the gain. It costs one pass over at most 2,000
         rows, and has no effect with a custom module.
     dropout : float in [0, 1), default=0.1
-        Dropout before the linear layer; the encoder keeps the dropout of its checkpoint.
+        Dropout before the linear layer; the encoder keeps the dropout of its configuration.
     lr : float > 0 or "auto", default="auto"
         Initial learning rate. "auto" is 5e-5 (the paper's code) for encoders of the size of
         BERT-base and 1e-4 for small ones.

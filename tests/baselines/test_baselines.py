@@ -153,18 +153,6 @@ def test_without_unlabelled_texts_it_is_bert_classifier(
         np.testing.assert_array_equal(off.predict_proba(tiny_texts), expected)
 
 
-@pytest.mark.filterwarnings("ignore:no unlabelled document:UserWarning")
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "co-training"])
-def test_texts_are_learned_from(tiny_checkpoint, tiny_texts, kind):
-    texts, truth = tiny_texts * 2, np.tile(["got", "not"], 24)
-    y = truth.astype(object)
-    y[24:] = None
-    net = BertClassifier(tiny_checkpoint, max_length=16, lr=1e-2, batch_size=8)
-    clf = model(kind, net, finetune_epochs=12, unlabeled_marker=None).fit(texts, y)
-    assert clf.transduction_[:24].tolist() == y[:24].tolist()
-    assert clf.score(texts, truth) > 0.8
-
-
 @pytest.mark.parametrize(
     ("kind", "params", "why"),
     [

@@ -398,16 +398,6 @@ def test_plain_criteria_pass(moons):
     np.testing.assert_array_equal(model(plain).fit(X, y).predict_proba(X), expected)
 
 
-def test_a_failed_refit_keeps_the_old_model(moons):
-    X, y, _ = moons
-    clf = model().fit(X, y)
-    before = clf.predict_proba(X)
-    with pytest.raises(ValueError, match="no labelled row"):
-        clf.fit(np.zeros((4, 5)), [-1] * 4)
-    assert clf.n_features_in_ == 2
-    np.testing.assert_array_equal(clf.predict_proba(X), before)
-
-
 def test_nested_parameters_need_an_explicit_net():
     for estimator in (None, "some/checkpoint"):
         clf = SelfPretrainingClassifier(estimator)
