@@ -173,7 +173,7 @@ def check_labels(
     codes = np.full(n_samples, -1, dtype=np.int64)
     if known is not None:
         code_of = {label: code for code, label in enumerate(known.tolist())}
-        for row, label in zip(np.flatnonzero(labeled), given.tolist(), strict=True):
+        for row, label in zip(np.flatnonzero(labeled).tolist(), given.tolist(), strict=True):
             if label not in code_of:
                 raise ValueError(
                     f"y holds {shown(label)} in row {row}, which is none of {known.tolist()}."
