@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sklearn_spt._sampling import share_down
-from sklearn_spt._typing import IntArray
+from sklearn_spt._typing import FloatArray, IntArray
 from sklearn_spt._validation import check_integer, check_real
 
 
@@ -58,10 +57,9 @@ def quota_limit(t: int, n_labeled: int, max_fraction: float) -> int:
 
 
 def throttle(
-    confidence: ArrayLike, n_train: int, threshold: float = 0.9, max_fraction: float = 0.1
+    confidence: FloatArray, n_train: int, threshold: float, max_fraction: float
 ) -> IntArray:
     """Rows of the most confident candidates, best first, at most `max_fraction` of `n_train`."""
-    confidence = np.asarray(confidence)
     eligible = np.flatnonzero(confidence >= threshold)
     quota = max(1, share_down(max_fraction, n_train))
     best_first = np.argsort(-confidence[eligible], kind="stable")  # ties go to the lower row

@@ -51,7 +51,7 @@ def disagreement_sets(P: FloatArray, threshold: float, quotas: Sequence[int]) ->
 
 
 def set_quotas(
-    n_labeled: int, sizes: IntArray, max_fraction: float, max_added: int | None = None
+    n_labeled: int, sizes: IntArray, max_fraction: float, max_added: int | None
 ) -> list[int]:
     """Maximum sizes of the next sets, given the current `sizes`; each may grow by at least 1."""
     quotas = []

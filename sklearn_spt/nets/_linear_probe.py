@@ -30,7 +30,7 @@ def linear_probe(
     weights: FloatArray | None = None,
     balanced: bool = True,
 ) -> LinearHead | None:
-    """Fit a logistic regression on vectors `F`; None if one class or one vector is all there is."""
+    """Fit a logistic regression on `F`; None with one class, equal vectors or one not finite."""
     # Shift and scale give the vectors a mean of 0 and a mean variance of 1, and the loss is a mean.
     # So the regularisation depends neither on the scale of the vectors nor on the number of rows.
     row_weights = np.ones(len(F)) if weights is None else np.asarray(weights, dtype=np.float64)

@@ -79,4 +79,4 @@ def test_throttling_equals_the_steps_written_as_loops(confidence, n_train, thres
 
 def test_threshold_is_included_in_either_precision():
     for dtype in (np.float32, np.float64):
-        assert throttle(np.array([0.9, 0.89], dtype=dtype), 10).tolist() == [0]
+        assert throttle(np.array([0.9, 0.89], dtype=dtype), 10, 0.9, 0.1).tolist() == [0]
