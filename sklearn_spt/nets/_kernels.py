@@ -177,9 +177,11 @@ def _attended(
 
 
 def mask(**kwargs: Any) -> torch.Tensor | None:
-    """Mask of `attention`, for the mask interface of transformers."""
-    # transformers reads the values of a mask and drops it if it hides nothing; off the CPU this
-    # read would wait for the device in each step
+    """Mask of `attention`, for the mask interface of transformers.
+
+    transformers reads the values of a mask and drops it if it hides nothing. Off the CPU this read
+    would wait for the device in each step.
+    """
     given = kwargs.get("attention_mask")
     if given is not None and is_asynchronous(str(given.device)):
         kwargs["allow_is_bidirectional_skip"] = False
