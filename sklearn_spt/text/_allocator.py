@@ -18,7 +18,7 @@ def _malloc_trim() -> Any:
     return trim
 
 
-def return_free_memory() -> None:
+def give_back() -> None:
     """Return the free memory of all threads to the system, with glibc only."""
     # on its own, glibc shrinks each thread's heap at the end only, and one small object there keeps
     # the whole heap

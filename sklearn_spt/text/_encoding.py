@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 
 from sklearn_spt._labels import is_missing
 from sklearn_spt._typing import TextArray
-from sklearn_spt.text._allocator import return_free_memory
+from sklearn_spt.text._allocator import give_back
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 from sklearn_spt.text._pretrained import (
     load_tokenizer,
@@ -29,7 +29,7 @@ from sklearn_spt.text._transformer import TextTransformer
 # Texts that one thread encodes at a time. The tokenizer's objects take some kilobytes a text.
 _CHUNK = 4096
 # Number of chunks after which free memory is returned to the system.
-_CHUNKS_BETWEEN_TRIMS = 32
+_GIVE_BACK = 32
 
 
 # -- checks of X ---------------------------------------------------------------------------------
@@ -207,8 +207,8 @@ def encode_texts(
         columns = np.arange(flat.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         ids[rows, columns] = flat
         del flat, lengths, rows, columns
-        if len(chunks) % _CHUNKS_BETWEEN_TRIMS == _CHUNKS_BETWEEN_TRIMS - 1:
-            return_free_memory()
+        if len(chunks) % _GIVE_BACK == _GIVE_BACK - 1:
+            give_back()
     repeated = np.flatnonzero(first[inverse] != np.arange(len(inverse)))
     for start in range(0, len(repeated), _CHUNK):
         rows = repeated[start : start + _CHUNK]

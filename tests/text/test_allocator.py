@@ -25,8 +25,8 @@ def test_it_calls_malloc_trim(monkeypatch):
 
     library = type("Library", (), {"malloc_trim": trim})
     monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
-    _allocator.return_free_memory()
-    _allocator.return_free_memory()
+    _allocator.give_back()
+    _allocator.give_back()
     assert calls == [0, 0]
 
 
@@ -36,7 +36,7 @@ def test_it_does_nothing_with_another_library(monkeypatch, error):
         raise error("no such library or function")
 
     monkeypatch.setattr(ctypes, "CDLL", refuse)
-    _allocator.return_free_memory()
+    _allocator.give_back()
     assert _allocator._malloc_trim() is None
 
 
@@ -44,11 +44,11 @@ def test_encoding_many_texts_returns_memory_and_gives_the_same_ids(
     tiny_checkpoint, tiny_texts, monkeypatch
 ):
     calls = []
-    monkeypatch.setattr(_encoding, "return_free_memory", lambda: calls.append(1))
+    monkeypatch.setattr(_encoding, "give_back", lambda: calls.append(1))
     expected = encode_texts(tiny_texts, tiny_checkpoint, 32)
     assert not calls
     monkeypatch.setattr(_encoding, "_CHUNK", 3)
-    monkeypatch.setattr(_encoding, "_CHUNKS_BETWEEN_TRIMS", 2)
+    monkeypatch.setattr(_encoding, "_GIVE_BACK", 2)
     found = encode_texts(tiny_texts, tiny_checkpoint, 32)
     assert found.tolist() == expected.tolist()
     assert len(calls) == len(tiny_texts) // 3 // 2
