@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_spt.datasets import (
+    _duplicates,
     duplicate_groups,
     duplicates_of,
-    fetch_illness,
     fetch_phm_tuning,
 )
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
@@ -98,21 +96,9 @@ def test_groups_are_the_connected_components(collection, threshold):
     assert groups.tolist() == [appeared[number] for number in numbers]
 
 
-@settings(deadline=None, max_examples=50)
-@given(collection=COLLECTIONS, threshold=THRESHOLDS)
-def test_what_is_connected_to_a_reference_is_in_its_group(collection, threshold):
-    half = len(collection) // 2
-    texts, reference = texts_of(collection)[half:], texts_of(collection)[:half]
-    groups = duplicate_groups(reference + texts, threshold=threshold)
-    there = set(groups[:half].tolist())
-    reasons = duplicates_of(texts, reference, threshold=threshold)
-    assert all(
-        group in there for group, why in zip(groups[half:].tolist(), reasons, strict=True) if why
-    )
-
-
-# Random long texts hardly ever lie near the threshold: made from each other, they do.
-def test_large_collections_of_variants():
+def test_collections_of_several_blocks(monkeypatch):
+    """Texts that were made from each other, so that many lie near the threshold."""
+    monkeypatch.setattr(_duplicates, "_BLOCK", 7)
     rng = np.random.default_rng(0)
     vocabulary = np.array([f"w{i}" for i in range(40)])
     base = [vocabulary[rng.integers(40, size=rng.integers(2, 25))].tolist() for _ in range(60)]
@@ -128,6 +114,9 @@ def test_large_collections_of_variants():
         found = duplicates_of(texts_of(ours), texts_of(theirs), threshold=threshold)
         assert found.tolist() == [reason(post, theirs, threshold) for post in ours]
         assert min(Counter(found.tolist()).values()) > 10
+    groups = duplicate_groups(texts_of(theirs + ours))
+    monkeypatch.setattr(_duplicates, "_BLOCK", 1000)
+    assert groups.tolist() == duplicate_groups(texts_of(theirs + ours)).tolist()
 
 
 # -- what counts as the same ------------------------------------------------------------------
@@ -152,10 +141,6 @@ def test_large_collections_of_variants():
 )
 def test_what_is_the_same(text, expected):
     assert duplicates_of([text], ["home with the flu, day two"]).tolist() == [expected]
-
-
-def test_entities_are_resolved():
-    assert duplicates_of(["tea &lt;3 &amp; bed"], ["tea <3 & bed"]).tolist() == ["exact"]
 
 
 def test_near_duplicates_and_the_threshold():
@@ -212,16 +197,12 @@ def test_groups_keep_duplicates_on_one_side_of_a_split():
 
 
 # -- containers and errors --------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "container",
-    [list, tuple, iter, pd.Series, lambda x: np.array(x), lambda x: np.array(x, dtype=object)],
-)
+@pytest.mark.parametrize("container", [list, iter, pd.Series, np.array])
 def test_containers(container):
     texts = ["home with the flu", "flu season"]
     reasons = duplicates_of(container(texts), container(["Flu season!"]))
     assert reasons.tolist() == ["", "exact"]
     assert reasons.dtype == "<U7"
-    assert (reasons == "").tolist() == [True, False]
     groups = duplicate_groups(container(texts))
     assert groups.tolist() == [0, 1]
     assert groups.dtype == np.int64
@@ -231,51 +212,33 @@ def test_nothing_to_compare():
     assert duplicates_of([], ["flu"]).tolist() == []
     assert duplicates_of(["flu"], []).tolist() == [""]
     assert duplicate_groups([]).tolist() == []
-    assert duplicate_groups([]).dtype == np.int64
 
 
 @pytest.mark.parametrize(
     ("texts", "reference", "options", "error", "match"),
     [
         ("flu", ["flu"], {}, TypeError, "texts must be a list or array of str, got str"),
-        (["flu"], "flu", {}, TypeError, "reference must be a list or array of str, got str"),
-        (3, ["flu"], {}, TypeError, "texts must be a list or array of str, got int"),
+        (["flu"], 3, {}, TypeError, "reference must be a list or array of str, got int"),
         (["flu", None], ["flu"], {}, TypeError, "texts must hold str only; row 1 .*NoneType"),
-        (["flu"], [np.nan], {}, TypeError, "reference must hold str only; row 0 .*float"),
         (["flu"], ["flu"], {"threshold": 0.0}, ValueError, r"threshold must lie in \(0, 1\]"),
         (["flu"], ["flu"], {"threshold": 1.1}, ValueError, r"threshold must lie in \(0, 1\]"),
-        (["flu"], ["flu"], {"threshold": "high"}, TypeError, "threshold must be a number"),
     ],
 )
 def test_errors(texts, reference, options, error, match):
     with pytest.raises(error, match=match):
         duplicates_of(texts, reference, **options)
+    if texts != ["flu"] or options:
+        with pytest.raises(error, match=match):
+            duplicate_groups(texts, **options)
 
 
-def test_errors_of_groups():
-    with pytest.raises(TypeError, match="texts must hold str only; row 1"):
-        duplicate_groups(["flu", 3])
-    with pytest.raises(ValueError, match="threshold"):
-        duplicate_groups(["flu"], threshold=2)
-
-
-# -- real data --------------------------------------------------------------------------------
-def has(*parts):
-    return Path(os.environ.get("SKLEARN_SPT_DATA", "-"), *parts).is_file()
-
-
-@pytest.mark.skipif(
-    not (has("illness", "data.txt") and has("phm_tuning", "tuning.dataset")),
-    reason="the Illness and tuning files are not here: SKLEARN_SPT_DATA names no such folder",
-)
-def test_real_tweets():
-    texts = fetch_illness(download_if_missing=False).data
-    found = duplicates_of(texts[2000:], texts[:2000])
-    assert Counter(found.tolist()) == {"": 20531, "exact": 87, "near": 42}
-    texts = fetch_phm_tuning(download_if_missing=False).data
+def test_real_tweets(needs_data):
+    try:
+        texts = fetch_phm_tuning(download_if_missing=False).data
+    except OSError:
+        pytest.skip("the file is not here")
     groups = duplicate_groups(texts)
     assert groups.max() + 1 == 7687
     # nothing of one group repeats anything of the others
-    order = np.random.default_rng(0).permutation(7687)
-    here = np.isin(groups, order[:1500])
+    here = np.isin(groups, np.random.default_rng(0).permutation(7687)[:1500])
     assert set(duplicates_of(texts[~here], texts[here]).tolist()) == {""}

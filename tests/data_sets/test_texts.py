@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
 import json
 
 import numpy as np
@@ -14,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_spt.datasets import load_texts
-from sklearn_spt.datasets._tables import read_fields
 
 TEXTS = [
     "in bed, with the flu",
@@ -174,12 +172,7 @@ def test_labels(tmp_path, labels, options, target, names):
         ("p.jsonl", '{"text": "a", "label": 1}\nb\n', {}, r"line 2: no JSON .*one JSON object"),
         ("p.jsonl", '{"text": "a", "label": 1}\n[1]\n', {}, "line 2: list instead of a JSON"),
         ("p.jsonl", '{"text": "a", "label": [1]}', {}, "line 1, column 'label': a label must"),
-        (
-            "p.jsonl",
-            '{"text": 3, "label": 1}',
-            {},
-            "column 'text': no text, but of type int",
-        ),
+        ("p.jsonl", '{"text": 3, "label": 1}', {}, "column 'text': no text, but of type int"),
         ("p.jsonl", '{"text": "a", "label": 1}\n{"label": 1}', {}, "line 2, column 'text': an em"),
         ("p.jsonl", "", {}, "holds no row"),
         ("p.jsonl", '{"text": "a"}', {"sep": ",", "format": "jsonl"}, "sep must be None"),
@@ -213,11 +206,6 @@ def test_bad_parameters(tmp_path, options, match):
         load_texts(path, **options)
 
 
-def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.csv"):
-        load_texts(tmp_path / "nowhere.csv")
-
-
 def test_no_long_text_in_a_message(tmp_path):
     path = tmp_path / "posts.csv"
     path.write_text("a very long text of somebody who forgot the names of the columns,1\nb,1\n")
@@ -230,17 +218,3 @@ def test_latin_1(tmp_path):
     path = tmp_path / "posts.csv"
     path.write_bytes("text,label\n\u00e9t\u00e9,1\n".encode("latin-1"))
     assert load_texts(path, encoding="latin-1").data.tolist() == ["\u00e9t\u00e9"]
-    assert read_fields(path, encoding=None)[1] == (2, ["\u00e9t\u00e9", "1"])
-    path.write_bytes("text,label\n\u00e9t\u00e9,1\n".encode())
-    assert read_fields(path, encoding=None)[1] == (2, ["\u00e9t\u00e9", "1"])
-
-
-def test_the_same_as_pandas(tmp_path):
-    out = io.StringIO()
-    frame = pd.DataFrame({"text": [*TEXTS, "two\nlines"], "label": [1.0, 0.0, None, 1.0, 0.0]})
-    frame.to_csv(out, index=False, lineterminator="\n")
-    path = tmp_path / "posts.csv"
-    path.write_text(out.getvalue(), encoding="utf-8", newline="")
-    dataset = load_texts(path)
-    assert dataset.data.tolist() == frame.text.tolist()
-    assert dataset.target.tolist() == frame.label.fillna(-1).astype(int).tolist()
