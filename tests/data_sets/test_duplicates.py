@@ -16,7 +16,6 @@ from sklearn_spt.datasets import (
     duplicates_of,
     fetch_phm_tuning,
 )
-from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
 
 # -- an oracle without index, regular expressions or shortcuts ---------------------------------
 # Posts are written from parts of which the oracle knows the words; no part needs to be read.
@@ -143,17 +142,6 @@ def test_what_is_the_same(text, expected):
     assert duplicates_of([text], ["home with the flu, day two"]).tolist() == [expected]
 
 
-def test_near_duplicates_and_the_threshold():
-    ten = "one two three four five six seven eight nine ten"  # eight shingles
-    texts = [ten + " eleven twelve", ten + " eleven twelve thirteen", ten.replace("five", "5")]
-    assert duplicates_of(texts, [ten]).tolist() == ["near", "", ""]  # 8/10, 8/11, 5/11
-    assert duplicates_of(texts, [ten], threshold=5 / 11).tolist() == ["near", "near", "near"]
-    assert duplicates_of(texts, [ten], threshold=1.0).tolist() == ["", "", ""]
-    assert duplicates_of(["flu bad"], ["bad flu"], threshold=1.0).tolist() == ["near"]
-    # the same shingles, and not the same words
-    assert duplicates_of(["a a a a"], ["a a a"], threshold=1.0).tolist() == ["near"]
-
-
 def test_retweets_that_were_cut():
     whole = "in bed with a very bad flu since monday and nobody brings me any soup at all"
     cut = "RT @somebody: In bed with a very bad flu since Mon..."
@@ -174,26 +162,6 @@ def test_a_letter_for_letter_copy_is_exact_whatever_it_is():
     # without a word there is nothing to compare
     assert duplicates_of(["@c @b", " ", "RT @b: \U0001f912"], texts).tolist() == [""] * 3
     assert duplicate_groups(["@a", "", "@a", " ", ""]).tolist() == [0, 1, 0, 2, 1]
-
-
-def test_groups_are_chains():
-    words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
-    texts = [" ".join(words[start : start + 7]) for start in (0, 1, 2, 3)]
-    # each has four of six shingles in common with the next one, and three of seven with the next
-    assert duplicate_groups(texts, threshold=2 / 3).tolist() == [0, 0, 0, 0]
-    assert duplicate_groups(texts, threshold=0.7).tolist() == [0, 1, 2, 3]
-    assert duplicates_of(texts[:1], texts[2:], threshold=2 / 3).tolist() == [""]
-
-
-def test_groups_keep_duplicates_on_one_side_of_a_split():
-    texts = [f"post number {i // 3} says this" for i in range(60)]
-    y = np.arange(60) // 3 % 2
-    groups = duplicate_groups(texts)
-    assert groups.tolist() == (np.arange(60) // 3).tolist()
-    splitter = SemiSupervisedStratifiedKFold(n_splits=4)
-    for train, test in splitter.split(texts, y, groups=groups):
-        found = duplicates_of(np.array(texts)[train], np.array(texts)[test])
-        assert set(found.tolist()) == {""}
 
 
 # -- containers and errors --------------------------------------------------------------------

@@ -110,13 +110,6 @@ def test_a_damaged_file_is_named_and_kept(tmp_path, server, place):
     assert server.n_requests == 0
 
 
-def test_missing_and_not_to_be_downloaded(tmp_path, server):
-    with pytest.raises(OSError, match="download_if_missing is False") as error:
-        fetch_illness(data_home=tmp_path / "none", download_if_missing=False)
-    assert str(tmp_path / "none" / OWN) in str(error.value)
-    assert server.n_requests == 0
-
-
 @pytest.mark.parametrize(
     "trouble",
     [(503, b"busy"), (200, CONTENT[:20]), (200, b"x" * len(CONTENT)), (429, b"slow down")],

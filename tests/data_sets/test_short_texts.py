@@ -91,7 +91,6 @@ def test_errors_and_withheld_labels_do_not_change_the_posts():
     [
         (2, None, [500, 500]),
         (2, [0.85], [850, 150]),
-        (2, [0.85, 0.15], [850, 150]),
         (3, np.array([0.5, 0.3]), [500, 300, 200]),
         (3, None, [334, 333, 333]),
         (4, (1, 0, 0, 0), [1000, 0, 0, 0]),
@@ -166,23 +165,15 @@ FIRST = {  # what stands in the places of a sentence, by who it is
     "other": r"(?:my (?:(?:little|best|lab) )?\w+|our neighbor|grandma|dad)",
 }
 HAS_FIRST = [  # {0} is the one who has the flu
-    r"{0} got the flu and .* did not",
-    r"did not get the flu but {0} did",
-    r"{0} had the flu while",
-    r"only watched while {0} had the flu",
+    r"{0} (?:got|had|caught) the flu",
     r"{0} could not leave the bed",
-    r"{0} caught the flu",
+    r"{0} (?:called .* from|asked .* to bring)",
+    r"the flu but {0} did",
     r"the flu for {0}(?:,|$)",
     r"it was {0} who got the flu, not",
     r"got the flu, it was {0}(?:,|$)",
-    r"the flu hit {0} hard",
-    r"and hit {0} hard",
-    r"{0} called .* from bed because",
-    r"drove {0} to the clinic",
-    r"{0} asked .* to bring pills",
-    r"brought soup to {0},",
-    r"told {0} that the test",
-    r"laughed at {0} for having",
+    r"(?:the flu|and) hit {0} hard",
+    r"(?:drove|soup to|told|laughed at) {0}(?:,| to| that| for)",
 ]
 ALARM = [  # it is so
     r"{0} thought it was just .* but it was the flu",

@@ -29,7 +29,6 @@ DRAWN = {
     "iterations": lambda: IterationCurveDisplay(
         scores={name: [[0.1, 0.2], [0.3, 0.1]] for name in MANY}, legend_title="method"
     ).plot(),
-    "many iterations": lambda: IterationCurveDisplay(scores={"a": np.arange(400) / 400}).plot(),
     "schedule": lambda: LearningRateDisplay.from_schedule(n_constant=3130, n_decay=480),
     "pseudo-labels": lambda: PseudoLabelDisplay.from_records(
         [record(seed=s, n_iter=20, n_unlabeled=10**6) for s in (0, 1)]
@@ -66,14 +65,6 @@ def test_no_text_overlaps_or_is_cut_off(name):
     assert len(texts_of(display.figure_)) > 5
     assert display.figure_.axes[-1].get_xlabel()
     assert name == "forest" or all(ax.get_ylabel() for ax in display.figure_.axes)
-
-
-def test_the_check_for_overlaps_finds_some():
-    display = DRAWN["one size"]()
-    display.figure_.text(0.5, 0.5, "one")
-    display.figure_.text(0.5, 0.5, "other")
-    display.figure_.text(0.99, 0.5, "outside")
-    assert overlaps(display.figure_) == [("outside", "outside"), ("one", "other")]
 
 
 def test_more_lines_than_colours_still_differ():
