@@ -78,10 +78,16 @@ def test_fetch_downloads_once(tmp_path, server):
     assert first.target.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("place", [OWN, CACHED])
-def test_a_file_at_hand_is_used_and_nothing_is_written(tmp_path, monkeypatch, server, place):
-    (tmp_path / place).parent.mkdir()
-    (tmp_path / place).write_bytes(CONTENT)
+@pytest.fixture(params=[OWN, CACHED], ids=["own", "cached"])
+def at_hand(tmp_path, request):
+    """A place where a file is looked for."""
+    path = tmp_path / request.param
+    path.parent.mkdir()
+    return path
+
+
+def test_a_file_at_hand_is_used_and_nothing_is_written(tmp_path, monkeypatch, server, at_hand):
+    at_hand.write_bytes(CONTENT)
     monkeypatch.setenv("SKLEARN_SPT_DATA", str(tmp_path))
 
     def refuse(*args, **kwargs):
@@ -90,23 +96,18 @@ def test_a_file_at_hand_is_used_and_nothing_is_written(tmp_path, monkeypatch, se
     # a read-only data home, also where the tests run as a user who may write everywhere
     for name in ("mkdir", "makedirs", "replace", "rename"):
         monkeypatch.setattr(os, name, refuse)
-    assert fetch_illness().filename == str(tmp_path / place)
-    assert tree(tmp_path) == [str(place)]
+    assert fetch_illness().filename == str(at_hand)
+    assert tree(tmp_path) == [str(at_hand.relative_to(tmp_path))]
     assert server.n_requests == 0
 
 
-@pytest.mark.parametrize("place", [OWN, CACHED])
-def test_a_damaged_file_is_named_and_kept(tmp_path, server, place):
-    (tmp_path / place).parent.mkdir()
-    (tmp_path / place).write_bytes(CONTENT[:-1])
+def test_a_damaged_file_is_named_and_kept(tmp_path, server, at_hand):
+    at_hand.write_bytes(CONTENT[:-1])
     with pytest.raises(OSError, match=r"is damaged.*Delete it") as error:
         fetch_illness(data_home=tmp_path)
-    for part in (
-        tmp_path / place,
-        *(hashlib.sha256(c).hexdigest() for c in (CONTENT[:-1], CONTENT)),
-    ):
-        assert str(part) in str(error.value)
-    assert tree(tmp_path) == [str(place)]
+    digests = [hashlib.sha256(content).hexdigest() for content in (CONTENT[:-1], CONTENT)]
+    assert all(part in str(error.value) for part in (str(at_hand), *digests))
+    assert at_hand.read_bytes() == CONTENT[:-1]
     assert server.n_requests == 0
 
 

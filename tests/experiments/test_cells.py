@@ -14,25 +14,14 @@ def file_name(**changes):
     return Cell(**{**CELL, **changes}).file_name
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"dataset": "psytar"},
-        {"method": "baseline"},
-        {"n_labeled": 500},
-        {"n_unlabeled": None},
-        {"n_test": 100},
-        {"seed": 1},
-        {"params": {"lam": 0.4}},
-        {"encoder": "bert-base-uncased"},
-        {"normalize": False},
-        {"score_iterations": True},
-        {"protocol": 2},
-        {"n_validation": 100},
-    ],
-)
-def test_every_setting_changes_the_file_name(changes):
-    assert file_name(**changes) != file_name()
+OTHER_SIZES = {"n_labeled": 500, "n_unlabeled": None, "n_test": 100, "n_validation": 100, "seed": 1}
+OTHER = {"dataset": "psytar", "method": "baseline", "params": {"lam": 0.4}, "encoder": "bert"}
+OTHER_WAYS = {"normalize": False, "score_iterations": True, "protocol": 2}
+
+
+@pytest.mark.parametrize(("name", "value"), {**OTHER_SIZES, **OTHER, **OTHER_WAYS}.items())
+def test_every_setting_changes_the_file_name(name, value):
+    assert file_name(**{name: value}) != file_name()
 
 
 def test_what_does_not_change_the_file_name():

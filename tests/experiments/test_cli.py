@@ -74,7 +74,10 @@ def test_a_file_with_two_labels_needs_the_positive_one(arguments, capsys):
 
 
 def test_content_and_columns_identify_a_file(arguments, posts, tmp_path, capsys):
-    """Another meaning of the same name is another cell; another path of the same file is none."""
+    """Another meaning of the same name is another cell; another path of the same file is none.
+
+    A finished cell is not run again.
+    """
     grid = [*arguments, "--method=tfidf_lr", "--seeds=0"]
     grid.remove("--quiet")
     assert main(grid) == 0

@@ -61,9 +61,10 @@ def test_every_method_gives_a_record(arguments, tmp_path):
     assert records["baseline"]["all_positive_f1"] == pytest.approx(2 * share / (1 + share))
 
 
-def test_rivals_give_records(arguments, tmp_path):
+def test_rivals_give_records_and_print_nothing(arguments, tmp_path, capfd):
     rivals = "tfidf_lr,embeddings_lr,sklearn_self_training,baseline_shuffled,bert_ensemble"
     assert main([*arguments, f"--method={rivals}", "--seeds=0"]) == 0
+    assert capfd.readouterr() == ("", "")
     records = by_method(tmp_path / "records")
     assert all(set(record["scores"]) == SCORES for record in records.values())
     used = {name: record["precision"] for name, record in records.items()}
@@ -91,19 +92,6 @@ def test_iterations_are_scored_on_request(arguments, tmp_path):
 
 
 # -- resumption -------------------------------------------------------------------------------
-def test_a_finished_cell_is_never_run_again(arguments, tmp_path, monkeypatch):
-    grid = [*arguments, "--method=baseline", "--seeds=0,1"]
-    assert main(grid) == 0
-    before = outcomes(tmp_path / "records")
-
-    def refuse(*args):
-        raise AssertionError("a cell was run again")
-
-    monkeypatch.setattr(_runner, "run_cell", refuse)
-    assert main(grid) == 0
-    assert outcomes(tmp_path / "records") == before
-
-
 def test_a_failed_cell_is_recorded_and_the_others_run(arguments, tmp_path, capsys):
     grid = [*arguments, "--method=baseline,self_pretraining", "--seeds=0"]
     grid += ["--param=temperature=0"]

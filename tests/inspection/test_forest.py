@@ -12,8 +12,6 @@ from sklearn_spt.experiments._plots import draw
 from sklearn_spt.experiments._tables import make_table
 from sklearn_spt.inspection import ForestDisplay
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
-
 ROWS = ["Baseline", "SetFit", "SelfPretrainingClassifier"]
 F1 = {
     "baseline": [0.5, 0.52, 0.6],

@@ -8,8 +8,6 @@ from scipy.stats import ttest_1samp
 
 from sklearn_spt.inspection import GainDisplay
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
-
 
 def test_points_and_intervals_are_those_of_the_paired_differences():
     f1 = {"baseline": [0.5, 0.5, 0.6], "setfit": [0.6, 0.4, 0.6], "tfidf_lr": [0.4, 0.4, 0.4]}

@@ -15,15 +15,22 @@ from sklearn_spt.inspection import (
     PseudoLabelDisplay,
 )
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
+TWO = [record(params={"lam": a, "alpha": b}) for a in (0.1, 0.3) for b in (0.1, 0.3)]
 
 
-def test_two_differences_are_named():
-    records = [record(params={"lam": a, "alpha": b}) for a in (0.1, 0.3) for b in (0.1, 0.3)]
-    with pytest.raises(ValueError, match=r"differ in lam \(0.1, 0.3\), alpha \(0.1, 0.3\); select"):
-        IterationCurveDisplay.from_records(records)
-    with pytest.raises(ValueError, match=r"differ in alpha \(0.1, 0.3\) must not be mixed"):
-        IterationCurveDisplay.from_records(records, by="lam")
+@pytest.mark.parametrize(
+    ("records", "by", "message"),
+    [
+        (TWO, None, r"differ in lam \(0.1, 0.3\), alpha \(0.1, 0.3\); select"),
+        (TWO, "lam", r"differ in alpha \(0.1, 0.3\) must not be mixed"),
+        ([record()], "lamb", "no cell has 'lamb' to group by"),
+        ([record(status="failed")], None, "all 1 have failed, the first with ValueError: the l"),
+        ([], None, "there is no finished record"),
+    ],
+)
+def test_records_that_cannot_be_grouped(records, by, message):
+    with pytest.raises(ValueError, match=message):
+        IterationCurveDisplay.from_records(records, by=by)
 
 
 @pytest.mark.parametrize("key", ["n_unlabeled", "n_test", "encoder", "normalize", "protocol"])
@@ -37,18 +44,6 @@ def test_methods_may_have_different_parameters():
     records = [record(), record("self_training", params={"threshold": 0.8})]
     display = IterationCurveDisplay.from_records(records)
     assert names_of(display.ax_) == ["self_pretraining", "self_training"]
-
-
-def test_unknown_by_is_an_error():
-    with pytest.raises(ValueError, match="no cell has 'lamb' to group by"):
-        IterationCurveDisplay.from_records([record()], by="lamb")
-
-
-def test_without_finished_records_the_error_says_why():
-    with pytest.raises(ValueError, match="all 1 have failed, the first with ValueError: the l"):
-        IterationCurveDisplay.from_records([record(status="failed")])
-    with pytest.raises(ValueError, match="there is no finished record"):
-        IterationCurveDisplay.from_records([])
 
 
 def test_records_are_not_changed():

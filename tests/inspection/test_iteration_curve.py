@@ -10,8 +10,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn_spt import SelfPretrainingClassifier
 from sklearn_spt.inspection import IterationCurveDisplay
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
-
 
 def scored(*scores):
     return Noted([{"iteration": t, "validation_score": s} for t, s in enumerate(scores)])

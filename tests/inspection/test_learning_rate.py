@@ -13,8 +13,6 @@ from sklearn.linear_model import LogisticRegression
 
 from sklearn_spt.inspection import LearningRateDisplay
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
-
 
 class RecordingSGD(torch.optim.SGD):
     """Keeps the rate of each step."""

@@ -8,8 +8,6 @@ from records import history, record
 
 from sklearn_spt.inspection import PseudoLabelDisplay
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
-
 
 def drawn(entries, ax=None):
     return PseudoLabelDisplay.from_estimator(Noted(entries), ax=ax)

@@ -22,8 +22,6 @@ from sklearn_spt.inspection import (
 )
 from sklearn_spt.inspection._style import PALETTE
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
-
 MANY = ["TF-IDF + logistic regression", "frozen embeddings + logistic regression", *"abcdefgh"]
 DRAWN = {
     "iterations": lambda: IterationCurveDisplay(
