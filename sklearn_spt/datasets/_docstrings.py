@@ -48,8 +48,11 @@ Returns
 dataset : :class:`~sklearn.utils.Bunch`
     data : ndarray of shape (n_samples,), dtype object
         The texts, each a str.""",
-    "tuple": _TUPLE,
-    # the rest of the results, and the errors
+    # the last results, and the errors
+    "given_file": f"""\
+    filename : str
+        Path of the file.
+{_TUPLE}""",
     "one_file": f"""\
     DESCR : str
         Description, licence and reference.

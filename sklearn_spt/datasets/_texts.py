@@ -86,9 +86,7 @@ def load_texts(
         keyword, ids : ndarray of shape (n_samples,), dtype object
             What `keyword` and `id` name, each a str; "" where a value is missing. Present if asked
             for.
-        filename : str
-            Path of the file.
-    %(tuple)s
+    %(given_file)s
 
     Raises
     ------

@@ -57,9 +57,7 @@ def load_tsv(
             The third column.
         ids : ndarray of shape (n_samples,), dtype object
             The first column, each a str, so that leading zeros are kept.
-        filename : str
-            Path of the file.
-    %(tuple)s
+    %(given_file)s
 
     Raises
     ------

@@ -64,7 +64,7 @@ class IterationCurveDisplay(CurveDisplay):
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; None creates a figure. Pass the axes of another display to add a line.
         name : str or None, default=None
-            Name of the line; None is the name of the class.
+            Name of the line; by default, the name of the class.
 
         Returns
         -------

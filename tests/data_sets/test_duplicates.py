@@ -10,12 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_spt.datasets import (
-    _duplicates,
-    duplicate_groups,
-    duplicates_of,
-    fetch_phm_tuning,
-)
+from sklearn_spt.datasets import _duplicates, duplicate_groups, duplicates_of
 
 # -- an oracle without index, regular expressions or shortcuts ---------------------------------
 # Posts are written from parts of which the oracle knows the words; no part needs to be read.
@@ -198,15 +193,3 @@ def test_errors(texts, reference, options, error, match):
     if texts != ["flu"] or options:
         with pytest.raises(error, match=match):
             duplicate_groups(texts, **options)
-
-
-def test_real_tweets(needs_data):
-    try:
-        texts = fetch_phm_tuning(download_if_missing=False).data
-    except OSError:
-        pytest.skip("the file is not here")
-    groups = duplicate_groups(texts)
-    assert groups.max() + 1 == 7687
-    # nothing of one group repeats anything of the others
-    here = np.isin(groups, np.random.default_rng(0).permutation(7687)[:1500])
-    assert set(duplicates_of(texts[~here], texts[here]).tolist()) == {""}

@@ -161,7 +161,6 @@ def test_labels(tmp_path, labels, options, target, names):
         ("p.csv", "text;label\na;1\n", {}, r"no column 'text' \(text=\).*'text;label'.*sep="),
         ("p.csv", "text,class\na,1\n", {}, r"no column 'label' \(label=\).*'text', 'class'.*None"),
         ("p.csv", "text,label\na,1\n", {"keyword": "k"}, r"no column 'k' \(keyword=\)"),
-        ("p.csv", "text,label\na,1\n", {"id": "k"}, r"no column 'k' \(id=\)"),
         ("p.csv", "text,label\na,1\n ,1\n", {}, r"line 3, column 'text': an empty text"),
         ("p.csv", "text,label\n", {}, "holds no row"),
         ("p.csv", "", {}, "is empty"),
@@ -174,7 +173,6 @@ def test_labels(tmp_path, labels, options, target, names):
         ("p.jsonl", '{"text": "a", "label": [1]}', {}, "line 1, column 'label': a label must"),
         ("p.jsonl", '{"text": 3, "label": 1}', {}, "column 'text': no text, but of type int"),
         ("p.jsonl", '{"text": "a", "label": 1}\n{"label": 1}', {}, "line 2, column 'text': an em"),
-        ("p.jsonl", "", {}, "holds no row"),
         ("p.jsonl", '{"text": "a"}', {"sep": ",", "format": "jsonl"}, "sep must be None"),
         ("p.csv", b"text,label\na,1\n\xe9,1\n", {}, "line 3: byte 0xe9 is not utf-8"),
         ("p.csv.gz", b"text,label\n", {}, "cannot be unpacked"),
@@ -209,9 +207,8 @@ def test_bad_parameters(tmp_path, options, match):
 def test_no_long_text_in_a_message(tmp_path):
     path = tmp_path / "posts.csv"
     path.write_text("a very long text of somebody who forgot the names of the columns,1\nb,1\n")
-    with pytest.raises(ValueError, match="no column 'text'") as error:
+    with pytest.raises(ValueError, match=r"no column 'text' (?!.*somebody who forgot)"):
         load_texts(path)
-    assert "somebody who forgot" not in str(error.value)
 
 
 def test_latin_1(tmp_path):

@@ -200,23 +200,6 @@ def test_flu_vaccine_as_a_table(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "match"),
-    [
-        (["tweet_id,intent,text", "1,perhaps,a"], "line 2, column .*: unknown label.*'no', 'yes'"),
-        (["tweet_id,intent,text", "1,yes,a"], "line 2, column 'created_at': neither a date"),
-        (["tweet_id,text", "1,a"], r"no column 'label.flu.*'tweet_id', 'text'"),
-        (["intent,text", "yes,a"], "no column 'id_str' or 'tweet_id'"),
-        (["tweet_id,intent,text"], "holds no row"),
-        (["tweet_id,intent,text", "1,,a"], "gives no row: 1 have no intent label"),
-    ],
-)
-def test_flu_vaccine_errors(tmp_path, rows, match):
-    write_lines(tmp_path / "flu_vaccine.csv", rows)
-    with pytest.raises(ValueError, match=match):
-        load_flu_vaccine(tmp_path)
-
-
-@pytest.mark.parametrize(
     ("row", "year"),
     [
         ({"created_at": "Wed Dec 31 23:59:59 +0000 2014"}, 2014),
@@ -272,18 +255,22 @@ def test_smm4h_2019_without_a_header(tmp_path, rows, target):
 
 
 @pytest.mark.parametrize(
-    ("rows", "match"),
+    ("name", "rows", "match"),
     [
-        (["1\t9\t1\tsleepy", "2\t9\t2\tok"], "line 2, column 'class': unknown label"),
-        (["1\t9\t1\tsleepy", "2\t9\t0\t "], "line 2, column 'tweet': an empty text"),
-        (["1\tsleepy"], r"line 1: 2 column\(s\), without names"),
-        (["tweet_id\tclass", "1\t0"], "no column 'tweet'"),
-        (["tweet_id\tclass\ttweet"], "holds no row"),
-        ([], "is empty"),
+        ("smm4h_adr", ["1\t9\t1\tsleepy", "2\t9\t2\tok"], "line 2, column 'class': unknown lab"),
+        ("smm4h_adr", ["1\t9\t1\tsleepy", "2\t9\t0\t "], "line 2, column 'tweet': an empty text"),
+        ("smm4h_adr", ["1\tsleepy"], r"line 1: 2 column\(s\), without names"),
+        ("smm4h_adr", ["tweet_id\tclass", "1\t0"], "no column 'tweet'"),
+        ("smm4h_adr", [], "is empty"),
+        ("flu_vaccine", ["id\tintent\ttext", "1\tyep\ta"], r"line 2, column .*label.*'no', 'yes'"),
+        ("flu_vaccine", ["id\tintent\ttext", "1\tyes\ta"], "'created_at': neither a date"),
+        ("flu_vaccine", ["id\ttext", "1\ta"], r"no column 'label.flu.*'id', 'text'"),
+        ("flu_vaccine", ["intent\ttext", "yes\ta"], "no column 'id_str' or 'tweet_id'"),
+        ("flu_vaccine", ["id\tintent\ttext", "1\t\ta"], "gives no row: 1 have no intent label"),
     ],
 )
-def test_smm4h_errors(tmp_path, rows, match):
-    write_lines(tmp_path / "train.tsv", rows)
+def test_smm4h_and_flu_vaccine_errors(tmp_path, name, rows, match):
+    path = write_lines(tmp_path / "train.tsv", rows)
     with pytest.raises(ValueError, match=match) as error:
-        load_smm4h_adr(tmp_path)
+        LOADERS[name](path)
     assert "train.tsv" in str(error.value)

@@ -66,25 +66,34 @@ def test_latex_is_booktabs_with_special_characters_escaped():
     assert latex.count(r"\begin{") == latex.count(r"\end{")
 
 
+INTERVALS = (Interval(0.061, 0.02, 0.1), Interval(-0.0001, -0.25, 0.25), Interval(0.1, None, None))
+
+
+def one_column(kind, *values):
+    column = Column("gain", "gain", kind)
+    return Table("t", (column,), tuple((value,) for value in values), (), n_keys=0)
+
+
 @pytest.mark.parametrize(
-    ("value", "shown"), [(-0.0001, "0.000"), (0.0, "0.000"), (-0.0016, "−0.002"), (0.1, "+0.100")]
+    ("kind", "values", "shown"),
+    [
+        ("difference", (-0.0001, 0.0, -0.0016, 0.1), ["0.000", "0.000", "−0.002", "+0.100"]),
+        (
+            "interval",
+            (*INTERVALS, None),
+            ["+0.061 [+0.020, +0.100]", "0.000 [−0.250, +0.250]", "+0.100 [–, –]", ""],
+        ),
+    ],
 )
-def test_sign_of_a_difference(value, shown):
-    table = Table("t", (Column("d", "d", "difference"),), ((value,),), (), n_keys=0)
-    assert render(table, "markdown").splitlines()[-2] == f"| {shown} |"
+def test_differences_and_intervals_have_signs(kind, values, shown):
+    lines = render(one_column(kind, *values), "markdown").splitlines()[4:-1]
+    assert lines == [f"| {value} |" for value in shown]
 
 
-def test_an_interval_has_signs_and_three_columns_in_csv():
-    columns = (Column("m", "method", "text"), Column("gain", "gain", "interval"))
-    values = (Interval(0.061, 0.02, 0.1), Interval(-0.0001, -0.25, 0.25), Interval(0.1, None, None))
-    table = Table("t", columns, (*(("x", value) for value in values), ("x", None)), (), n_keys=0)
-    shown = ["+0.061 [+0.020, +0.100]", "0.000 [−0.250, +0.250]", "+0.100 [–, –]"]
-    lines = render(table, "markdown").splitlines()[4 : 4 + len(shown)]
-    assert all(line.endswith(f"{end} |") for line, end in zip(lines, shown, strict=True))
-    rows = list(csv.reader(io.StringIO(render(table, "csv"))))
-    assert rows[0] == ["m", "gain", "gain_low", "gain_high"]
-    assert rows[1] == ["x", "0.061", "0.02", "0.1"]
-    assert rows[3:] == [["x", "0.1", "", ""], ["x", "", "", ""]]
+def test_an_interval_has_three_columns_in_csv():
+    header, *rows = csv.reader(io.StringIO(render(one_column("interval", *INTERVALS, None), "csv")))
+    assert header == ["gain", "gain_low", "gain_high"]
+    assert [rows[0], *rows[2:]] == [["0.061", "0.02", "0.1"], ["0.1", "", ""], [""] * 3]
 
 
 def test_unknown_format():

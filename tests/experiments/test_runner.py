@@ -171,26 +171,24 @@ def test_a_killed_run_continues_to_the_same_records(arguments, tmp_path):
 
 
 # -- backends ---------------------------------------------------------------------------------
-@pytest.mark.slow
-def test_processes_give_the_same_records(arguments, tmp_path):
-    grid = [*arguments, "--method=baseline", "--seeds=0,1"]
-    assert main(grid) == 0
-    parallel = [a.replace("records", "parallel") for a in grid]
-    assert main([*parallel, "--n-jobs=2"]) == 0
-    assert outcomes(tmp_path / "parallel") == outcomes(tmp_path / "records")
+@pytest.fixture(params=["processes", "a dask cluster"])
+def parallel(request):
+    """Arguments that run two cells at a time."""
+    if request.param == "processes":
+        yield "--n-jobs=2"
+        return
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
+        yield f"--scheduler={cluster.scheduler_address}"
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_dask_cluster_of_two_workers_gives_the_same_records(arguments, tmp_path):
-    distributed = pytest.importorskip("distributed")
+def test_two_cells_at_a_time_give_the_same_records(arguments, tmp_path, parallel):
     grid = [*arguments, "--method=baseline", "--seeds=0,1,2"]
     assert main(grid) == 0
-    on_cluster = [a.replace("records", "cluster") for a in grid]
-    cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-    )
-    with cluster:
-        assert main([*on_cluster, f"--scheduler={cluster.scheduler_address}"]) == 0
-    assert outcomes(tmp_path / "cluster") == outcomes(tmp_path / "records")
+    assert main([*(a.replace("records", "parallel") for a in grid), parallel]) == 0
+    assert outcomes(tmp_path / "parallel") == outcomes(tmp_path / "records")

@@ -8,12 +8,7 @@ import pytest
 from helpers.figures import names_of
 from records import record
 
-from sklearn_spt.inspection import (
-    GainDisplay,
-    IterationCurveDisplay,
-    LearningCurveDisplay,
-    PseudoLabelDisplay,
-)
+from sklearn_spt import inspection
 
 TWO = [record(params={"lam": a, "alpha": b}) for a in (0.1, 0.3) for b in (0.1, 0.3)]
 
@@ -30,26 +25,26 @@ TWO = [record(params={"lam": a, "alpha": b}) for a in (0.1, 0.3) for b in (0.1, 
 )
 def test_records_that_cannot_be_grouped(records, by, message):
     with pytest.raises(ValueError, match=message):
-        IterationCurveDisplay.from_records(records, by=by)
+        inspection.IterationCurveDisplay.from_records(records, by=by)
 
 
 @pytest.mark.parametrize("key", ["n_unlabeled", "n_test", "encoder", "normalize", "protocol"])
 def test_settings_are_not_mixed(key):
     records = [record(), record("no_inertia", **{key: 7})]
     with pytest.raises(ValueError, match=rf"{key} \(.*7.*must not be mixed"):
-        IterationCurveDisplay.from_records(records, by="method")
+        inspection.IterationCurveDisplay.from_records(records, by="method")
 
 
 def test_methods_may_have_different_parameters():
     records = [record(), record("self_training", params={"threshold": 0.8})]
-    display = IterationCurveDisplay.from_records(records)
+    display = inspection.IterationCurveDisplay.from_records(records)
     assert names_of(display.ax_) == ["self_pretraining", "self_training"]
 
 
 def test_records_are_not_changed():
     records = [record(seed=seed) for seed in (0, 1)]
     before = copy.deepcopy(records)
-    for display in (IterationCurveDisplay, LearningCurveDisplay, PseudoLabelDisplay):
-        display.from_records(records)
-    GainDisplay.from_records([*records, record("baseline")])
+    for kind in ("IterationCurve", "LearningCurve", "PseudoLabel"):
+        vars(inspection)[f"{kind}Display"].from_records(records)
+    inspection.GainDisplay.from_records([*records, record("baseline")])
     assert records == before
