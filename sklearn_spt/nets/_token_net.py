@@ -50,11 +50,7 @@ _PROBE_ROWS = 2000
 
 
 class TokenNet(DeviceLoop):
-    """skorch net over token ids with the parameters of `BertClassifier`.
-
-    It resolves "auto" into ``device_``, ``precision_`` and ``lr_`` without changing the parameters,
-    builds the module for the known classes, cuts batches, and moves between devices in a pickle.
-    """
+    """skorch net over token ids with the parameters of `BertClassifier`."""
 
     pretrained: str
     pooling: str
@@ -120,11 +116,7 @@ class TokenNet(DeviceLoop):
         balanced: bool = True,
         known: LinearHead | None = None,
     ) -> LinearHead | None:
-        """Set the linear layer to a linear probe of the encoder if `head_init` asks for it.
-
-        Return the weights, which a later call with the same rows may pass as `known`. None means
-        that the layer keeps its weights.
-        """
+        """Set the linear layer to a linear probe if `head_init` asks for it; return the probe."""
         module = getattr(self.module_, "_orig_mod", self.module_)  # the module before compile
         if self.head_init == "random" or type(module) is not BertModule:
             return None
