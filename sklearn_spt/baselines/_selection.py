@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_spt._sampling import share_down
+from sklearn_spt._random import share_down
 from sklearn_spt._typing import IntArray
 from sklearn_spt._validation import check_integer, check_real
 

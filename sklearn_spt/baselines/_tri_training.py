@@ -16,7 +16,7 @@ from sklearn_spt._base import (
     concatenated,
 )
 from sklearn_spt._holdout import weights_of
-from sklearn_spt._sampling import draw_sample
+from sklearn_spt._random import draw_sample
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import FloatArray, IntArray
 from sklearn_spt._validation import check_option, check_real

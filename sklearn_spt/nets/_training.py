@@ -23,8 +23,7 @@ from skorch.utils import get_dim, multi_indexing, to_numpy
 from torch.utils.data import DataLoader
 
 from sklearn_spt._progress import Progress
-from sklearn_spt._random import isolated
-from sklearn_spt._sampling import epoch_rows
+from sklearn_spt._random import epoch_rows, isolated
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 from sklearn_spt.nets._callbacks import BatchProgress, ScheduledLR, steps_per_epoch
 from sklearn_spt.nets._losses import DistillationLoss

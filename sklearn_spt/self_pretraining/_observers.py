@@ -14,7 +14,7 @@ from skorch.utils import multi_indexing
 from sklearn_spt._base import SemiSupervisedData, class_counts, plain_label
 from sklearn_spt._functional import mean_probabilities
 from sklearn_spt._holdout import HoldOut
-from sklearn_spt._sampling import draw_sample
+from sklearn_spt._random import draw_sample
 from sklearn_spt._supervised import timed
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 from sklearn_spt.self_pretraining._checkpointing import Checkpoint

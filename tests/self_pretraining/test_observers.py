@@ -11,8 +11,7 @@ from sklearn.metrics import f1_score
 
 from sklearn_spt import SelfPretrainingClassifier
 from sklearn_spt._holdout import HoldOut
-from sklearn_spt._random import derive_seed
-from sklearn_spt._sampling import draw_sample
+from sklearn_spt._random import derive_seed, draw_sample
 from sklearn_spt.self_pretraining import _classifier
 
 NO_GAIN = "the unlabelled documents did not help"
