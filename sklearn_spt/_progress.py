@@ -1,7 +1,8 @@
-"""The progress bar of a fit."""
+"""What a fit shows on standard error: a progress bar, and lines above it."""
 
 from __future__ import annotations
 
+import sys
 from types import TracebackType
 from typing import Any
 
@@ -9,11 +10,17 @@ from tqdm.auto import tqdm
 
 
 class Progress:
-    """Shows the number of processed texts on standard error; ``verbose=0`` shows nothing."""
+    """Shows the number of processed texts, or of another unit, on standard error.
 
-    def __init__(self, verbose: int, description: str, total: int = 0) -> None:
+    ``verbose=0`` shows nothing, 1 a bar, and 2 also the lines that are passed to `line`.
+    """
+
+    def __init__(
+        self, verbose: int, description: str, total: int = 0, *, unit: str = "text"
+    ) -> None:
+        self._lines = verbose >= 2
         self._bar: Any = (
-            tqdm(total=total, desc=description, unit="text", leave=True, dynamic_ncols=True)
+            tqdm(total=total, desc=description, unit=unit, leave=True, dynamic_ncols=True)
             if verbose
             else None
         )
@@ -33,6 +40,11 @@ class Progress:
         """Show a short text at the right of the bar."""
         if self._bar is not None:
             self._bar.set_postfix_str(text)
+
+    def line(self, text: str) -> None:
+        """Show a line above the bar, with ``verbose=2``."""
+        if self._lines:
+            self._bar.write(text, file=sys.stderr)
 
     def __enter__(self) -> Progress:
         return self

@@ -25,7 +25,7 @@ from sklearn_spt.nets._callbacks import ScheduledLR
 from sklearn_spt.nets._losses import DistillationLoss, distillation_targets, one_hot
 from sklearn_spt.nets._schedules import slanted
 from sklearn_spt.nets._token_net import TokenNet, is_class
-from sklearn_spt.nets._training import n_steps, predict_logits, start_head, train
+from sklearn_spt.nets._training import epoch_loss, n_steps, predict_logits, start_head, train
 from sklearn_spt.text._documents import check_documents
 from sklearn_spt.text._encoding import is_text, text_array
 from sklearn_spt.text._locations import DEFAULT_ENCODER
@@ -101,7 +101,7 @@ class BertClassifier(LabeledScoreMixin, TokenNet):
     random_state : int, RandomState or None, default=None
         Seeds the head, dropout and draws. A fit changes no global random state.
     verbose : int, default=0
-        0 prints nothing; otherwise a progress bar is shown.
+        0 prints nothing, 1 shows a progress bar, and 2 also a line for each epoch.
     **kwargs
         Any other parameter of ``skorch.NeuralNetClassifier``, such as `classes` (all classes, if
         y lacks some), `module`, `optimizer` or `callbacks`. The defaults are those of the paper's
@@ -371,4 +371,11 @@ class BertClassifier(LabeledScoreMixin, TokenNet):
                     balanced=self.balanced_batches,
                     rng=np.random.default_rng(seed),
                     progress=progress,
+                    on_epoch=partial(_show_epoch, progress),
                 )
+
+
+def _show_epoch(progress: Progress, net: Any, epoch: int) -> bool:
+    """Show the loss of an epoch with ``verbose=2``; never end the training."""
+    progress.line(f"epoch {epoch}: loss {epoch_loss(net):.4f}")
+    return False

@@ -155,7 +155,7 @@ def train(
                     rows = epoch_rows(codes, balanced, rng)
                     part = multi_indexing(X, rows), targets[rows]
                     stopped = ends_early(net, partial(net.fit_loop, *part, epochs=1))
-                    losses.append(_epoch_loss(net))
+                    losses.append(epoch_loss(net))
                     if not np.isfinite(losses[-1]):
                         raise ValueError(
                             f"the training loss became {losses[-1]} in epoch {len(losses)}; lower "
@@ -190,7 +190,8 @@ def ends_early(net: NeuralNet, end_of_epoch: Callable[[], object]) -> bool:
     return False
 
 
-def _epoch_loss(net: NeuralNet) -> float:
+def epoch_loss(net: NeuralNet) -> float:
+    """Return the mean training loss of the last epoch."""
     batches = net.history[-1]["batches"]
     sizes = np.array([b["train_batch_size"] for b in batches], dtype=float)
     losses = np.array([b["train_loss"] for b in batches], dtype=float)
