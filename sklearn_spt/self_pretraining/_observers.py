@@ -14,6 +14,7 @@ from skorch.utils import multi_indexing
 from sklearn_spt._base import SemiSupervisedData, class_counts, plain_label
 from sklearn_spt._functional import mean_probabilities
 from sklearn_spt._holdout import HoldOut
+from sklearn_spt._progress import iteration_line
 from sklearn_spt._random import draw_sample
 from sklearn_spt._supervised import timed
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
@@ -219,22 +220,6 @@ def iteration_entry(
     entry["pseudo_label_counts"] = class_counts(codes, data.classes)
     entry["loss"] = losses
     return entry
-
-
-def iteration_line(entry: Entry) -> str:
-    """Describe an entry of ``history_`` in one line."""
-    parts = []
-    if counts := entry.get("pseudo_label_counts"):
-        size = entry["sample_size"]
-        shares = ", ".join(f"{str(label)[:20]} {n / size:.1%}" for label, n in counts.items())
-        parts += [f"sample {size:,}", f"pseudo-labels {shares}"]
-    if entry.get("changed") is not None:
-        parts.append(f"{entry['changed']:.1%} changed")
-    parts += [f"{name} loss {epochs[-1]:.4f}" for name, epochs in entry["loss"].items() if epochs]
-    if "validation_score" in entry:
-        parts.append(f"validation score {entry['validation_score']:.3f}")
-    parts.append(f"{sum(entry['seconds'].values()):.1f} s")
-    return f"iteration {entry['iteration']}: {'; '.join(parts)}"
 
 
 def _groups(groups: dict[int, GroupStatistics], classes: AnyArray) -> Entry:

@@ -237,7 +237,7 @@ def test_a_line_for_each_iteration(moons, capfd):
     assert len(rest) == clf.n_iter_ == 2
     for line, entry in zip(rest, clf.history_[1:], strict=True):
         n, size = entry["pseudo_label_counts"]["moon"], entry["sample_size"]
-        assert f"sample {size}; pseudo-labels moon {n / size:.1%}, sun {1 - n / size:.1%}" in line
+        assert f"{size} pseudo-labels (moon {n / size:.1%}, sun {1 - n / size:.1%})" in line
         assert f"stage1 loss {entry['loss']['stage1'][-1]:.4f}; stage2 loss" in line
         assert f"validation score {entry['validation_score']:.3f}" in line
         assert line.endswith(f"{sum(entry['seconds'].values()):.1f} s")
