@@ -41,6 +41,7 @@ from sklearn_spt.nets._callbacks import reject_lr_scheduler
 from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.nets._protocol import TextNet, prepared
 from sklearn_spt.nets._training import predict_logits
+from sklearn_spt.persistence._saving import SavingMixin
 from sklearn_spt.text._documents import check_documents
 from sklearn_spt.text._encoding import check_texts, is_text
 
@@ -73,7 +74,7 @@ class SemiSupervisedData:
 
 
 class BaseSemiSupervisedClassifier(
-    LabeledScoreMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
+    SavingMixin, LabeledScoreMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
 ):
     """Template of the semi-supervised classifiers.
 

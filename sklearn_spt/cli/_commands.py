@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     name = f"sklearn_spt {options.command}"
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        warnings.showwarning = _show_warning
+        warnings.showwarning = _show_warning  # type: ignore[assignment]
         try:
             _COMMANDS[options.command](options)
         except BrokenPipeError:  # the reader, for instance `head`, has closed the pipe
@@ -43,7 +43,9 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *where: Any) -> None:
+def _show_warning(
+    message: Warning | str, category: type[Warning], *where: Any, **more: Any
+) -> None:
     """Print the warnings that are meant for users in one line."""
     if category is UserWarning:
         print(f"warning: {' '.join(str(message).split())}", file=sys.stderr)
@@ -82,7 +84,7 @@ def _compare(options: argparse.Namespace) -> None:
 
 def _predict(options: argparse.Namespace) -> None:
     from sklearn_spt._progress import Progress
-    from sklearn_spt.persistence import load
+    from sklearn_spt.persistence._saving import load
 
     clf = load(options.model)
     writer = PredictionWriter(options, clf.classes_)
@@ -97,7 +99,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     from sklearn.metrics import classification_report
 
     from sklearn_spt._progress import Progress
-    from sklearn_spt.persistence import load
+    from sklearn_spt.persistence._saving import load
 
     clf = load(options.model)
     classes = [str(label) for label in clf.classes_.tolist()]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 
 def parquet_rows(
-    path: Path, stream: IO[bytes], size: int
+    path: Path, stream: BinaryIO, size: int
 ) -> tuple[list[str], Iterator[tuple[int, dict[str, Any]]]]:
     """Return the names of the columns, and the rows with their numbers, read `size` at a time."""
     try:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO, cast
 
 from sklearn_spt.datasets._parquet import parquet_rows
 from sklearn_spt.datasets._tables import (
@@ -62,7 +62,7 @@ def table_parts(
 
 
 @contextmanager
-def _opened(path: Path, on_stdin: bool, *, copied: bool) -> Iterator[IO[bytes]]:
+def _opened(path: Path, on_stdin: bool, *, copied: bool) -> Iterator[BinaryIO]:
     """Open a file, unpacked, or standard input; with `copied`, the stream can be read twice."""
     if on_stdin and copied:
         with tempfile.TemporaryFile() as copy:
@@ -73,7 +73,7 @@ def _opened(path: Path, on_stdin: bool, *, copied: bool) -> Iterator[IO[bytes]]:
         yield sys.stdin.buffer
     elif path.suffix.lower() == ".gz":
         with gzip.open(path) as unpacked:
-            yield unpacked
+            yield cast(BinaryIO, unpacked)
     else:
         with open(path, "rb") as file:
             yield file
@@ -94,7 +94,7 @@ def _lines(path: Path, stream: Iterable[bytes]) -> Iterator[str]:
         raise ValueError(f"{path} cannot be unpacked: {error}.") from error
 
 
-def _fields(path: Path, stream: IO[bytes], kind: str) -> Iterator[tuple[int, list[str]]]:
+def _fields(path: Path, stream: BinaryIO, kind: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the fields of each row, read as `read_fields` reads them."""
     if kind == "csv":
         return csv_fields(path, _split(_lines(path, stream)), ",")

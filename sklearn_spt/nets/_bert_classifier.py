@@ -26,6 +26,7 @@ from sklearn_spt.nets._losses import DistillationLoss, distillation_targets, one
 from sklearn_spt.nets._schedules import slanted
 from sklearn_spt.nets._token_net import TokenNet, is_class
 from sklearn_spt.nets._training import epoch_loss, n_steps, predict_logits, start_head, train
+from sklearn_spt.persistence._saving import SavingMixin
 from sklearn_spt.text._documents import check_documents
 from sklearn_spt.text._encoding import is_text, text_array
 from sklearn_spt.text._locations import DEFAULT_ENCODER
@@ -46,7 +47,7 @@ _SKORCH_DEFAULTS = {
 }
 
 
-class BertClassifier(LabeledScoreMixin, TokenNet):
+class BertClassifier(SavingMixin, LabeledScoreMixin, TokenNet):
     """Fine-tuned pretrained encoder for short texts; the paper's *Baseline*.
 
     A skorch ``NeuralNetClassifier`` that takes raw texts, or the token ids of `TokenIdVectorizer`,
@@ -206,6 +207,7 @@ class BertClassifier(LabeledScoreMixin, TokenNet):
             For unusable parameters, labels, texts, token ids or weights; the message names them.
         """
         with all_or_nothing(self):
+            self._text_source = None
             known = None if self.classes is None else self.classes_
             X, codes, classes, weights = self._check_fit(
                 X, y, X_unlabeled, sample_weight, known, reset=True
