@@ -53,8 +53,11 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
         _add_file(parser_of_model, "file", "the texts", labels=parser_of_model is evaluate)
 
     options = parser.parse_args(arguments)
-    if options.format is None and STANDARD_INPUT in (options.file, options.unlabeled):
+    n_streams = [options.file, options.unlabeled].count(STANDARD_INPUT)
+    if n_streams and options.format is None:
         parser.error(f"standard input has no name: add --format {{{','.join(FORMATS)}}}")
+    if n_streams > 1:
+        parser.error("standard input can be one of the files, not both")
     return options
 
 

@@ -58,7 +58,7 @@ def _fit(options: argparse.Namespace) -> None:
     if options.out.exists() and (options.out.is_file() or any(options.out.iterdir())):
         raise ValueError(f"--out {options.out} is in use; name a new folder.")
     X, y = training_data(options)
-    clf = _classifier(options, verbose=not options.quiet).fit(X, y)
+    clf = _classifier(options, verbose=int(not options.quiet)).fit(X, y)
     clf.save(options.out)
     print(FitReport.from_estimator(clf))
 
@@ -77,7 +77,7 @@ def _compare(options: argparse.Namespace) -> None:
         cv=options.folds,
         pos_label=positive[0] if positive else None,
         random_state=options.seed,
-        verbose=not options.quiet,
+        verbose=int(not options.quiet),
     )
     print(result)
 
@@ -88,7 +88,7 @@ def _predict(options: argparse.Namespace) -> None:
 
     clf = load(options.model)
     writer = PredictionWriter(options, clf.classes_)
-    with Progress(not options.quiet, "prediction") as progress:
+    with Progress(int(not options.quiet), "prediction") as progress:
         for part, text in parts(options, options.file):
             P = clf.predict_proba(texts_of(part, text))
             writer.write(part, clf.classes_[P.argmax(axis=1)], P)
@@ -106,7 +106,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     true: list[str] = []
     predicted: list[str] = []
     n_rows = 0
-    with Progress(not options.quiet, "evaluation") as progress:
+    with Progress(int(not options.quiet), "evaluation") as progress:
         for part, text in parts(options, options.file):
             column = column_of(part, options.label, "--label")
             labels = labels_of(part, column)
