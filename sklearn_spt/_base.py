@@ -37,7 +37,7 @@ from sklearn_spt._validation import (
     n_rows,
 )
 from sklearn_spt.nets._bert_classifier import BertClassifier
-from sklearn_spt.nets._callbacks import reject_lr_scheduler
+from sklearn_spt.nets._callbacks import check_callbacks
 from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.nets._protocol import TextNet, prepared
 from sklearn_spt.nets._training import predict_logits
@@ -239,7 +239,7 @@ class BaseSemiSupervisedClassifier(
                 f"module returns logits{hint}; got {kind}."
             )
         _reject_own_criterion(net, name)
-        reject_lr_scheduler(net, name)
+        check_callbacks(net, name)
         return net
 
     # -- documents ------------------------------------------------------------------------------

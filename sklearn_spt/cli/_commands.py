@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     name = f"sklearn_spt {options.command}"
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        warnings.showwarning = _show_warning  # type: ignore[assignment]
+        warnings.showwarning = _show_warning
         try:
             _COMMANDS[options.command](options)
         except BrokenPipeError:  # the reader, for instance `head`, has closed the pipe

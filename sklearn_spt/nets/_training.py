@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from sklearn.base import clone
 from skorch import NeuralNet
-from skorch.callbacks import EarlyStopping
+from skorch.callbacks import EarlyStopping, EpochScoring, PassthroughScoring
 from skorch.utils import get_dim, multi_indexing, to_numpy
 from torch.utils.data import DataLoader
 
@@ -98,6 +98,9 @@ def set_loss(
     if keep_optimizer:
         for name, state in states.items():
             getattr(net, name + "_").load_state_dict(state)
+    for _, callback in net.callbacks_:
+        if isinstance(callback, PassthroughScoring | EpochScoring):
+            callback.initialize()  # the best loss so far is one of another criterion
 
 
 def release_optimizer(net: NeuralNet) -> None:
