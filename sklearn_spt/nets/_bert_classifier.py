@@ -18,7 +18,7 @@ from sklearn_spt._labels import LabeledScoreMixin, check_known_labels, check_lab
 from sklearn_spt._progress import Progress
 from sklearn_spt._random import derive_seed, exclusive, isolated, root_seed
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
-from sklearn_spt._validation import all_or_nothing, forget_features, n_rows
+from sklearn_spt._validation import all_or_nothing, forget_features, n_rows, short_repr
 from sklearn_spt.nets._batching import TokenBatches
 from sklearn_spt.nets._bert_module import BertModule
 from sklearn_spt.nets._callbacks import ScheduledLR
@@ -179,6 +179,10 @@ class BertClassifier(SavingMixin, LabeledScoreMixin, TokenNet):
         self.n_threads = n_threads
         self.unlabeled_marker = unlabeled_marker
         self.random_state = random_state
+
+    def __repr__(self) -> str:
+        """Show the parameters that differ from their defaults, as scikit-learn does."""
+        return short_repr(self, BertClassifier().get_params(deep=False))
 
     # -- scikit-learn ---------------------------------------------------------------------------
     def fit(
