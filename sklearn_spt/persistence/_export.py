@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import os
 from pathlib import Path
@@ -122,8 +123,10 @@ def _write_huggingface(module: Any, names: list[str], max_length: int, folder: P
         for i, (path, kind) in enumerate(parts)
     ]
     _write_json(folder / "modules.json", modules)
-    limits = {"max_seq_length": max_length, "do_lower_case": False}
-    _write_json(folder / "sentence_bert_config.json", limits)
+    options: dict[str, Any] = {"max_seq_length": max_length, "do_lower_case": False}
+    if "add_pooling_layer" in inspect.signature(type(model)).parameters:
+        options["model_args"] = {"add_pooling_layer": False}  # transformers would draw one
+    _write_json(folder / "sentence_bert_config.json", options)
     return "sentence-transformers"
 
 

@@ -106,6 +106,7 @@ def test_other_nets_are_models_of_sentence_transformers(
     net.export(tmp_path / "out")
     model = sentence_transformer(tmp_path / "out")
     assert model.max_seq_length == 24
+    assert model[0].auto_model.pooler is None
     logits = model.encode(TEXTS, show_progress_bar=False)
     np.testing.assert_allclose(logits, logits_of(net), atol=1e-5)
     assert json.loads((tmp_path / "out" / "config.json").read_text())["id2label"] == {
