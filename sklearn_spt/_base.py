@@ -6,6 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,10 @@ from sklearn_spt._validation import (
     check_verbose,
     forget_features,
     n_rows,
+    short_repr,
 )
 from sklearn_spt.nets._bert_classifier import BertClassifier
-from sklearn_spt.nets._callbacks import reject_lr_scheduler
+from sklearn_spt.nets._callbacks import check_callbacks
 from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.nets._protocol import TextNet, prepared
 from sklearn_spt.nets._training import predict_logits
@@ -198,6 +200,11 @@ class BaseSemiSupervisedClassifier(
         super().set_params(**params)
         return self
 
+    def __repr__(self) -> str:
+        """Show the parameters that differ from their defaults, also those of the net."""
+        defaults = {name: p.default for name, p in signature(type(self)).parameters.items()}
+        return short_repr(self, defaults)
+
     def __sklearn_tags__(self) -> Tags:
         """Say whether texts are accepted."""
         tags = super().__sklearn_tags__()
@@ -220,7 +227,7 @@ class BaseSemiSupervisedClassifier(
                 f"module returns logits{hint}; got {kind}."
             )
         _reject_own_criterion(net, name)
-        reject_lr_scheduler(net, name)
+        check_callbacks(net, name)
         return net
 
     # -- documents ------------------------------------------------------------------------------

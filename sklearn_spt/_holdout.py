@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 from skorch.utils import multi_indexing
 
 from sklearn_spt._base import SemiSupervisedData
-from sklearn_spt._sampling import share_up
+from sklearn_spt._random import share_up
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
+from sklearn import get_config
 
 
 def shown(value: Any) -> str:
@@ -17,6 +18,16 @@ def shown(value: Any) -> str:
     except Exception:  # of a foreign object, or of an integer with thousands of digits
         return f"a {type(value).__name__}"
     return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def short_repr(estimator: Any, defaults: Mapping[str, Any]) -> str:
+    """Return the representation of an estimator, without parameters that have their default."""
+    params = {name: repr(value) for name, value in estimator.get_params(deep=False).items()}
+    if get_config()["print_changed_only"]:
+        same = {name: repr(value) for name, value in defaults.items()}
+        params = {name: value for name, value in params.items() if value != same.get(name)}
+    listed = ", ".join(f"{name}={value}" for name, value in sorted(params.items()))
+    return f"{type(estimator).__name__}({listed})"
 
 
 def check_real(

@@ -173,9 +173,9 @@ def counted(monkeypatch):
     def entry(bar):
         return next(entry for entry in bars if entry["bar"] is bar)
 
-    def spy_start(self, verbose, description, total=0):
+    def spy_start(self, verbose, description, total=0, **params):
         bars.append({"total": total, "done": 0, "bar": self})
-        start(self, verbose, description, total)
+        start(self, verbose, description, total, **params)
 
     def spy_expect(self, n):
         entry(self)["total"] += n

@@ -30,7 +30,7 @@ from tqdm import tqdm
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
 from sklearn_spt._functional import predicted_classes
-from sklearn_spt._sampling import draw_sample
+from sklearn_spt._random import draw_sample
 from sklearn_spt._supervised import timed
 from sklearn_spt.datasets import make_short_texts
 from sklearn_spt.experiments._memory import PeakMemory

@@ -18,14 +18,14 @@ from sklearn_spt._labels import LabelsMixin, check_labels, check_weights
 from sklearn_spt._progress import Progress
 from sklearn_spt._random import derive_seed, exclusive, isolated, root_seed
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
-from sklearn_spt._validation import all_or_nothing, forget_features, n_rows
+from sklearn_spt._validation import all_or_nothing, forget_features, n_rows, short_repr
 from sklearn_spt.nets._batching import TokenBatches
 from sklearn_spt.nets._bert_module import BertModule
 from sklearn_spt.nets._callbacks import ScheduledLR
 from sklearn_spt.nets._losses import DistillationLoss, distillation_targets, one_hot
 from sklearn_spt.nets._schedules import slanted
 from sklearn_spt.nets._token_net import TokenNet, is_class
-from sklearn_spt.nets._training import n_steps, predict_logits, start_head, train
+from sklearn_spt.nets._training import epoch_loss, n_steps, predict_logits, start_head, train
 from sklearn_spt.persistence._saving import SavingMixin
 from sklearn_spt.text._documents import check_documents
 from sklearn_spt.text._encoding import is_text, text_array
@@ -102,7 +102,7 @@ class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
     random_state : int, RandomState or None, default=None
         Seeds the head, dropout and draws. A fit changes no global random state.
     verbose : int, default=0
-        0 prints nothing; otherwise a progress bar is shown.
+        0 prints nothing, 1 shows a progress bar, and 2 also a line for each epoch.
     **kwargs
         Any other parameter of ``skorch.NeuralNetClassifier``, such as `classes` (all classes, if
         y lacks some), `module`, `optimizer` or `callbacks`. The defaults are those of the paper's
@@ -179,6 +179,10 @@ class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
         self.n_threads = n_threads
         self.unlabeled_marker = unlabeled_marker
         self.random_state = random_state
+
+    def __repr__(self) -> str:
+        """Show the parameters that differ from their defaults, as scikit-learn does."""
+        return short_repr(self, BertClassifier().get_params(deep=False))
 
     # -- scikit-learn ---------------------------------------------------------------------------
     def fit(
@@ -354,4 +358,11 @@ class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
                     balanced=self.balanced_batches,
                     rng=np.random.default_rng(seed),
                     progress=progress,
+                    on_epoch=partial(_show_epoch, progress),
                 )
+
+
+def _show_epoch(progress: Progress, net: Any, epoch: int) -> bool:
+    """Show the loss of an epoch with ``verbose=2``; never end the training."""
+    progress.line(f"epoch {epoch}: loss {epoch_loss(net):.4f}")
+    return False

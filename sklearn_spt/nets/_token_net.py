@@ -30,7 +30,7 @@ from sklearn_spt._validation import (
 )
 from sklearn_spt.nets._batching import TokenBatches, in_batches
 from sklearn_spt.nets._bert_module import BertModule
-from sklearn_spt.nets._callbacks import reject_lr_scheduler
+from sklearn_spt.nets._callbacks import check_callbacks
 from sklearn_spt.nets._cuda_graphs import WIDTH_MULTIPLE
 from sklearn_spt.nets._device import resolve_device, resolve_precision
 from sklearn_spt.nets._device_loop import DeviceLoop
@@ -85,7 +85,7 @@ class TokenNet(DeviceLoop):
         if self.lr != "auto":
             check_real(self.lr, "lr", low=0, closed="neither")
         check_verbose(self.verbose)
-        reject_lr_scheduler(self, "BertClassifier")
+        check_callbacks(self, "BertClassifier")
         if self.warm_start:
             raise ValueError(
                 "warm_start is not supported; use partial_fit to continue from the present weights."

@@ -114,7 +114,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Seed of all random numbers. A fit changes no global random state, and does not use the
         net's own ``random_state``.
     verbose : int, default=0
-        0 prints nothing. Any other value shows a progress bar.
+        0 prints nothing, 1 shows a progress bar, and 2 also a line for each iteration: sample size,
+        pseudo-labels, losses, seconds.
 
     Attributes
     ----------

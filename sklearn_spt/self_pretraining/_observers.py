@@ -14,7 +14,8 @@ from skorch.utils import multi_indexing
 from sklearn_spt._base import SemiSupervisedData, class_counts, plain_label
 from sklearn_spt._functional import mean_probabilities
 from sklearn_spt._holdout import HoldOut
-from sklearn_spt._sampling import draw_sample
+from sklearn_spt._progress import iteration_line
+from sklearn_spt._random import draw_sample
 from sklearn_spt._supervised import timed
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 from sklearn_spt.self_pretraining._checkpointing import Checkpoint
@@ -174,6 +175,7 @@ class Observers:
             watched = (self.history, self.adjustment.tau, self.best)
             self.checkpoint.save({"state": state, "watched": watched})
         self.trainer.progress.say(f"iteration {state.t} of {self.n_iter}")
+        self.trainer.progress.line(iteration_line(entry))
         if self.model.on_iteration is not None:
             self.model.on_iteration(
                 Iteration(

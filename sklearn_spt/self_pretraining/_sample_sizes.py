@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numbers import Integral, Real
 
-from sklearn_spt._sampling import share_up
+from sklearn_spt._random import share_up
 
 
 def growing_sample_sizes(

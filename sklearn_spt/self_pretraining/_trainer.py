@@ -12,8 +12,7 @@ from skorch.dataset import get_len
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData
 from sklearn_spt._functional import predicted_classes, tempered_softmax
-from sklearn_spt._random import derive_seed, isolated, random_states, set_random_states
-from sklearn_spt._sampling import draw_sample
+from sklearn_spt._random import derive_seed, draw_sample, isolated, random_states, set_random_states
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 from sklearn_spt.nets._callbacks import RightTrapezoidalLR, ScheduledLR

@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 from skorch.dataset import Dataset
 
 from sklearn_spt import BertClassifier
-from sklearn_spt._sampling import class_balanced_draws
+from sklearn_spt._random import class_balanced_draws
 from sklearn_spt.nets import _batching
 from sklearn_spt.nets._batching import (
     INFERENCE_TOKENS,
