@@ -35,6 +35,8 @@ from sklearn_spt._validation import (
     check_verbose,
     forget_features,
     n_rows,
+    with_versions,
+    without_versions,
 )
 from sklearn_spt.nets._bert_classifier import BertClassifier
 from sklearn_spt.nets._callbacks import reject_lr_scheduler
@@ -215,6 +217,14 @@ class BaseSemiSupervisedClassifier(
                 )
         super().set_params(**params)
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: the attributes, and the versions of the libraries."""
+        return with_versions(super().__getstate__())
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickle; warn if another version wrote it."""
+        super().__setstate__(without_versions(state, type(self).__name__))
 
     def __sklearn_tags__(self) -> Tags:
         """Say whether texts are accepted."""
