@@ -292,7 +292,7 @@ class TokenNet(DeviceLoop):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a pickle holds: all but the state of the optimiser, and the versions."""
-        view = object.__new__(type(self))
+        view: Any = object.__new__(type(self))
         vars(view).update(vars(self))
         for name in self._optimizers:
             optimizer = copy.copy(getattr(self, f"{name}_"))

@@ -36,15 +36,14 @@ def fit_key(net: NeuralNet, **parts: Any) -> str:
     versions of the libraries, the number of threads and the device.
     """
     params = {k: v for k, v in net.get_params(deep=False).items() if k not in _WITHOUT_EFFECT}
-    pretrained = params.get("pretrained")
-    named = isinstance(pretrained, str | os.PathLike)
+    given = params.get("pretrained")
     machine = {
         "threads": torch.get_num_threads(),
         "device": _hardware(params),
         "dtype": str(torch.get_default_dtype()),
         "plain": [is_plain(name) for name in FAST],
         "versions": [*map(version, _LIBRARIES)],
-        "checkpoint": encoder_state(pretrained) if named else None,
+        "checkpoint": encoder_state(given) if isinstance(given, str | os.PathLike) else None,
     }
     try:
         content = (type(net), sorted(params.items()), machine, sorted(parts.items()))
