@@ -102,16 +102,18 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     on_iteration : callable or None, default=None
         Called with an `Iteration` after the supervised start and after each iteration. Use it to
         score intermediate nets. It must be picklable for process pools.
-    memory : str, joblib.Memory or None, default=None
+    memory : str, path-like, joblib.Memory or None, default=None
         Folder for results that do not depend on `lam` and `alpha`: the first teacher, its labels,
         and stage 1 of the first student. Set it for a search: its candidates share them, in
         parallel processes too. It changes no result and needs an integer `random_state`. Clear it
-        when you change the code of a custom module.
+        when you change the code of a custom module. It holds pickles, so a folder that others own
+        or may write to is an error.
     checkpoint_dir : str, path-like or None, default=None
-        Folder for the state after each iteration. The same fit, started again after a kill,
-        continues there and gives the same result; a complete fit removes its file. It needs an
-        integer `random_state`. The files are pickles, which can run code: use a folder that only
-        you can write to.
+        Folder for the state after each iteration, in safetensors and JSON. The same fit, started
+        again after a kill, continues there and gives the same result; a complete fit removes its
+        state. It needs an integer `random_state`. The state holds the weights of three nets, or of
+        up to five with `validation_fraction`, and a number for each unlabelled document. Of a net
+        of your own it keeps parameters and buffers; a net that needs more is an error.
     random_state : int, RandomState or None, default=None
         Seed of all random numbers. A fit changes no global random state, and does not use the
         net's own ``random_state``.
@@ -197,7 +199,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         pos_label: Any = None,
         unlabeled_marker: Any = -1,
         on_iteration: Callable[[Iteration], None] | None = None,
-        memory: str | joblib.Memory | None = None,
+        memory: str | os.PathLike[str] | joblib.Memory | None = None,
         checkpoint_dir: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,

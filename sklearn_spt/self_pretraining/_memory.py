@@ -93,35 +93,39 @@ def recall(memory: joblib.Memory, name: str, key: str, compute: Callable[[], T])
 
     An entry that is damaged is computed again, and one that cannot be stored is not; both warn.
     """
-    kept = memory.cache(_sealed, ignore=["result"])
-    if kept.check_call_in_cache(name, key):
-        try:
-            result: T = _opened(kept.call_and_shelve(name, key).get(), name, key)
-            return result, True
-        except Exception as error:
-            _warn(memory, f"{name!r} is damaged ({error}), so it is computed again")
-    result = compute()
+    done: list[T] = []
+    kept = memory.cache(_sealed, ignore=["compute", "done"])
     try:
         with warnings.catch_warnings():
             # joblib's warning of a failed write
             warnings.filterwarnings("error", "Unable to cache to disk")
-            kept.call(name, key, result)
+            entry = kept.call_and_shelve(name, key, compute, done)
+            if not done:
+                try:
+                    result: T = _opened(entry.get(), name, key)
+                    return result, True
+                except Exception as error:
+                    _warn(memory, f"{name!r} is damaged ({error}), so it is computed again")
+                entry.clear()
+                kept.call_and_shelve(name, key, compute, done)
     except Exception as error:
+        if not done:
+            raise
         _warn(memory, f"{name!r} could not be stored ({error}); the fit goes on without it")
-        for part in Path(memory.store_backend.location).rglob(f"output.pkl.*-{os.getpid()}-*"):
-            part.unlink(missing_ok=True)
-    return result, False
+        for part in Path(memory.store_backend.location).rglob("output.pkl.*"):
+            if str(os.getpid()) in part.name.split("-"):
+                part.unlink(missing_ok=True)
+    return done[0], False
 
 
 def _warn(memory: joblib.Memory, what: str) -> None:
     warnings.warn(f"memory={str(memory.location)!r}: the entry {what}.", UserWarning, stacklevel=7)
 
 
-def _sealed(name: str, key: str, result: Any = None) -> tuple[str, bytes]:
+def _sealed(name: str, key: str, compute: Callable[[], T], done: list[T]) -> tuple[str, bytes]:
     """Return what joblib keeps: a pickle of the result, and its SHA-256."""
-    if result is None:
-        raise KeyError("another process has removed it")
-    content = pickle.dumps(result, protocol=pickle.HIGHEST_PROTOCOL)
+    done.append(compute())
+    content = pickle.dumps(done[0], protocol=pickle.HIGHEST_PROTOCOL)
     return _digest(name, key, content), content
 
 
