@@ -68,17 +68,19 @@ class StateFolder:
         """Release the folder, and remove it if it holds no state."""
         if not self._lock.is_locked:
             return
-        empty = not (self.path / _STATE).exists()
+        lock, empty = self.path / _LOCK, not (self.path / _STATE).exists()
         if empty:
             self._clean({".safetensors"})
-            # While it is locked, so that no other process locks a file without a name.
+            # While it is locked, so that no other process locks a file without a name. Only
+            # Windows removes no open file.
             with suppress(OSError):
-                os.unlink(self.path / _LOCK)
+                lock.unlink()
+        unlinked = not lock.exists()
         self._lock.release()
         if empty:
-            with suppress(OSError):  # Windows removes no open file, so it still is there
-                os.unlink(self.path / _LOCK)
             with suppress(OSError):
+                if not unlinked:
+                    lock.unlink()
                 self.path.rmdir()
 
     def load(self) -> Any:

@@ -13,6 +13,7 @@ import torch
 from helpers.kills import KillAfter, Killed, assert_same, model, numbers, small_files
 
 from sklearn_spt.self_pretraining import _state_folder
+from sklearn_spt.self_pretraining._memory import make_folder
 from sklearn_spt.self_pretraining._state_folder import StateFolder
 
 
@@ -211,6 +212,17 @@ def test_two_live_fits_do_not_disturb_each_other(data, tmp_path, no_patience):
     assert_same(plain, inner[0], data[0])
     assert_same(model(random_state=1).fit(*data), inner[1], data[0])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_vanishes_at_the_start_is_made_again(tmp_path, monkeypatch):
+    def vanishing(folder, name):
+        make_folder(folder, name)
+        folder.rmdir()  # as the same fit does when it ends just now
+
+    monkeypatch.setattr(_state_folder, "make_folder", vanishing)
+    with StateFolder(tmp_path, "key") as folder:
+        folder.save(0, tensors(), {}, {"t": 0}, [])
+        assert folder.load() == {"t": 0}
 
 
 def test_a_killed_process_releases_its_folder(tmp_path, no_patience):
