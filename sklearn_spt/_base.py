@@ -37,6 +37,8 @@ from sklearn_spt._validation import (
     forget_features,
     n_rows,
     short_repr,
+    with_versions,
+    without_versions,
 )
 from sklearn_spt.nets._bert_classifier import BertClassifier
 from sklearn_spt.nets._callbacks import check_callbacks
@@ -204,6 +206,14 @@ class BaseSemiSupervisedClassifier(
         """Show the parameters that differ from their defaults, also those of the net."""
         defaults = {name: p.default for name, p in signature(type(self)).parameters.items()}
         return short_repr(self, defaults)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: the attributes, and the versions of the libraries."""
+        return with_versions(super().__getstate__())
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickle; warn if another version wrote it."""
+        super().__setstate__(without_versions(state, type(self).__name__))
 
     def __sklearn_tags__(self) -> Tags:
         """Say whether texts are accepted."""

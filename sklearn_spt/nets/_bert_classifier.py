@@ -231,7 +231,9 @@ class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
         """Continue training for `max_epochs` epochs from the present weights and optimiser.
 
         The learning rate starts at its initial value again and falls as in `fit`. Bad input
-        changes nothing; an error during training keeps the weights reached so far.
+        changes nothing; an error during training keeps the weights reached so far. A pickle or copy
+        of the net holds the weights but not the state of the optimiser, which is twice as large: it
+        continues with a new optimiser.
 
         Parameters
         ----------
