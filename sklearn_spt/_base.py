@@ -43,6 +43,7 @@ from sklearn_spt.nets._protocol import TextNet, prepared
 from sklearn_spt.nets._training import predict_logits
 from sklearn_spt.text._documents import check_documents
 from sklearn_spt.text._encoding import check_texts, is_text
+from sklearn_spt.text._locations import encoder_folder
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,8 @@ class BaseSemiSupervisedClassifier(
         with all_or_nothing(self):
             self._check_params()
             net = self._template_net()
+            if isinstance(net, BertClassifier):
+                encoder_folder(net.pretrained, self.verbose)
             data = self._validate(net, X, y, X_unlabeled, sample_weight)
             if data.n_unlabeled == 0:
                 warn_no_unlabeled(self.unlabeled_marker, data.classes)

@@ -37,6 +37,7 @@ from sklearn_spt.nets._encoder import POOLINGS, Encoder
 from sklearn_spt.nets._linear_probe import LinearHead, linear_probe, subsample_by_class
 from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.text._encoding import check_texts, check_token_ids, encode_texts, is_text
+from sklearn_spt.text._locations import encoder_folder
 from sklearn_spt.text._pretrained import default_learning_rate, pad_token_id, resolve_max_length
 
 #: Most rows that a linear probe is fitted on; initial weights do not need more.
@@ -66,6 +67,7 @@ class TokenNet(DeviceLoop):
     def _check_params(self) -> None:
         check_option(self.pooling, "pooling", POOLINGS)
         check_option(self.head_init, "head_init", ("linear_probe", "random"))
+        encoder_folder(self.pretrained, check_verbose(self.verbose))
         resolve_max_length(self.max_length, self.pretrained)
         check_real(self.dropout, "dropout", low=0, high=1, closed="left")
         check_integer(self.batch_size, "batch_size", low=1)
@@ -75,7 +77,6 @@ class TokenNet(DeviceLoop):
         check_flag(self.cuda_graphs, "cuda_graphs")
         if self.lr != "auto":
             check_real(self.lr, "lr", low=0, closed="neither")
-        check_verbose(self.verbose)
         reject_lr_scheduler(self, "BertClassifier")
         if self.warm_start:
             raise ValueError(
