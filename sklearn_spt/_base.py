@@ -35,13 +35,15 @@ from sklearn_spt._validation import (
     check_verbose,
     forget_features,
     n_rows,
+    shown,
 )
 from sklearn_spt.nets._bert_classifier import BertClassifier
 from sklearn_spt.nets._callbacks import reject_lr_scheduler
 from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.nets._protocol import TextNet, prepared
 from sklearn_spt.nets._training import predict_logits
-from sklearn_spt.text._documents import check_documents
+from sklearn_spt.text._allocator import give_back
+from sklearn_spt.text._documents import check_documents, check_matrix
 from sklearn_spt.text._encoding import check_texts, is_text
 from sklearn_spt.text._locations import encoder_folder
 
@@ -133,6 +135,7 @@ class BaseSemiSupervisedClassifier(
                 self.n_threads_ = torch.get_num_threads()
                 self._fit(net, data)
             self.classes_ = data.classes
+        give_back()
         return self
 
     def _check_params(self) -> None:
@@ -213,8 +216,8 @@ class BaseSemiSupervisedClassifier(
             net = params.get(name, getattr(self, name))
             if net is None or isinstance(net, str):
                 raise ValueError(
-                    f"{given} cannot be set while {name}={net!r}: pass the net explicitly, as in "
-                    f"{type(self).__name__}({name}=BertClassifier())."
+                    f"{given} cannot be set while {name}={shown(net)}: pass the net explicitly, as "
+                    f"in {type(self).__name__}({name}=BertClassifier())."
                 )
         super().set_params(**params)
         return self
@@ -281,21 +284,19 @@ class BaseSemiSupervisedClassifier(
                 "SentenceEmbedder."
             )
         mapping = isinstance(X, Mapping) and not hasattr(X, "tocsr")  # scipy's DOK matrix is a dict
-        if reset and (mapping or text):
-            forget_features(self)
-        if mapping:
-            return X
-        if text:
-            return net.encode(check_texts(X, name))
+        if mapping or text:
+            if reset:
+                forget_features(self)
+            return X if mapping else net.encode(check_texts(X, name))
         if isinstance(X, torch.Tensor):
             X = X.detach().cpu().numpy()
+        check_matrix(X, name)
         array = validate_data(  # writeable, since torch warns of read-only arrays
             self, X, reset=reset, dtype="numeric", allow_nd=True, force_writeable=True
         )
         if isinstance(net, TextNet):
             return net.encode(array)
-        if not array.dtype.isnative:
-            array = array.astype(array.dtype.newbyteorder("="))
+        array = array.astype(array.dtype.newbyteorder("="), copy=False)
         if array.dtype.kind == "f" and array.dtype.itemsize > 4:  # torch's weights are float32
             array = array.astype(np.float32 if torch.get_default_dtype() == torch.float32 else "d")
         return array

@@ -7,11 +7,12 @@ import gzip
 import io
 import json
 import os
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sklearn_spt._validation import check_option
+from sklearn_spt._validation import check_option, shown
 
 FORMATS = ("tsv", "csv", "jsonl")
 _SUFFIXES = {
@@ -23,6 +24,9 @@ _SUFFIXES = {
     ".ndjson": "jsonl",
     ".json": "jsonl",
 }
+
+# A gzip file of one megabyte can unpack to a thousand.
+_MOST_UNPACKED = 2_000_000_000
 
 Fields = list[tuple[int, list[str]]]
 
@@ -42,10 +46,10 @@ class Table(NamedTuple):
         return f"{self.path}, line {line}, column {column!r}"
 
     def names(self) -> str:
-        """List the columns for a message; in a file without a header they would be a text."""
-        return ", ".join(
-            repr(name if len(name) <= 30 else name[:27] + "...") for name in self.columns
-        )
+        """List some columns for a message; in a file without a header they would be a text."""
+        listed = [repr(name if len(name) <= 30 else name[:27] + "...") for name in self.columns]
+        more = len(listed) - 8
+        return ", ".join(listed[:8]) + (f", and {more} more" if more > 0 else "")
 
     def has(self, column: str) -> bool:
         """Whether there is a column; a name with dots may lead into nested JSON objects."""
@@ -78,11 +82,19 @@ def read_text(path: Path, encoding: str | None) -> str:
     content = path.read_bytes()
     if path.suffix.lower() == ".gz":
         try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError) as error:
+            with gzip.open(io.BytesIO(content)) as unpacked:
+                content = unpacked.read(_MOST_UNPACKED + 1)
+        except (OSError, EOFError, zlib.error) as error:
             raise ValueError(f"{path} cannot be unpacked: {error}.") from error
+        if len(content) > _MOST_UNPACKED:
+            raise ValueError(
+                f"{path} unpacks to more than {_MOST_UNPACKED / 1e9:g} GB; unpack it yourself if "
+                "it is meant to be so large."
+            )
     try:
         text = content.decode(encoding or "utf-8")
+    except LookupError:
+        raise ValueError(f"encoding must be known to Python, got {shown(encoding)}.") from None
     except UnicodeDecodeError as error:
         if encoding is None:
             return content.decode("latin-1")
@@ -116,7 +128,7 @@ def with_columns(path: Path, columns: list[str], fields: Fields) -> Table:
     """Give names to the columns of a file."""
     twice = [name for name in columns if columns.count(name) > 1]
     if twice:
-        raise ValueError(f"{path}, line 1: two columns have the name {twice[0]!r}.")
+        raise ValueError(f"{path}, line 1: two columns have the name {shown(twice[0])}.")
     return Table(
         path, columns, [(line, dict(zip(columns, row, strict=True))) for line, row in fields]
     )
@@ -199,6 +211,12 @@ def _csv_fields(path: Path, text: str, sep: str) -> Fields:
                     )
             start = reader.line_num + 1
     except csv.Error as error:
+        if "field limit" in str(error):
+            raise ValueError(
+                f"{path}, line {start}: a text has more than {csv.field_size_limit()} characters, "
+                "or its closing quotation mark is missing. Raise csv.field_size_limit if it is so "
+                "long."
+            ) from error
         raise ValueError(
             f"{path}, line {start}: {error}. A text with quotation marks must be in quotation "
             "marks itself, and they must be doubled inside."
@@ -214,7 +232,7 @@ def _read_objects(path: Path, encoding: str | None) -> Table:
             continue
         try:
             row = json.loads(content)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:  # deep nesting; numbers of 5000 digits
             raise ValueError(
                 f"{path}, line {line}: no JSON ({error}). Each line should be one JSON object."
             ) from error

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from sklearn_spt._typing import AnyArray
-from sklearn_spt._validation import check_flag
+from sklearn_spt._validation import check_flag, shown
 from sklearn_spt.datasets._tables import Table, read_table, value_of
 
 _WHOLE = re.compile(r"(-?(?:0|[1-9]\d{0,17}))(?:\.0+)?")  # "1.0" is how pandas writes 1 beside NaN
@@ -218,8 +218,8 @@ def _target(labels: list[str | None], positive: Any, place: str) -> tuple[AnyArr
         absent = sorted(ones - found)
         if absent or not ones:
             raise ValueError(
-                f"positive={positive!r}: {place} has no such label"
-                f"{f' ({absent[0]!r})' if absent else ''}. Its labels are "
+                f"positive={shown(positive)}: {place} has no such label"
+                f"{f' ({shown(absent[0])})' if absent else ''}. Its labels are "
                 f"{_listed(found)}."
             )
         codes = [-1 if value is None else int(value in ones) for value in labels]

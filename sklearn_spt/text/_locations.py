@@ -15,16 +15,13 @@ import json
 import os
 import re
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from pathlib import Path
-from typing import TypeVar
 
 from tqdm.auto import tqdm
 
-from sklearn_spt._runtime import ProcessLock
+from sklearn_spt._runtime import ProcessLock, within
 from sklearn_spt._validation import shown
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
@@ -54,7 +51,6 @@ _MOST_BYTES = 20 * 10**9
 _REVISION = re.compile(r"\w[\w./-]*")  # a branch, tag or commit, and no path out of the cache
 _VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "spm.model")
 
-_T = TypeVar("_T")
 # Verbosity, progress bars and warning filters belong to the process: one thread at a time.
 LOCK = ProcessLock()
 
@@ -218,12 +214,10 @@ def _download(name: str, revision: str, verbose: bool) -> str:
         tqdm.write(line, file=sys.stderr)
 
     def ask() -> tuple[str, dict[str, int]]:
-        info = HfApi().model_info(
-            name, revision=revision, timeout=_TIME_LIMIT, files_metadata=True
-        )
+        info = HfApi().model_info(name, revision=revision, timeout=_TIME_LIMIT, files_metadata=True)
         return str(info.sha), {file.rfilename: file.size or 0 for file in info.siblings or ()}
 
-    commit, sizes = _within(_TIME_LIMIT, "the Hugging Face hub", ask)
+    commit, sizes = within(_TIME_LIMIT, "the Hugging Face hub", ask)
     files = sorted(filter_repo_objects(sizes, allow_patterns=_HUB_FILES))
     total = sum(sizes[file] for file in files)
     if "config.json" not in files:
@@ -241,30 +235,7 @@ def _download(name: str, revision: str, verbose: bool) -> str:
 
 def _fetch(download: Callable[..., str], name: str, file: str, revision: str, size: int) -> str:
     seconds = _TIME_LIMIT + size / _SLOWEST
-    return _within(seconds, f"{file} on the hub", lambda: download(name, file, revision=revision))
-
-
-def _within(seconds: float, what: str, work: Callable[[], _T]) -> _T:
-    """Return the result of `work`, or raise an error when it takes longer than `seconds`.
-
-    The limits of huggingface_hub hold for each packet and are followed by new tries. The thread is
-    given up, since nothing can interrupt it; the process does not wait for it.
-    """
-    outcome: Future[_T] = Future()
-
-    def run() -> None:
-        try:
-            outcome.set_result(work())
-        except BaseException as error:
-            outcome.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    try:
-        return outcome.result(timeout=seconds)
-    except TimeoutError:
-        if outcome.done():  # an error of `work` itself
-            raise
-        raise TimeoutError(f"{what} did not answer within {seconds:.0f} seconds") from None
+    return within(seconds, f"{file} on the hub", lambda: download(name, file, revision=revision))
 
 
 @contextlib.contextmanager

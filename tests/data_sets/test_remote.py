@@ -234,3 +234,36 @@ def test_the_real_illness_file():
     four = fetch_illness(download_if_missing=False, task="four_class")
     assert np.bincount(four.target).tolist() == [1416, 17304, 3135, 805]
     assert np.array_equal(four.target >= 2, dataset.target == 1)
+
+
+@pytest.mark.parametrize("before", ["answer", "content"])
+def test_a_server_that_falls_silent_is_left(tmp_path, server, monkeypatch, before):
+    monkeypatch.setattr(_remote, "_TIME_LIMIT", 0.5)
+    released = threading.Event()
+
+    def silent(handler):
+        handler.server.n_requests += 1
+        if before == "content":
+            handler.send_response(200)
+            handler.send_header("Content-Length", str(len(CONTENT)))
+            handler.end_headers()
+            handler.wfile.write(CONTENT[:9])
+        released.wait(60)
+
+    monkeypatch.setattr(Handler, "do_GET", silent)
+    try:
+        with pytest.raises(OSError, match=r"did not answer within 0 seconds.*nothing was saved"):
+            fetch_illness(data_home=tmp_path)
+    finally:
+        released.set()
+    assert server.n_requests == 1
+    assert tree(tmp_path) == []
+
+
+def test_a_server_that_sends_too_much_is_left(tmp_path, server, monkeypatch):
+    monkeypatch.setattr(_remote, "_MOST_BYTES", 3 * len(CONTENT))
+    server.answers = [(200, CONTENT * 4)]
+    with pytest.raises(OSError, match=rf"more than {3 * len(CONTENT)} bytes arrived"):
+        fetch_illness(data_home=tmp_path)
+    assert server.n_requests == 1
+    assert tree(tmp_path) == []
