@@ -43,9 +43,12 @@ from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.nets._protocol import TextNet, prepared
 from sklearn_spt.nets._training import predict_logits
 from sklearn_spt.text._allocator import give_back
-from sklearn_spt.text._documents import check_documents, check_matrix
+from sklearn_spt.text._documents import check_documents, check_finite, check_matrix
 from sklearn_spt.text._encoding import check_texts, is_text
 from sklearn_spt.text._locations import encoder_folder
+
+# Writeable, since torch warns of read-only arrays.
+_ANY_MATRIX = {"allow_nd": True, "force_writeable": True, "ensure_all_finite": False}
 
 
 @dataclass(frozen=True)
@@ -291,11 +294,10 @@ class BaseSemiSupervisedClassifier(
         if isinstance(X, torch.Tensor):
             X = X.detach().cpu().numpy()
         check_matrix(X, name)
-        array = validate_data(  # writeable, since torch warns of read-only arrays
-            self, X, reset=reset, dtype="numeric", allow_nd=True, force_writeable=True
-        )
+        array = validate_data(self, X, reset=reset, dtype="numeric", **_ANY_MATRIX)
         if isinstance(net, TextNet):
             return net.encode(array)
+        check_finite(array, name)
         array = array.astype(array.dtype.newbyteorder("="), copy=False)
         if array.dtype.kind == "f" and array.dtype.itemsize > 4:  # torch's weights are float32
             array = array.astype(np.float32 if torch.get_default_dtype() == torch.float32 else "d")

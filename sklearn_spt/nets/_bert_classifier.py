@@ -27,7 +27,7 @@ from sklearn_spt.nets._schedules import slanted
 from sklearn_spt.nets._token_net import TokenNet, is_class
 from sklearn_spt.nets._training import n_steps, predict_logits, start_head, train
 from sklearn_spt.text._allocator import give_back
-from sklearn_spt.text._documents import check_documents
+from sklearn_spt.text._documents import check_documents, check_matrix
 from sklearn_spt.text._encoding import is_text, text_array
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 
@@ -337,6 +337,7 @@ class BertClassifier(LabeledScoreMixin, TokenNet):
             return text_array(X)
         if not reset and not hasattr(self, "n_features_in_"):
             raise TypeError("X holds no texts, but the classifier was fitted on texts.")
+        check_matrix(X, "X")
         return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
 
     def _train(

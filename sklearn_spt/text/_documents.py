@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sklearn_spt._labels import is_missing
+from sklearn_spt._typing import AnyArray
 from sklearn_spt._validation import shown
 
 
@@ -43,15 +44,26 @@ def check_documents(X: Any, name: str = "X") -> None:
 
 def check_matrix(X: Any, name: str) -> None:
     """Raise an error where scikit-learn would print what was passed instead of a matrix."""
-    n_dimensions = np.ndim(X)
-    if n_dimensions < 2:
+    array = X if hasattr(X, "ndim") else np.asarray(X)
+    if array.ndim < 2:
         raise ValueError(
             f"{name} must have two dimensions or more, got a {type(X).__name__:.60} with "
-            f"{n_dimensions}. Reshape your data: one feature is X.reshape(-1, 1)."
+            f"{array.ndim}. Reshape your data: one feature is X.reshape(-1, 1)."
         )
-    if getattr(getattr(X, "dtype", None), "kind", "O") in "cV":
+    if getattr(getattr(array, "dtype", None), "kind", "O") in "cV":
         raise ValueError(
-            f"{name} must hold numbers, got {str(X.dtype)[:60]}: Complex data not supported."
+            f"{name} must hold numbers, got {str(array.dtype)[:60]}: Complex data not supported."
+        )
+
+
+def check_finite(array: AnyArray, name: str) -> None:
+    """Raise an error that names the first row with a NaN or an infinite number."""
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        row, *_ = np.argwhere(~np.isfinite(array))[0]
+        what = "NaN" if np.isnan(array[row]).any() else "infinity"
+        raise ValueError(
+            f"{name} contains {what} in row {row}; drop the row, or fill the gap, for instance by "
+            "SimpleImputer."
         )
 
 
