@@ -37,6 +37,7 @@ from sklearn_spt._validation import (
     forget_features,
     n_rows,
     short_repr,
+    shown,
     with_versions,
     without_versions,
 )
@@ -46,8 +47,13 @@ from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.nets._protocol import TextNet, prepared
 from sklearn_spt.nets._training import predict_logits
 from sklearn_spt.persistence._saving import SavingMixin
-from sklearn_spt.text._documents import check_documents
+from sklearn_spt.text._allocator import give_back
+from sklearn_spt.text._documents import check_documents, check_finite, check_matrix
 from sklearn_spt.text._encoding import check_texts, is_text
+from sklearn_spt.text._locations import encoder_folder
+
+# Writeable, since torch warns of read-only arrays.
+_ANY_MATRIX = {"allow_nd": True, "force_writeable": True, "ensure_all_finite": False}
 
 
 @dataclass(frozen=True)
@@ -125,6 +131,8 @@ class BaseSemiSupervisedClassifier(
         with all_or_nothing(self):
             self._check_params()
             net = self._template_net()
+            if isinstance(net, BertClassifier):
+                encoder_folder(net.pretrained, self.verbose)
             data = self._validate(net, X, y, X_unlabeled, sample_weight)
             if data.n_unlabeled == 0:
                 warn_no_unlabeled(self.unlabeled_marker, data.classes)
@@ -132,6 +140,7 @@ class BaseSemiSupervisedClassifier(
                 self.n_threads_ = torch.get_num_threads()
                 self._fit(net, data)
             self.classes_ = data.classes
+        give_back()
         return self
 
     def _check_params(self) -> None:
@@ -196,8 +205,8 @@ class BaseSemiSupervisedClassifier(
             net = params.get(name, getattr(self, name))
             if net is None or isinstance(net, str):
                 raise ValueError(
-                    f"{given} cannot be set while {name}={net!r}: pass the net explicitly, as in "
-                    f"{type(self).__name__}({name}=BertClassifier())."
+                    f"{given} cannot be set while {name}={shown(net)}: pass the net explicitly, as "
+                    f"in {type(self).__name__}({name}=BertClassifier())."
                 )
         super().set_params(**params)
         return self
@@ -277,21 +286,18 @@ class BaseSemiSupervisedClassifier(
                 "SentenceEmbedder."
             )
         mapping = isinstance(X, Mapping) and not hasattr(X, "tocsr")  # scipy's DOK matrix is a dict
-        if reset and (mapping or text):
-            forget_features(self)
-        if mapping:
-            return X
-        if text:
-            return net.encode(check_texts(X, name))
+        if mapping or text:
+            if reset:
+                forget_features(self)
+            return X if mapping else net.encode(check_texts(X, name))
         if isinstance(X, torch.Tensor):
             X = X.detach().cpu().numpy()
-        array = validate_data(  # writeable, since torch warns of read-only arrays
-            self, X, reset=reset, dtype="numeric", allow_nd=True, force_writeable=True
-        )
+        check_matrix(X, name)
+        array = validate_data(self, X, reset=reset, dtype="numeric", **_ANY_MATRIX)
         if isinstance(net, TextNet):
             return net.encode(array)
-        if not array.dtype.isnative:
-            array = array.astype(array.dtype.newbyteorder("="))
+        check_finite(array, name)
+        array = array.astype(array.dtype.newbyteorder("="), copy=False)
         if array.dtype.kind == "f" and array.dtype.itemsize > 4:  # torch's weights are float32
             array = array.astype(np.float32 if torch.get_default_dtype() == torch.float32 else "d")
         return array

@@ -13,6 +13,7 @@ import torch
 
 from sklearn_spt._runtime import ProcessLock
 from sklearn_spt._typing import IntArray
+from sklearn_spt._validation import shown
 
 # Relative rounding error of a share of a count: 0.07 * 100 is 7.000000000000001, and
 # 0.29 * 100 is 28.999999999999996.
@@ -40,10 +41,10 @@ def root_seed(random_state: int | np.random.RandomState | None) -> int:
     if isinstance(random_state, bool | np.bool_) or not isinstance(random_state, int | np.integer):
         raise ValueError(
             "random_state must be None, a non-negative integer or a numpy RandomState, got "
-            f"{random_state!r}."
+            f"{shown(random_state)}."
         )
     if random_state < 0:
-        raise ValueError(f"random_state must not be negative, got {random_state!r}.")
+        raise ValueError(f"random_state must not be negative, got {shown(random_state)}.")
     return int(random_state)
 
 

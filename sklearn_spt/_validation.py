@@ -14,13 +14,13 @@ from sklearn import get_config
 from sklearn.exceptions import InconsistentVersionWarning
 
 
-def shown(value: Any) -> str:
-    """Return the first 60 characters of a value's representation, for a message."""
+def shown(value: Any, limit: int = 60) -> str:
+    """Return the start of a value's representation, for a message."""
     try:
         text = repr(value.item() if isinstance(value, np.generic) else value)
     except Exception:  # of a foreign object, or of an integer with thousands of digits
         return f"a {type(value).__name__}"
-    return text if len(text) <= 60 else f"{text[:60]}..."
+    return text if len(text) <= limit else f"{text[:limit]}..."
 
 
 def short_repr(estimator: Any, defaults: Mapping[str, Any]) -> str:
@@ -43,7 +43,9 @@ def check_real(
 ) -> float:
     """Return `value` as a float inside the given interval, or raise an error that names it."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}.")
+        raise TypeError(
+            f"{name} must be a number, got {shown(value)} of type {type(value).__name__}."
+        )
     number = float(value)
     left_open = closed in ("right", "neither")
     right_open = closed in ("left", "neither")
@@ -53,7 +55,7 @@ def check_real(
     too_high = number > high or (right_open and number == high)
     if np.isnan(number) or too_low or too_high:
         interval = f"{'(' if left_open else '['}{low:g}, {high:g}{')' if right_open else ']'}"
-        raise ValueError(f"{name} must lie in {interval}, got {value!r}.")
+        raise ValueError(f"{name} must lie in {interval}, got {shown(value)}.")
     return number
 
 
@@ -64,10 +66,10 @@ def check_integer(value: Any, name: str, *, low: int, allow_none: bool = False) 
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
         also = " or None" if allow_none else ""
         raise TypeError(
-            f"{name} must be an integer{also}, got {value!r} of type {type(value).__name__}."
+            f"{name} must be an integer{also}, got {shown(value)} of type {type(value).__name__}."
         )
     if value < low:
-        raise ValueError(f"{name} must be at least {low}, got {value!r}.")
+        raise ValueError(f"{name} must be at least {low}, got {shown(value)}.")
     return int(value)
 
 
@@ -76,14 +78,16 @@ def check_option(value: Any, name: str, options: Iterable[str]) -> str:
     options = tuple(options)
     if not isinstance(value, str) or value not in options:
         listed = ", ".join(repr(option) for option in options)
-        raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
+        raise ValueError(f"{name} must be one of {listed}; got {shown(value)}.")
     return value
 
 
 def check_verbose(value: Any) -> int:
     """Return `value` as an int that is not negative, or raise an error that names it."""
     if not isinstance(value, bool | np.bool_ | numbers.Integral) or value < 0:
-        raise ValueError(f"verbose must be True, False or a non-negative integer, got {value!r}.")
+        raise ValueError(
+            f"verbose must be True, False or a non-negative integer, got {shown(value)}."
+        )
     return int(value)
 
 
@@ -94,9 +98,10 @@ def n_rows(X: Any, name: str) -> int:
         return int(shape[0])
     if isinstance(X, Mapping):
         return len(next(iter(X.values()), ()))
-    if not hasattr(X, "__len__") or isinstance(X, str | bytes):
+    if not hasattr(X, "__len__") or isinstance(X, str | bytes) or shape == ():
         raise TypeError(
-            f"{name} must be a list, array, Series or frame of documents, got {type(X).__name__}."
+            f"{name} must be a list, array, Series or frame of documents, got a "
+            f"{type(X).__name__:.60}."
         )
     return len(X)
 
@@ -104,7 +109,7 @@ def n_rows(X: Any, name: str) -> int:
 def check_flag(value: Any, name: str) -> bool:
     """Return `value` if it is a boolean, else raise an error that names it."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {value!r}.")
+        raise TypeError(f"{name} must be True or False, got {shown(value)}.")
     return bool(value)
 
 

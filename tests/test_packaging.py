@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import importlib
 import inspect
 import os
@@ -173,6 +174,15 @@ def test_ci_runs_the_test_command_of_the_readme():
     assert shown.strip() == block.strip()
     assert "-c constraints.txt" in shown
     assert "pytest" in shown
+
+
+def test_ci_and_tox_run_the_same_checks():
+    tox = configparser.ConfigParser()
+    tox.read(ROOT / "tox.ini", encoding="utf-8")
+    checks = tox["testenv:lint"]["commands"].split("\n")[1:]
+    loop = re.search(r"for check in (.*?); do", (ROOT / ".ci/run").read_text("utf-8"), re.S)
+    assert re.findall(r'"(.*?)"', loop[1]) == checks
+    assert any(check.startswith("bandit -q -c pyproject.toml") for check in checks)
 
 
 def files_of_the_project() -> Iterator[Path]:

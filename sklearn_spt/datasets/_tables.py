@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklearn_spt._validation import check_option
+from sklearn_spt._validation import check_option, shown
 from sklearn_spt.datasets._parquet import parquet_rows
 
 FORMATS = ("tsv", "csv", "jsonl", "parquet")
@@ -31,6 +32,9 @@ _SUFFIXES = {
 }
 
 WHOLE = re.compile(r"(-?(?:0|[1-9]\d{0,17}))(?:\.0+)?")  # "1.0" is how pandas writes 1 beside NaN
+
+# A gzip file of one megabyte can unpack to a thousand.
+_MOST_UNPACKED = 2_000_000_000
 
 Fields = list[tuple[int, list[str]]]
 
@@ -50,10 +54,10 @@ class Table(NamedTuple):
         return f"{self.path}, line {line}, column {column!r}"
 
     def names(self) -> str:
-        """List the columns in a message, cut short: without a header, they would be a text."""
-        return ", ".join(
-            repr(name if len(name) <= 30 else name[:27] + "...") for name in self.columns
-        )
+        """List some columns for a message; in a file without a header they would be a text."""
+        listed = [repr(name if len(name) <= 30 else name[:27] + "...") for name in self.columns]
+        more = len(listed) - 8
+        return ", ".join(listed[:8]) + (f", and {more} more" if more > 0 else "")
 
     def has(self, column: str) -> bool:
         """Whether there is a column; a name with dots may lead into nested JSON objects."""
@@ -130,11 +134,19 @@ def read_text(path: Path, encoding: str | None) -> str:
     content = path.read_bytes()
     if path.suffix.lower() == ".gz":
         try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError) as error:
+            with gzip.open(io.BytesIO(content)) as unpacked:
+                content = unpacked.read(_MOST_UNPACKED + 1)
+        except (OSError, EOFError, zlib.error) as error:
             raise ValueError(f"{path} cannot be unpacked: {error}.") from error
+        if len(content) > _MOST_UNPACKED:
+            raise ValueError(
+                f"{path} unpacks to more than {_MOST_UNPACKED / 1e9:g} GB; unpack it yourself if "
+                "it is meant to be so large."
+            )
     try:
         text = content.decode(encoding or "utf-8")
+    except LookupError:
+        raise ValueError(f"encoding must be known to Python, got {shown(encoding)}.") from None
     except UnicodeDecodeError as error:
         if encoding is None:
             return content.decode("latin-1")
@@ -200,7 +212,7 @@ def distinct(path: Path, columns: list[str]) -> list[str]:
     """Return the names of the columns; raise an error if two are the same."""
     twice = [name for name in columns if columns.count(name) > 1]
     if twice:
-        raise ValueError(f"{path}, line 1: two columns have the name {twice[0]!r}.")
+        raise ValueError(f"{path}, line 1: two columns have the name {shown(twice[0])}.")
     return columns
 
 
@@ -285,6 +297,12 @@ def csv_fields(path: Path, lines: Iterable[str], sep: str) -> Iterator[tuple[int
                 yield start, row
             start = reader.line_num + 1
     except csv.Error as error:
+        if "field limit" in str(error):
+            raise ValueError(
+                f"{path}, line {start}: a text has more than {csv.field_size_limit()} characters, "
+                "or its closing quotation mark is missing. Raise csv.field_size_limit if it is so "
+                "long."
+            ) from error
         raise ValueError(
             f"{path}, line {start}: {error}. A text with quotation marks must be in quotation "
             "marks itself, and they must be doubled inside."
@@ -298,7 +316,7 @@ def json_objects(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, dict[s
             continue
         try:
             row = json.loads(content)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:  # deep nesting; numbers of 5000 digits
             raise ValueError(
                 f"{path}, line {line}: no JSON ({error}). Each line should be one JSON object."
             ) from error

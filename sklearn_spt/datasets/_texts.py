@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from sklearn_spt._typing import AnyArray
-from sklearn_spt._validation import check_flag
+from sklearn_spt._validation import check_flag, shown
 from sklearn_spt.datasets._docstrings import with_shared_paragraphs
 from sklearn_spt.datasets._tables import WHOLE, Table, read_table, spell, value_of
 
@@ -203,8 +203,8 @@ def target_of(labels: list[str | None], positive: Any, place: str) -> tuple[AnyA
         absent = sorted(ones - found)
         if absent or not ones:
             raise ValueError(
-                f"positive={positive!r}: {place} has no such label"
-                f"{f' ({absent[0]!r})' if absent else ''}. Its labels are "
+                f"positive={shown(positive)}: {place} has no such label"
+                f"{f' ({shown(absent[0])})' if absent else ''}. Its labels are "
                 f"{_listed(found)}."
             )
         codes = [-1 if value is None else int(value in ones) for value in labels]

@@ -27,7 +27,8 @@ from sklearn_spt.nets._schedules import slanted
 from sklearn_spt.nets._token_net import TokenNet, is_class
 from sklearn_spt.nets._training import epoch_loss, n_steps, predict_logits, start_head, train
 from sklearn_spt.persistence._saving import SavingMixin
-from sklearn_spt.text._documents import check_documents
+from sklearn_spt.text._allocator import give_back
+from sklearn_spt.text._documents import check_documents, check_matrix
 from sklearn_spt.text._encoding import is_text, text_array
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 
@@ -58,8 +59,9 @@ class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
     ----------
     pretrained : str, default="sentence-transformers/all-MiniLM-L6-v2"
         Name or folder of any BERT-like encoder that ``transformers.AutoModel`` loads from
-        safetensors. The default is small enough for a laptop (22.7 million weights); with the
-        extra ``[offline]`` it needs no download.
+        safetensors. ``name@revision`` pins a commit, tag or branch on the hub. The default is
+        small enough for a laptop (22.7 million weights); with the extra ``[offline]`` it needs no
+        download.
     pooling : {"auto", "mean", "cls"}, default="auto"
         How the token states become one vector: their mean, or the pooled first token. "auto" is
         the mean if the encoder was trained with it (sentence encoders), else "cls".
@@ -218,6 +220,7 @@ class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
             )
             self.classes_inferred_ = classes
             self._train(X, codes, weights, fresh=True)
+        give_back()
         return self
 
     def partial_fit(
@@ -323,6 +326,7 @@ class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
             return text_array(X)
         if not reset and not hasattr(self, "n_features_in_"):
             raise TypeError("X holds no texts, but the classifier was fitted on texts.")
+        check_matrix(X, "X")
         return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
 
     def _train(

@@ -42,6 +42,7 @@ from sklearn_spt.nets._encoder import POOLINGS, Encoder
 from sklearn_spt.nets._linear_probe import LinearHead, linear_probe, subsample_by_class
 from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.text._encoding import check_texts, check_token_ids, encode_texts, is_text
+from sklearn_spt.text._locations import encoder_folder
 from sklearn_spt.text._pretrained import (
     TextSource,
     default_learning_rate,
@@ -79,6 +80,8 @@ class TokenNet(DeviceLoop):
     def _check_params(self) -> None:
         check_option(self.pooling, "pooling", POOLINGS)
         check_option(self.head_init, "head_init", ("linear_probe", "random"))
+        if self.reads_with is self.pretrained:
+            encoder_folder(self.pretrained, check_verbose(self.verbose))
         resolve_max_length(self.max_length, self.reads_with)
         check_real(self.dropout, "dropout", low=0, high=1, closed="left")
         check_integer(self.batch_size, "batch_size", low=1)

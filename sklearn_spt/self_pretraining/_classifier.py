@@ -19,7 +19,7 @@ from sklearn_spt._functional import predicted_classes
 from sklearn_spt._holdout import HoldOut, hold_out, positive_code
 from sklearn_spt._random import derive_seed, root_seed
 from sklearn_spt._typing import FloatArray
-from sklearn_spt._validation import check_integer, check_option, check_real
+from sklearn_spt._validation import check_integer, check_option, check_real, shown
 from sklearn_spt.self_pretraining._checkpointing import Checkpoint
 from sklearn_spt.self_pretraining._fit_key import fit_key
 from sklearn_spt.self_pretraining._logit_adjustment import logit_adjusted
@@ -240,7 +240,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         elif self.logit_adjustment != "auto":
             raise ValueError(
                 'logit_adjustment must be "auto" or a number in [0, 1], got '
-                f"{self.logit_adjustment!r}."
+                f"{shown(self.logit_adjustment)}."
             )
         check_integer(self.patience, "patience", low=1, allow_none=True)
         if self.validation_fraction is not None:
@@ -250,7 +250,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         elif self.patience is not None:
             raise ValueError("patience needs held-out documents: set validation_fraction too.")
         if self.on_iteration is not None and not callable(self.on_iteration):
-            raise TypeError(f"on_iteration must be callable or None, got {self.on_iteration!r}.")
+            raise TypeError(
+                f"on_iteration must be callable or None, got {shown(self.on_iteration)}."
+            )
         check_folder(self.checkpoint_dir, "checkpoint_dir", self.random_state)
         check_folder(self.memory, "memory", self.random_state)
 
