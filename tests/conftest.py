@@ -66,7 +66,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("no CUDA device")
 
 
-def _build_checkpoint(folder: Path, seed: int = 0, positions: int = 64) -> str:
+def _build_checkpoint(
+    folder: Path, seed: int = 0, positions: int = 64, layers: int = 2
+) -> str:
     from transformers import BertConfig, BertModel, BertTokenizerFast
     from transformers.utils import logging
 
@@ -76,7 +78,7 @@ def _build_checkpoint(folder: Path, seed: int = 0, positions: int = 64) -> str:
     config = BertConfig(
         vocab_size=len(vocabulary),
         hidden_size=16,
-        num_hidden_layers=2,
+        num_hidden_layers=layers,
         num_attention_heads=2,
         intermediate_size=32,
         max_position_embeddings=positions,

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from sklearn_spt import BertClassifier
 from sklearn_spt.nets._batching import INFERENCE_TOKENS, INFERENCE_TOKENS_CPU
-from sklearn_spt.nets._cuda_graphs import WIDTH_MULTIPLE
+from sklearn_spt.nets._batching import WIDTH_MULTIPLE
 from sklearn_spt.nets._kernels import plain
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 

@@ -24,7 +24,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from sklearn_spt import BertClassifier
 from sklearn_spt.nets._batching import TokenBatches
-from sklearn_spt.nets._cuda_graphs import WIDTH_MULTIPLE
+from sklearn_spt.nets._batching import WIDTH_MULTIPLE
 from sklearn_spt.text._encoding import sequence_lengths
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 from sklearn_spt.text._pretrained import pad_token_id, vocabulary_size
