@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from contextlib import contextmanager
 from functools import partial
@@ -24,6 +25,13 @@ DEVICE = "cuda:0"
 #: Operations that start no kernel: they take memory, or return what is there.
 _NO_LAUNCH = ("empty", "empty_like", "new_empty", "detach", "_unsafe_view", "lift_fresh")
 HALF = torch.bfloat16
+
+
+def set_sync_debug_mode(mode):
+    """Call torch's function of this name, which warns at its first call in a process."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Synchronization debug mode", UserWarning)
+        torch.cuda.set_sync_debug_mode(mode)
 
 
 class _AsOnCuda(TorchFunctionMode):
@@ -111,7 +119,7 @@ class Recorder:
     shapes: list[tuple[int, ...]]
     replays: int
 
-    def __init__(self, device, launches=None):
+    def __init__(self, launches=None):
         self.launches = launches
         self.shapes = []
         self.replays = 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
 from conftest import _build_checkpoint
-from helpers.cuda import DEVICE, Recorder, fake_cuda
+from helpers.cuda import DEVICE, Recorder, fake_cuda, set_sync_debug_mode
 from helpers.nets import bert_net
 from skorch.callbacks import Callback
 
@@ -40,10 +42,12 @@ class Steps(Callback):
 @pytest.fixture
 def gpu(monkeypatch, six_layers, tiny_pooling_checkpoint):
     """Make "cuda:0" a device without values, whose launches `Steps` counts."""
+    if torch.cuda.is_available():
+        pytest.skip("for machines without a GPU; tests/test_gpu.py is for the others")
     Steps.counts = []
     with fake_cuda(monkeypatch, six_layers, tiny_pooling_checkpoint) as launches:
         monkeypatch.setattr(Steps, "launches", launches)
-        monkeypatch.setattr(_cuda_graphs, "Recorder", lambda device: Recorder(device, launches))
+        monkeypatch.setattr(_cuda_graphs, "Recorder", lambda device: Recorder(launches))
         yield launches
     _cuda_graphs._KEPT.clear()
 
@@ -125,3 +129,20 @@ def test_what_waits_or_mixes_devices_is_an_error(gpu, waits):
     x = torch.zeros(3, device=DEVICE)
     with pytest.raises(Exception, match=r"waits for the device|aten\.|two devices"):
         waits(x)
+
+
+def test_the_debug_mode_of_torch_may_warn_at_its_first_call(monkeypatch):
+    modes = []
+
+    def first_call(mode):
+        modes.append(mode)
+        warnings.warn(
+            "Synchronization debug mode is a prototype feature and does not yet detect all "
+            "synchronizing operations",
+            UserWarning,
+            stacklevel=2,
+        )
+
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", first_call)
+    set_sync_debug_mode("error")
+    assert modes == ["error"]
