@@ -13,11 +13,11 @@ from pathlib import Path
 
 import joblib
 import numpy as np
-import pandas as pd
 import pytest
 import sklearn
 import torch
 from helpers.nets import MLP, mlp_net
+from helpers.optional import pd
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, make_moons

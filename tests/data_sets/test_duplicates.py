@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
+from helpers.optional import pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -8,8 +8,8 @@ import io
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
+from helpers.optional import pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

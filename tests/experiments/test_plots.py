@@ -2,15 +2,12 @@ from __future__ import annotations
 
 import sys
 
-import matplotlib as mpl
 import pytest
 from helpers.figures import overlaps, texts_of
 from records import record
 
 from sklearn_spt.experiments._arguments import PLOTS
 from sklearn_spt.experiments._plots import draw, make_plot
-
-mpl.use("Agg")
 
 
 def grid(**params):

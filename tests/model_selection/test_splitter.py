@@ -6,10 +6,9 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import sklearn
+from helpers.optional import pd, pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin, clone

@@ -6,11 +6,10 @@ import copy
 import pickle
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import torch
 from helpers.nets import Fails, Rates
+from helpers.optional import pd, pl
 from sklearn.base import clone, is_classifier
 from skorch.callbacks import Callback, LRScheduler
 from skorch.dataset import ValidSplit

@@ -33,7 +33,9 @@ def test_outputs_and_gradients_are_those_of_autocast(model, monkeypatch):
         expected, wanted = passes(model)
     cast = []
     original = casts._copies
-    monkeypatch.setattr(casts, "_copies", lambda x, dtype: cast.append(len(x)) or original(x, dtype))
+    monkeypatch.setattr(
+        casts, "_copies", lambda x, dtype: cast.append(len(x)) or original(x, dtype)
+    )
     found, gradients = passes(model)
     assert cast == [26, 26]  # weights and biases of two layers and the pooler, and their gradients
     torch.testing.assert_close(found, expected, rtol=0, atol=0)

@@ -307,9 +307,7 @@ def test_an_error_keeps_the_weights_reached_so_far(net, tiny_texts, recorders):
     before = weights_of(net)
     with pytest.raises(RuntimeError, match="stop"):
         net.partial_fit(tiny_texts, Y)
-    assert not all(
-        torch.equal(one, two) for one, two in zip(weights_of(net), before, strict=True)
-    )
+    assert not all(torch.equal(one, two) for one, two in zip(weights_of(net), before, strict=True))
 
 
 class Copies(Callback):
