@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,7 +39,7 @@ def program(monkeypatch):
 
 @pytest.fixture
 def run(program, monkeypatch, capsys, checkpoint):
-    """Run a program and return what it prints."""
+    """Run a program and return what it prints; measurements go to the standard error."""
 
     def run(name, *arguments):
         monkeypatch.setattr(sys, "argv", [name, *arguments, "--pretrained", checkpoint])
@@ -86,18 +87,40 @@ def test_programs_print_their_tables(run, name, arguments, wanted):
     assert wanted in run(name, *arguments.split())
 
 
+def measurements(file):
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "n"),
+    [
+        ("what_pays", "--n-texts 40 --rounds 9 --threads 1", 0),
+        ("same_scores", "--n-labeled 30 --n-test 40 --seeds 9", 0),
+        ("scaling", "length --sizes 16 32 --rounds 1", 0),
+        ("search", "--n-labeled 24 --n-unlabeled 20 --values 2 --folds 2 --step-size 0.5", 2),
+    ],
+)
+def test_programs_end_in_time_and_keep_what_they_have(run, tmp_path, name, arguments, n):
+    file = tmp_path / "found.jsonl"
+    run(name, *arguments.split(), "--json", str(file), "--seconds", "0")
+    assert len(measurements(file) if file.exists() else []) == n
+
+
 @needs_trainer
 def test_speed_measures_equal_work(run, tmp_path):
-    arguments = "--n-texts 60 --n-labeled 24 --step-size 12 --rounds 2 --threads 1 --no-setfit"
+    arguments = "--n-texts 60 --n-labeled 24 --step-size 12 --rounds 2 --threads 1"
     found = run("speed", *arguments.split(), "--json", str(tmp_path / "speed.json"))
     for row in ("training, texts/s", "self-pretraining, peak memory", "inference: sklearn_spt"):
         assert row in found
+    *single, everything = measurements(tmp_path / "speed.json")
+    assert len(single) == 3 * 4 * 2
+    assert {one["task"] for one in single} == everything["all"]["seconds"].keys()
     assert "training: 2 steps on 60 texts" in found
 
 
 def test_speed_says_what_is_too_large(run):
     with pytest.raises(SystemExit, match=r"leave 10, of which --step-size=20"):
-        run("speed", *["--n-texts", "40", "--n-labeled", "30", "--step-size", "20", "--no-setfit"])
+        run("speed", *["--n-texts", "40", "--n-labeled", "30", "--step-size", "20"])
 
 
 def test_probabilities_of_the_textbook_are_those_of_its_net(program, checkpoint):
@@ -157,7 +180,8 @@ def test_unequal_work_stops(program, checkpoint):
 
     ours = program("_programs").Ours(options(checkpoint))
     bar = type("Bar", (), {"set_postfix_str": lambda *a: None, "update": lambda *a: None})()
-    turns = program("speed").Turns({"one": ours, "other": Lazy(ours)}, 1, bar)
+    record = program("_record").Record(argparse.Namespace(json=None, seconds=None))
+    turns = program("speed").Turns({"one": ours, "other": Lazy(ours)}, 1, bar, record)
     texts = [f"the flu {'again ' * n}" for n in range(9)]
     with pytest.raises(SystemExit, match=r"not comparable: training of other took Work\(steps=1"):
         turns("training", lambda p: p.train(texts, np.eye(2)[np.arange(len(texts)) % 2], 1))

@@ -57,7 +57,7 @@ class _AsOnCuda(TorchFunctionMode):
 
     @staticmethod
     def attention(q, k, v, attn_mask, dropout_p=0.0, scale=None, is_causal=False, **kwargs):
-        """The memory-efficient kernel; it adds numbers, and a mask of booleans is made into them."""
+        """Call the memory-efficient kernel, which adds numbers; torch makes them of booleans."""
         if attn_mask.dtype is torch.bool:
             hidden = attn_mask.logical_not()
             attn_mask = torch.zeros_like(attn_mask, dtype=q.dtype).masked_fill_(hidden, -torch.inf)
@@ -150,8 +150,8 @@ class _FakeMode(FakeTensorMode):
 def fake_cuda(monkeypatch, *checkpoints):
     """Let "cuda:0" be a device without values inside the block, and yield its `Launches`.
 
-    `checkpoints` are the encoders of the fits. Logits and vectors that are fetched are random numbers, and each loss is 0.5. Reading anything
-    else, and mixing devices, are errors.
+    `checkpoints` are the encoders of the fits. Logits and vectors that are fetched are random
+    numbers, and each loss is 0.5. Reading anything else, and mixing devices, are errors.
     """
     for checkpoint in checkpoints:
         _pretrained.load_encoder(checkpoint)  # transformers has another use for the device meta

@@ -72,7 +72,7 @@ def test_a_step_stays_within_its_launches(gpu, six_layers, precision, budget):
 
 
 def test_what_casts_and_masks_save(gpu, tiny_pooling_checkpoint):
-    """For each of two layers: 6 weights and 6 biases with a gradient each; three steps of a mask."""
+    """A layer has 6 weights and 6 biases, with a gradient each; a mask takes three launches."""
     best = launches_of_a_step(tiny_pooling_checkpoint, precision="bf16")
     with plain("casts"):
         assert launches_of_a_step(tiny_pooling_checkpoint, precision="bf16") == best + 2 * 24 - 2
