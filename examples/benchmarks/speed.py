@@ -374,8 +374,8 @@ def table(record: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Measure, print, and write the file that was asked for."""
+def parser() -> argparse.ArgumentParser:
+    """Return the options of the program."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -400,7 +400,12 @@ def main() -> None:
     add("--setfit", action="store_true", help="SetFit, too")
     add("--threads", type=int, help="CPU threads (default: torch's own choice)")
     add_options(parser)
-    options = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    """Measure and print."""
+    options = parser().parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
     transformers.utils.logging.set_verbosity_error()
