@@ -75,21 +75,26 @@ def isolated(seed: int = 0, n_threads: int | None = None) -> Iterator[None]:
     with exclusive(n_threads):
         python_state = random.getstate()
         numpy_state = np.random.get_state()  # noqa: NPY002 - the global generator is meant
-        devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
+        # To read a generator of CUDA would start CUDA, which a fit on the CPU does not need and
+        # which breaks forks. Where it has not started, torch keeps the seed until it does.
+        started = torch.cuda.is_initialized()
+        cuda_seed = torch.initial_seed()
         try:
-            with torch.random.fork_rng(devices=devices):
+            with torch.random.fork_rng(range(torch.cuda.device_count()) if started else ()):
                 random.seed(seed)
                 np.random.seed(seed % 2**32)  # noqa: NPY002
                 torch.manual_seed(seed)
                 yield
         finally:
+            if not started and torch.cuda.is_available():
+                torch.cuda.manual_seed_all(cuda_seed)
             random.setstate(python_state)
             np.random.set_state(numpy_state)  # noqa: NPY002
 
 
 def random_states() -> dict[str, Any]:
     """Return the states of the generators that `isolated` seeds."""
-    on_cuda = torch.cuda.is_available()
+    on_cuda = torch.cuda.is_initialized()
     return {
         "python": random.getstate(),
         "numpy": np.random.get_state(),  # noqa: NPY002 - the global generator is meant
@@ -103,7 +108,7 @@ def set_random_states(states: dict[str, Any]) -> None:
     random.setstate(states["python"])
     np.random.set_state(states["numpy"])  # noqa: NPY002
     torch.set_rng_state(states["torch"])
-    if states["cuda"]:
+    if states["cuda"] and torch.cuda.is_initialized():  # as after loading a net that is there
         torch.cuda.set_rng_state_all(states["cuda"])
 
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import joblib
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from helpers.nets import PaddedMLP, bert_net, mlp_net
+from helpers.optional import pd
 
 from sklearn_spt import SelfPretrainingClassifier
 

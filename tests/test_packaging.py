@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import configparser
 import importlib
 import inspect
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers.optional import Missing, skip_where_missing
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -154,6 +156,35 @@ def test_layers_hold(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_missing_extra_skips_its_own_tests_alone():
+    """No test module imports a package of an extra when it is collected; pytest needs three."""
+    extras = {
+        canonicalize_name(one.name) for one in requirements(*PROJECT["optional-dependencies"])
+    }
+    extras -= {canonicalize_name(one.name) for one in requirements()}
+    extras -= {"hypothesis", "packaging", "pytest"}
+    found = []
+    for file in (ROOT / "tests").rglob("*.py"):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            names = [getattr(node, "module", None)] if isinstance(node, ast.ImportFrom) else []
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else names
+            found += [(file.name, n) for n in names if n and n.partition(".")[0] in extras]
+    assert found == []
+
+
+@pytest.mark.parametrize("values", [{"a": 1}, {"a": [(2, None)]}])
+def test_what_a_missing_package_would_give_skips_a_test(values):
+    gone = Missing("polars")
+    skip_where_missing(values)
+    for use in (
+        lambda: gone.Series([1]),
+        lambda: gone.NA,
+        lambda: skip_where_missing({**values, "b": [(gone, 1)]}),
+    ):
+        with pytest.raises(pytest.skip.Exception, match="polars is not installed"):
+            use()
 
 
 def test_package_says_that_it_is_typed():

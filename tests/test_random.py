@@ -6,11 +6,20 @@ import hypothesis.extra.numpy as hnp
 import numpy as np
 import pytest
 import scipy.stats
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_spt._random import class_balanced_draws, derive_seed, draw_sample, shuffled
+from sklearn_spt._random import (
+    class_balanced_draws,
+    derive_seed,
+    draw_sample,
+    isolated,
+    random_states,
+    set_random_states,
+    shuffled,
+)
 
 
 def test_a_seed_is_a_function_of_root_and_path():
@@ -137,3 +146,88 @@ class TestShuffledAndDrawSample:
         generator = rng()
         draws = np.concatenate([draw_sample(5, size, generator) for _ in range(4000)])
         assert_allclose(np.bincount(draws, minlength=5) / 4000, size / 5, atol=0.03)
+
+
+# -- CUDA ----------------------------------------------------------------------------------------
+class Cuda:
+    """Two CUDA devices that start when a generator is read, as torch's do; each holds a seed."""
+
+    def __init__(self, monkeypatch, started):
+        self.started = started
+        self.kept = None
+        self.generators = [5, 5]
+        own = {
+            "is_available": lambda: True,
+            "is_initialized": lambda: self.started,
+            "device_count": lambda: 2,
+            "_is_in_bad_fork": lambda: False,
+            "manual_seed_all": self.seed,
+            "get_rng_state": lambda device: self.start()[device],
+            "set_rng_state": self.set_one,
+            "get_rng_state_all": lambda: list(self.start()),
+            "set_rng_state_all": lambda states: self.start().__setitem__(slice(None), states),
+        }
+        for name, function in own.items():
+            monkeypatch.setattr(torch.cuda, name, function)
+
+    def start(self):
+        if not self.started:
+            self.started = True
+            self.seed(self.kept)
+        return self.generators
+
+    def seed(self, seed):
+        self.kept = seed
+        if self.started:
+            self.generators[:] = [seed, seed]
+
+    def set_one(self, state, device):
+        self.start()[device] = state
+
+
+def test_isolated_does_not_start_cuda(monkeypatch):
+    cuda = Cuda(monkeypatch, started=False)
+    with isolated(3):
+        states = random_states()
+        set_random_states({**states, "cuda": [1, 2]})
+    assert states["cuda"] == []
+    assert not cuda.started
+
+
+def test_cuda_that_starts_inside_is_seeded_there_and_afterwards_as_before(monkeypatch):
+    cuda = Cuda(monkeypatch, started=False)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(11)
+        with isolated(3):
+            assert cuda.start() == [3, 3]
+            with isolated(4):
+                assert cuda.generators == [4, 4]
+            assert cuda.generators == [3, 3]
+        assert cuda.generators == [11, 11]
+
+
+def test_a_later_start_of_cuda_takes_the_seed_from_before(monkeypatch):
+    cuda = Cuda(monkeypatch, started=False)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(11)
+        with isolated(3), isolated(4):
+            pass
+        assert cuda.start() == [11, 11]
+
+
+@pytest.mark.parametrize("error", [False, True])
+def test_generators_of_a_started_cuda_are_restored(monkeypatch, error):
+    cuda = Cuda(monkeypatch, started=True)
+    cuda.generators[:] = [8, 9]
+    try:
+        with isolated(3):
+            assert cuda.generators == [3, 3]
+            states = random_states()
+            cuda.generators[:] = [1, 2]
+            set_random_states(states)
+            assert cuda.generators == [3, 3]
+            if error:
+                raise RuntimeError("stop")
+    except RuntimeError:
+        assert error
+    assert cuda.generators == [8, 9]

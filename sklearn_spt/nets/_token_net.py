@@ -32,10 +32,9 @@ from sklearn_spt._validation import (
     with_versions,
     without_versions,
 )
-from sklearn_spt.nets._batching import TokenBatches, in_batches
+from sklearn_spt.nets._batching import TokenBatches, in_batches, width_multiple
 from sklearn_spt.nets._bert_module import BertModule
 from sklearn_spt.nets._callbacks import check_callbacks
-from sklearn_spt.nets._cuda_graphs import WIDTH_MULTIPLE
 from sklearn_spt.nets._device import resolve_device, resolve_precision
 from sklearn_spt.nets._device_loop import DeviceLoop
 from sklearn_spt.nets._encoder import POOLINGS, Encoder
@@ -212,6 +211,8 @@ class TokenNet(DeviceLoop):
             "dropout": self.dropout,
             "precision": self.precision_,
         }
+        if self.module is BertModule:
+            kwargs["device"] = self.device_
         kwargs.update(self.get_params_for("module"))
         self.module_ = self.initialized_instance(self.module, kwargs)
         return self
@@ -261,8 +262,8 @@ class TokenNet(DeviceLoop):
                 params.setdefault("pad_id", pad_token_id(self.reads_with))
                 params.setdefault("device", self.device_)
                 params.setdefault("in_order", prefix == "iterator_valid")
-                if self._graphs is not None:
-                    params.setdefault("width_multiple", WIDTH_MULTIPLE)
+                if (multiple := width_multiple(self.device_)) > 1:
+                    params.setdefault("width_multiple", multiple)
         elif prefix == "criterion" and not is_class(self.criterion, DistillationLoss):
             params = {k: v for k, v in params.items() if k not in ("lam", "temperature")}
         elif prefix == "optimizer" and isinstance(self.optimizer, type):

@@ -67,19 +67,32 @@ def text_source(pretrained: str | os.PathLike[str]) -> TextSource:
 # -- weights -------------------------------------------------------------------------------------
 
 
-def load_encoder(pretrained: str | os.PathLike[str]) -> torch.nn.Module:
-    """Return a copy of a pretrained encoder, in fp32 on the CPU and in evaluation mode.
+def load_encoder(pretrained: str | os.PathLike[str], device: str = "cpu") -> torch.nn.Module:
+    """Return a copy of a pretrained encoder, in fp32 and in evaluation mode.
 
-    Two encoders stay in memory, since one fit starts dozens of nets from the same weights.
-    ``pooler`` is None where the folder holds no weights for it.
+    Two encoders stay in memory, and one on another device, since one fit starts dozens of nets from
+    the same weights. ``pooler`` is None where the folder holds no weights for it.
     """
-    encoder: torch.nn.Module = _read(_read_encoder, pretrained)
+    encoder: torch.nn.Module
+    if device.partition(":")[0] == "cpu":
+        encoder = _read(_read_encoder, pretrained)
+    else:
+        encoder = _read(_encoder_on, pretrained, device)
     return copy.deepcopy(encoder)
 
 
 def forget_encoders() -> None:
     """Free the encoders that `load_encoder` keeps."""
     _read_encoder.cache_clear()
+    _encoder_on.cache_clear()
+
+
+@functools.lru_cache(maxsize=1)
+def _encoder_on(folder: str, fingerprint: Fingerprint, device: str) -> Any:
+    import torch
+
+    with torch.inference_mode(False):
+        return copy.deepcopy(_read_encoder(folder, fingerprint)).to(device)
 
 
 @functools.lru_cache(maxsize=2)

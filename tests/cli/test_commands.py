@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
+from helpers.optional import pd
 from sklearn.metrics import f1_score
 
 import sklearn_spt

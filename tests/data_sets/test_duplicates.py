@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import pandas as pd
 import pytest
+from helpers.optional import pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -9,8 +9,8 @@ import json
 import sys
 import tracemalloc
 
-import pandas as pd
 import pytest
+from helpers.optional import pd
 
 from sklearn_spt.datasets import load_texts
 from sklearn_spt.datasets._parts import table_parts

@@ -7,8 +7,8 @@ import gzip
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
+from helpers.optional import pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from helpers.figures import overlaps, ticks_of, x_label
@@ -44,6 +43,8 @@ def segments(points):
 
 def test_points_intervals_and_zero_lines():
     panels = {"F1": [0.5, 0.6, 0.7], "gain": [None, (0.1, -0.1, 0.3), (0.2, None, None)]}
+    import matplotlib.pyplot as plt
+
     _, axes = plt.subplots(1, 2, sharey=True)
     display = ForestDisplay(rows=ROWS, panels=panels, zero=["gain"]).plot(axes)
     f1, gain = display.points_

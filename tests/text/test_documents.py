@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 
 import numpy as np
-import pandas as pd
 import pytest
 from helpers.nets import bert_net, mlp_net
+from helpers.optional import pd
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
