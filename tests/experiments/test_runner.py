@@ -107,7 +107,7 @@ def test_a_failed_cell_is_recorded_and_the_others_run(arguments, tmp_path, capsy
 
 def test_a_failed_cell_runs_again_only_on_request(tiny_long_checkpoint, tmp_path, monkeypatch):
     cell = small_cell(tiny_long_checkpoint)
-    options = {"corpus_of": made_up_corpus, "verbose": 0, "n_threads": 1}
+    options = {"corpus_of": made_up_corpus, "verbose": 0}
     # a NaN score fails a cell too
     monkeypatch.setattr(_runner, "_fit_and_score", lambda *args: {"scores": {"f1": float("nan")}})
     assert run_cells([cell], tmp_path, **options) == {"done": 0, "failed": 1, "skipped": 0}

@@ -45,9 +45,6 @@ DRAWN = {
             for i in range(3)
         },
     ).plot(),
-    "one size": lambda: inspection.LearningCurveDisplay(
-        n_labeled={"a": [300]}, scores={"a": [0.5]}
-    ).plot(),
 }
 
 
