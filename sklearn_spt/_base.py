@@ -21,7 +21,7 @@ from torch import nn
 
 from sklearn_spt._functional import mean_probabilities, tempered_softmax
 from sklearn_spt._labels import (
-    LabeledScoreMixin,
+    LabelsMixin,
     check_labels,
     check_weights,
     is_missing,
@@ -37,6 +37,8 @@ from sklearn_spt._validation import (
     forget_features,
     n_rows,
     short_repr,
+    with_versions,
+    without_versions,
 )
 from sklearn_spt.nets._bert_classifier import BertClassifier
 from sklearn_spt.nets._callbacks import check_callbacks
@@ -79,16 +81,13 @@ class SemiSupervisedData:
 class BaseSemiSupervisedClassifier(
     SavingMixin,
     FitTaskMixin,
-    LabeledScoreMixin,
+    LabelsMixin,
     ClassifierMixin,
     MetaEstimatorMixin,
     BaseEstimator,
     ABC,
 ):
-    """Template of the semi-supervised classifiers.
-
-    A subclass has the parameters below, writes `_fit`, and extends `_check_params`.
-    """
+    """Template of the semi-supervised classifiers; a subclass writes `_fit`."""
 
     estimator: Any
     unlabeled_marker: Any
@@ -183,22 +182,6 @@ class BaseSemiSupervisedClassifier(
         """Combine the probabilities of several nets, here to their mean."""
         return mean_probabilities(*P)
 
-    def predict(self, X: Any) -> AnyArray:
-        """Most probable class of each document.
-
-        Parameters
-        ----------
-        X : documents, n_samples rows
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels as in y.
-        """
-        codes = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_)[codes]
-
     def set_params(self, **params: Any) -> BaseSemiSupervisedClassifier:
         """Set parameters; those of an explicit net are ``estimator__<name>``.
 
@@ -233,6 +216,14 @@ class BaseSemiSupervisedClassifier(
         """Show the parameters that differ from their defaults, also those of the net."""
         defaults = {name: p.default for name, p in signature(type(self)).parameters.items()}
         return short_repr(self, defaults)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: the attributes, and the versions of the libraries."""
+        return with_versions(super().__getstate__())
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickle; warn if another version wrote it."""
+        super().__setstate__(without_versions(state, type(self).__name__))
 
     def __sklearn_tags__(self) -> Tags:
         """Say whether texts are accepted."""
@@ -319,7 +310,8 @@ class BaseSemiSupervisedClassifier(
         """Encode X and X_unlabeled, which must be of the same kind; None for no rows."""
         if X_unlabeled is None or not n_rows(X_unlabeled, "X_unlabeled"):
             return self._encode(net, X, reset=True), None
-        if isinstance(net, TextNet):
+        one_text_a_row = self._one_text_a_row and isinstance(net, TextNet)
+        if one_text_a_row:
             check_documents(X, "X")
             check_documents(X_unlabeled, "X_unlabeled")
         if isinstance(net, TextNet) and is_text(X) != is_text(X_unlabeled):
@@ -328,7 +320,7 @@ class BaseSemiSupervisedClassifier(
                 f"{which[0]} holds texts and {which[1]} holds none; pass both as texts, or encode "
                 "both by the same TokenIdVectorizer."
             )
-        if self._one_text_a_row and isinstance(net, TextNet) and is_text(X):
+        if one_text_a_row and is_text(X):
             # together, so that both have the width of the longest text
             texts, others = check_texts(X), check_texts(X_unlabeled, "X_unlabeled")
             both = self._encode(net, [*texts, *others], reset=True)
@@ -358,11 +350,7 @@ class BaseSemiSupervisedClassifier(
     def _set_transduction(
         self, data: SemiSupervisedData, pseudo: IntArray, labeled_iter: IntArray
     ) -> None:
-        """Set ``transduction_`` and ``labeled_iter_`` of all rows.
-
-        `pseudo` and `labeled_iter` hold the pseudo-label code of each unlabelled document and its
-        iteration, or -1.
-        """
+        """Set ``transduction_`` and ``labeled_iter_``, given both for the unlabelled rows."""
         self.labeled_iter_ = np.zeros(len(data.labeled), dtype=np.int64)
         self.labeled_iter_[~data.labeled] = labeled_iter
         codes = np.full(len(data.labeled), -1, dtype=np.int64)

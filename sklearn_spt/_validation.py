@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import version
 from typing import Any, Literal
 
 import numpy as np
 from sklearn import get_config
+from sklearn.exceptions import InconsistentVersionWarning
 
 
-def shown(value: Any, limit: int = 60) -> str:
-    """Return the start of a value's representation, for a message."""
+def shown(value: Any) -> str:
+    """Return the first 60 characters of a value's representation, for a message."""
     try:
         text = repr(value.item() if isinstance(value, np.generic) else value)
     except Exception:  # of a foreign object, or of an integer with thousands of digits
         return f"a {type(value).__name__}"
-    return text if len(text) <= limit else f"{text[:limit]}..."
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def short_repr(estimator: Any, defaults: Mapping[str, Any]) -> str:
@@ -121,3 +124,27 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+_LIBRARIES = ("sklearn-spt", "scikit-learn")
+
+
+def with_versions(state: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of a pickle with the versions of the libraries that wrote it."""
+    return {**state, "_versions": {name: version(name) for name in _LIBRARIES}}
+
+
+def without_versions(state: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Return the state of a pickle without versions; warn if it comes from others."""
+    saved = state.get("_versions", {})
+    for name in _LIBRARIES:
+        if saved.get(name) != version(name):
+            warnings.warn(
+                InconsistentVersionWarning(
+                    estimator_name=f"{kind} ({name})",
+                    current_sklearn_version=version(name),
+                    original_sklearn_version=saved.get(name, "unknown"),
+                ),
+                stacklevel=3,
+            )
+    return {key: value for key, value in state.items() if key != "_versions"}

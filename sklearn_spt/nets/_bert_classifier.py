@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from skorch.utils import multi_indexing
 
 from sklearn_spt._functional import tempered_softmax
-from sklearn_spt._labels import LabeledScoreMixin, check_known_labels, check_labels, check_weights
+from sklearn_spt._labels import LabelsMixin, check_labels, check_weights
 from sklearn_spt._progress import Progress
 from sklearn_spt._random import derive_seed, exclusive, isolated, root_seed
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
@@ -48,7 +48,7 @@ _SKORCH_DEFAULTS = {
 }
 
 
-class BertClassifier(SavingMixin, FitTaskMixin, LabeledScoreMixin, TokenNet):
+class BertClassifier(SavingMixin, FitTaskMixin, LabelsMixin, TokenNet):
     """Fine-tuned pretrained encoder for short texts; the paper's *Baseline*.
 
     A skorch ``NeuralNetClassifier`` that takes raw texts, or the token ids of `TokenIdVectorizer`,
@@ -63,7 +63,7 @@ class BertClassifier(SavingMixin, FitTaskMixin, LabeledScoreMixin, TokenNet):
         extra ``[offline]`` it needs no download.
     pooling : {"auto", "mean", "cls"}, default="auto"
         How the token states become one vector: their mean, or the pooled first token. "auto" is
-        the mean if the checkpoint was trained with it (sentence encoders), else "cls".
+        the mean if the encoder was trained with it (sentence encoders), else "cls".
     max_length : int or "auto", default="auto"
         Texts are cut to this number of tokens, special ones included. "auto" is 160 (the paper's
         value), or the encoder's limit if that is less. Short texts cost no more with a high value,
@@ -74,7 +74,7 @@ class BertClassifier(SavingMixin, FitTaskMixin, LabeledScoreMixin, TokenNet):
         are few with few labels; "docs/results" has the gain. It costs one pass over at most 2,000
         rows, and has no effect with a custom module.
     dropout : float in [0, 1), default=0.1
-        Dropout before the linear layer; the encoder keeps the dropout of its checkpoint.
+        Dropout before the linear layer; the encoder keeps the dropout of its configuration.
     lr : float > 0 or "auto", default="auto"
         Initial learning rate. "auto" is 5e-5 (the paper's code) for encoders of the size of
         BERT-base and 1e-4 for small ones.
@@ -232,7 +232,9 @@ class BertClassifier(SavingMixin, FitTaskMixin, LabeledScoreMixin, TokenNet):
         """Continue training for `max_epochs` epochs from the present weights and optimiser.
 
         The learning rate starts at its initial value again and falls as in `fit`. Bad input
-        changes nothing; an error during training keeps the weights reached so far.
+        changes nothing; an error during training keeps the weights reached so far. A pickle or copy
+        of the net holds the weights but not the state of the optimiser, which is twice as large: it
+        continues with a new optimiser.
 
         Parameters
         ----------
@@ -281,22 +283,6 @@ class BertClassifier(SavingMixin, FitTaskMixin, LabeledScoreMixin, TokenNet):
         with exclusive(self.n_threads):
             return tempered_softmax(predict_logits(self, X, len(self.classes_)))
 
-    def predict(self, X: Any) -> AnyArray:
-        """Class labels.
-
-        Parameters
-        ----------
-        X : texts or token ids, n_samples rows
-            Documents.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels of the kind given in y.
-        """
-        winners = self.predict_proba(X).argmax(axis=1)  # first, since it checks that a fit was done
-        return np.asarray(self.classes_)[winners]
-
     def __sklearn_tags__(self) -> Tags:
         """Declare that texts are accepted besides matrices."""
         tags = super().__sklearn_tags__()
@@ -313,10 +299,7 @@ class BertClassifier(SavingMixin, FitTaskMixin, LabeledScoreMixin, TokenNet):
         X = self._rows(X, reset=reset)
         if not text:
             X = self.encode(X)  # before rows are dropped, so that an error names the right row
-        if known is None:
-            labeled, classes, codes = check_labels(y, len(X), self.unlabeled_marker)
-        else:
-            labeled, classes, codes = check_known_labels(y, len(X), self.unlabeled_marker, known)
+        labeled, classes, codes = check_labels(y, len(X), self.unlabeled_marker, known)
         weights = check_weights(sample_weight, len(X), labeled)
         dropped = int((~labeled).sum()) + (
             0 if X_unlabeled is None else n_rows(X_unlabeled, "X_unlabeled")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -27,6 +29,8 @@ from sklearn_spt._validation import (
     check_option,
     check_real,
     check_verbose,
+    with_versions,
+    without_versions,
 )
 from sklearn_spt.nets._batching import TokenBatches, in_batches
 from sklearn_spt.nets._bert_module import BertModule
@@ -50,11 +54,7 @@ _PROBE_ROWS = 2000
 
 
 class TokenNet(DeviceLoop):
-    """skorch net over token ids with the parameters of `BertClassifier`.
-
-    It resolves "auto" into ``device_``, ``precision_`` and ``lr_`` without changing the parameters,
-    builds the module for the known classes, cuts batches, and moves between devices in a pickle.
-    """
+    """skorch net over token ids with the parameters of `BertClassifier`."""
 
     pretrained: str
     pooling: str
@@ -120,11 +120,7 @@ class TokenNet(DeviceLoop):
         balanced: bool = True,
         known: LinearHead | None = None,
     ) -> LinearHead | None:
-        """Set the linear layer to a linear probe of the encoder if `head_init` asks for it.
-
-        Return the weights, which a later call with the same rows may pass as `known`. None means
-        that the layer keeps its weights.
-        """
+        """Set the linear layer to a linear probe if `head_init` asks for it; return the probe."""
         module = getattr(self.module_, "_orig_mod", self.module_)  # the module before compile
         if self.head_init == "random" or type(module) is not BertModule:
             return None
@@ -299,7 +295,18 @@ class TokenNet(DeviceLoop):
         pad_id = pad_token_id(self.reads_with)
         return in_batches(compute, ids, pad_id, self.batch_size, self.device_)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: all but the state of the optimiser, and the versions."""
+        view: Any = object.__new__(type(self))
+        vars(view).update(vars(self))
+        for name in self._optimizers:
+            optimizer = copy.copy(getattr(self, f"{name}_"))
+            optimizer.state = defaultdict(dict)
+            vars(view)[f"{name}_"] = optimizer
+        return with_versions(super(TokenNet, view).__getstate__())
+
     def __setstate__(self, state: dict[str, Any]) -> None:
+        state = without_versions(state, type(self).__name__)
         given = state["device"]
         device = resolve_device("auto") if given == "auto" else given
         super().__setstate__({**state, "device": device})

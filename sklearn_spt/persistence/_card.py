@@ -69,28 +69,24 @@ Labels, in the order of the columns: {labels}.
 
 Classify short texts of the kind that the labelled texts were drawn from. For other topics,
 languages or times, score the model first. It repeats the errors and the bias of its labels. Do not
-let it decide about persons alone. {one_net}
+let it decide about persons alone.{of_how_many}
 """
 
 
 def model_card(clf: Any, net: NeuralNet, names: list[str], library: str) -> str:
     """Return the card as Markdown."""
-    method, public = type(clf).__name__, _public_name(net.pretrained)
-    part = (
-        "The net" if clf is net else "The last student" if hasattr(clf, "student_") else "One net"
-    )
-    labeled, unlabeled = _sizes(clf, net)
-    losses, score = _training(clf)
-    parameters = {**_parameters(clf), **({} if clf is net else _parameters(net))}
-    parameters["pretrained"] = public
-    is_name = public == str(net.pretrained)
-    one_net = (
-        f"The {method} itself predicts with {len(clf.estimators_)} nets." if clf is not net else ""
-    )
+    encoder = _public_name(net.pretrained)
+    labeled, unlabeled, losses, score = _training(clf)
+    what, parameters, of_how_many = "The net", _parameters(net), ""
+    if clf is not net:
+        what = "The last student" if hasattr(clf, "student_") else "One of the nets"
+        parameters.update(_parameters(clf))  # the seed and the draws of the net are not used
+        of_how_many = f"\nThe classifier itself predicts with {len(clf.estimators_)} nets."
+    parameters["pretrained"] = encoder
     return _CARD.format(
         library=library,
-        base=f"base_model: {public}\n" if is_name else "",
-        what=f"{part} of a `{method}`",
+        base=f"base_model: {encoder}\n" if encoder == net.pretrained else "",
+        what=f"{what} of a `{type(clf).__name__}`",
         version=version("sklearn-spt"),
         use=_USE[library],
         labels=", ".join(f"`{name}`" for name in names),
@@ -99,8 +95,8 @@ def model_card(clf: Any, net: NeuralNet, names: list[str], library: str) -> str:
         losses=losses,
         score="none was measured during training" if score is None else f"{score:.3f}",
         parameters="\n".join(f"| {name} | {value} |" for name, value in parameters.items()),
-        one_net=one_net,
-    ).replace(" \n", "\n")
+        of_how_many=of_how_many,
+    )
 
 
 def _public_name(pretrained: str | os.PathLike[str]) -> str:
@@ -111,32 +107,21 @@ def _public_name(pretrained: str | os.PathLike[str]) -> str:
 
 
 def _parameters(estimator: Any) -> dict[str, Any]:
-    names = list(inspect.signature(type(estimator)).parameters)
-    given = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
-    plain = (str, int, float, type(None))
-    return {k: v for k, v in given.items() if k not in _NOT_SHOWN and isinstance(v, plain)}
+    names = inspect.signature(type(estimator)).parameters.keys() - _NOT_SHOWN - {"kwargs"}
+    given = {name: getattr(estimator, name) for name in sorted(names)}
+    return {k: v for k, v in given.items() if isinstance(v, str | int | float | None)}
 
 
-def _sizes(clf: Any, net: NeuralNet) -> tuple[str, str]:
-    if clf is net:
-        n = (
-            sum(batch["train_batch_size"] for batch in net.history[-1]["batches"])
-            if net.history
-            else 0
-        )
-        return f"{n} in an epoch", "0"
+def _training(clf: Any) -> tuple[str, int, Any, float | None]:
+    """Return labelled and unlabelled rows, and losses and held-out score of the kept iteration."""
+    if isinstance(clf, NeuralNet):
+        sizes = [sum(b["train_batch_size"] for b in epoch["batches"]) for epoch in clf.history]
+        losses = [round(epoch["train_loss"], 4) for epoch in clf.history]
+        return f"{max(sizes, default=0)} in an epoch", 0, losses, None
     is_labeled = clf.labeled_iter_ == 0
     labels, counts = np.unique(clf.transduction_[is_labeled], return_counts=True)
     by_class = ", ".join(f"{n} of `{label}`" for label, n in zip(labels, counts, strict=True))
-    return f"{is_labeled.sum()} ({by_class})", str((~is_labeled).sum())
-
-
-def _training(clf: Any) -> tuple[Any, float | None]:
-    """Return the losses and the held-out score of the iteration whose nets were kept."""
-    if isinstance(clf, NeuralNet):
-        return [
-            round(loss, 4) for loss in clf.history[:, "train_loss"]
-        ] if clf.history else [], None
+    labeled = f"{is_labeled.sum()} ({by_class})"
     kept = getattr(clf, "best_iter_", clf.n_iter_)
     entry = clf.history_[min(kept, len(clf.history_) - 1)]
-    return entry["loss"], entry.get("validation_score")
+    return labeled, (~is_labeled).sum(), entry["loss"], entry.get("validation_score")

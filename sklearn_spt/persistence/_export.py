@@ -74,11 +74,11 @@ def _adjusted(clf: Any, net: Any) -> Any:
 
 def _write_huggingface(module: Any, names: list[str], max_length: int, folder: Path) -> str:
     """Write the model, and return the library that loads it."""
-    encoder, model = module.encoder, module.encoder.model
-    pooler = getattr(model, "pooler", None)
+    model = module.encoder.model
     model.config.id2label = dict(enumerate(names))
     model.config.label2id = {name: i for i, name in enumerate(names)}
-    if encoder.pooling == "cls" and pooler is not None and model.config.model_type == "bert":
+    pooler = getattr(model, "pooler", None)  # None with mean pooling
+    if pooler is not None and model.config.model_type == "bert":
         from transformers import BertConfig, BertForSequenceClassification
 
         config = BertConfig.from_dict(model.config.to_dict())
@@ -99,35 +99,43 @@ def _write_huggingface(module: Any, names: list[str], max_length: int, folder: P
             )
         model.pooler = None
         layers.insert(0, ("torch.nn.modules.activation.Tanh", dense))
-    model.save_pretrained(folder)
+    _write_sentence_transformer(module.encoder, layers, max_length, folder)
+    return "sentence-transformers"
+
+
+def _write_sentence_transformer(
+    encoder: Any, layers: list[tuple[str, Any]], max_length: int, folder: Path
+) -> None:
+    """Write a sentence transformer: encoder, pooling, and layers with their activations."""
+    encoder.model.save_pretrained(folder)
+    options: dict[str, Any] = {"max_seq_length": max_length, "do_lower_case": False}
+    if "add_pooling_layer" in inspect.signature(type(encoder.model)).parameters:
+        options["model_args"] = {"add_pooling_layer": False}  # transformers would draw one
+    _write_json(folder / "sentence_bert_config.json", options)
+    parts = {"": "Transformer", "1_Pooling": "Pooling"}
     pooling = {
         "word_embedding_dimension": encoder.size,
         "pooling_mode_cls_token": encoder.pooling == "cls",
         "pooling_mode_mean_tokens": encoder.pooling == "mean",
     }
-    parts = [("", "Transformer"), ("1_Pooling", "Pooling")]
     _write_json(folder / "1_Pooling" / "config.json", pooling)
     for number, (activation, layer) in enumerate(layers, start=2):
-        parts.append((f"{number}_Dense", "Dense"))
+        part = f"{number}_Dense"
+        parts[part] = "Dense"
         dense = {
             "in_features": layer.in_features,
             "out_features": layer.out_features,
             "bias": True,
             "activation_function": activation,
         }
-        _write_json(folder / parts[-1][0] / "config.json", dense)
+        _write_json(folder / part / "config.json", dense)
         weights = {f"linear.{name}": value for name, value in layer.state_dict().items()}
-        save_file(weights, folder / parts[-1][0] / "model.safetensors")
+        save_file(weights, folder / part / "model.safetensors")
     modules = [
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for i, (path, kind) in enumerate(parts)
+        for i, (path, kind) in enumerate(parts.items())
     ]
     _write_json(folder / "modules.json", modules)
-    options: dict[str, Any] = {"max_seq_length": max_length, "do_lower_case": False}
-    if "add_pooling_layer" in inspect.signature(type(model)).parameters:
-        options["model_args"] = {"add_pooling_layer": False}  # transformers would draw one
-    _write_json(folder / "sentence_bert_config.json", options)
-    return "sentence-transformers"
 
 
 def _write_json(file: Path, content: Any) -> None:

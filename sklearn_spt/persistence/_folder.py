@@ -28,7 +28,7 @@ def new_folder(folder: str | os.PathLike[str], overwrite: bool) -> Iterator[Path
     target = Path(os.path.realpath(Path(folder).expanduser()))
     if target.exists() and not target.is_dir():
         raise ValueError(f"{target} is a file; give the name of a folder.")
-    old = set(os.listdir(target)) if target.exists() else set()
+    old = _patterns(target)
     if old and not overwrite:
         raise ValueError(
             f"{target} exists and is not empty; give another folder, or set overwrite=True."
@@ -40,10 +40,10 @@ def new_folder(folder: str | os.PathLike[str], overwrite: bool) -> Iterator[Path
     part.mkdir()
     try:
         yield part
-        if foreign := sorted(old - set(os.listdir(part))):
+        if foreign := sorted(old.keys() - _patterns(part).keys()):
             raise ValueError(
-                f"{target} holds {foreign[0]!r}, which is not part of what would replace it; give "
-                "another folder, or remove this one yourself."
+                f"{target} holds {old[foreign[0]]}, which is not part of what would replace it; "
+                "give another folder, or remove this one yourself."
             )
         if target.exists():
             target.rename(gone)
@@ -96,6 +96,12 @@ def verify(folder: Path) -> dict[str, str]:
             raise ValueError(f"its file {name} is damaged (other SHA-256 than in {_MANIFEST})")
     versions: dict[str, str] = content["versions"]
     return versions
+
+
+def _patterns(folder: Path) -> dict[str, str]:
+    """All names in a folder, by the name with any number replaced: another model has more nets."""
+    names = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+    return {re.sub(r"\d+", "0", name): name for name in names}
 
 
 def _rendered(content: dict[str, Any]) -> bytes:

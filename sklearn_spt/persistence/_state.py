@@ -143,7 +143,7 @@ class Reader:
         )
         net = _class(spec["class"])(**{**params, **replaced})
         if net.device != "auto":  # without a GPU it warns as skorch does for a pickle
-            net.device = net._check_device(net.device, get_map_location(net.device))
+            net.device = str(net._check_device(net.device, get_map_location(net.device)))
         vars(net).update(attributes)
         with isolated():
             net.initialize()

@@ -157,10 +157,10 @@ class Observers:
         kept = None if self.checkpoint is None else self.checkpoint.load()
         if kept is None:
             return None
-        self.history, self.adjustment.tau, best = kept["watched"]
-        if self.validation is not None:
-            self.validation.best = best
-        state: State = kept["state"]
+        state, best, watched = kept
+        self.history, self.adjustment.tau = watched["history"], watched["tau"]
+        if self.validation is not None and best is not None:
+            self.validation.best = Best(best, *watched["best"])
         return state
 
     def on_iteration_begin(self, size: int) -> None:
@@ -176,8 +176,13 @@ class Observers:
         entry["seconds"], self.trainer.seconds = self.trainer.seconds, {}
         self.history.append(entry)
         if self.checkpoint is not None:
-            watched = (self.history, self.adjustment.tau, self.best)
-            self.checkpoint.save({"state": state, "watched": watched})
+            best = self.best
+            watched = {
+                "history": self.history,
+                "tau": self.adjustment.tau,
+                "best": None if best is None else (best.score, best.tau),
+            }
+            self.checkpoint.save(state, None if best is None else best.state, watched)
         self.trainer.progress.say(f"iteration {state.t} of {self.n_iter}")
         self.trainer.progress.line(iteration_line(entry))
         if self.model.on_iteration is not None:

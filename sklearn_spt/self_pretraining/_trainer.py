@@ -25,8 +25,9 @@ from sklearn_spt.nets._training import (
     start_head,
     train,
 )
-from sklearn_spt.self_pretraining._checkpointing import fit_key, recall
+from sklearn_spt.self_pretraining._fit_key import fit_key
 from sklearn_spt.self_pretraining._inertia import InertialResult, inertial_transform
+from sklearn_spt.self_pretraining._memory import recall
 
 _R = TypeVar("_R")
 Losses = dict[str, list[float]]
@@ -37,10 +38,8 @@ _AfterStage1 = tuple[NeuralNet, ScheduledLR, np.random.Generator, list[float]]
 class SelfPretrainingTrainer(SupervisedTrainer):
     """Trains the teacher and the students of one fit.
 
-    L and U are the labelled and unlabelled documents of `data`. Every random number is a function
-    of the root seed and the iteration t. `memory` keeps what does not depend on λ and α: the first
-    teacher, its labels, and stage 1 of the first student. Inertia acts from the second student on,
-    and λ in stage 2.
+    L and U are the labelled and unlabelled documents of `data`. `memory` keeps what does not depend
+    on λ and α: the first teacher, its labels, and stage 1 of the first student.
     """
 
     #: Reading of the paper: whether stage 2 goes on with the optimiser of stage 1.
@@ -175,6 +174,13 @@ class SelfPretrainingTrainer(SupervisedTrainer):
         M = fresh_net(self.net, data.classes, epochs)
         L = (data.X_labeled, data.y, data.weights)
         self.head = start_head(M, *L, balanced=self.balanced_batches, known=self.head)
+        return M
+
+    def rebuilt(self, t: int, loss: dict[str, Any]) -> NeuralNet:
+        """Return the student of iteration t, or the start for t = 0, with its initial weights."""
+        with isolated(derive_seed(self.root, t)):
+            M = fresh_net(self.net, self.data.classes, self.finetune_epochs)
+            set_loss(M, **loss)
         return M
 
     def n_texts(self, size: int) -> int:

@@ -305,8 +305,12 @@ def default_pooling(pretrained: str | os.PathLike[str]) -> Literal["mean", "cls"
 
 
 def encoder_state(pretrained: str | os.PathLike[str]) -> object:
-    """Return a value that changes whenever a file of an encoder does."""
-    return _fingerprint(encoder_folder(pretrained))
+    """Return a value that changes whenever a file of an encoder or of its subfolders does."""
+    top, found = encoder_folder(pretrained), []
+    for folder, subfolders, _ in os.walk(top):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        found.append((os.path.relpath(folder, top), _fingerprint(folder)))
+    return found
 
 
 # -- helpers -------------------------------------------------------------------------------------

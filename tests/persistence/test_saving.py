@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import pickle
 import shutil
@@ -19,6 +20,7 @@ from helpers.nets import mlp_net
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from skorch.callbacks import EarlyStopping
+from skorch.exceptions import DeviceWarning
 
 import sklearn_spt
 from sklearn_spt import (
@@ -28,6 +30,8 @@ from sklearn_spt import (
     TokenIdVectorizer,
     TriTrainingClassifier,
 )
+from sklearn_spt.persistence._state import _MODULES
+from sklearn_spt.text import _locations
 
 
 @pytest.fixture
@@ -98,6 +102,13 @@ def test_every_method_is_equal_after_a_round_trip_without_the_encoder(
     assert not hasattr(clone(again), "classes_")
 
 
+def test_every_public_classifier_can_be_saved():
+    public = {name for name in sklearn_spt.__all__ if name.endswith("Classifier")}
+    assert public <= _MODULES.keys()
+    for name in public:
+        assert getattr(sklearn_spt, name).__module__ == _MODULES[name]
+
+
 def test_weights_are_stored_once_for_each_net(net, tiny_texts, tmp_path):
     clf = SelfPretrainingClassifier(net, max_iter=1, alpha=0, random_state=0)
     clf.fit(tiny_texts, half_labeled(24))
@@ -149,11 +160,18 @@ def test_token_ids_are_accepted_as_before(tiny_checkpoint, tiny_texts, tmp_path)
         again.predict(ids[:, :4])
 
 
-def test_default_encoder_is_equal(minilm, tiny_texts, tmp_path):
+def test_default_encoder_is_not_looked_for(minilm, tiny_texts, tmp_path, monkeypatch):
     clf = BertClassifier(minilm, max_epochs=0, random_state=0).fit(tiny_texts, [1, 0] * 12)
     clf.save(tmp_path / "model")
+    expected = clf.predict_proba(tiny_texts)
+
+    def looked_for(name=None):
+        raise AssertionError("the encoder is looked for")
+
+    monkeypatch.setattr(_locations, "_bundle_folder", looked_for)
+    monkeypatch.setattr(_locations, "_hub_snapshot", looked_for)
     again = sklearn_spt.load(tmp_path / "model")
-    np.testing.assert_array_equal(again.predict_proba(tiny_texts), clf.predict_proba(tiny_texts))
+    np.testing.assert_array_equal(again.predict_proba(tiny_texts), expected)
     assert again.pretrained == minilm
 
 
@@ -393,6 +411,26 @@ def test_foreign_folders_are_refused(tmp_path, tiny_checkpoint):
             sklearn_spt.load(folder)
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_model_of_a_gpu_loads_without_one(fitted, saved, tiny_texts):
+    expected = fitted.predict_proba(tiny_texts)
+    edited(saved, '"device": "cpu"', '"device": "cuda:0"')
+    with pytest.warns(DeviceWarning, match="not available|no CUDA devices"):
+        again = sklearn_spt.load(saved)
+    assert again.device == again.device_ == "cpu"
+    np.testing.assert_array_equal(again.predict_proba(tiny_texts), expected)
+
+
+def edited(folder, old, new):
+    """Replace a part of the JSON, and seal the folder again."""
+    file = folder / "estimator.json"
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    resealed(folder, files={"estimator.json": digest})
+
+
 def resealed(folder, **changes):
     """Write a manifest that is consistent in itself."""
     from sklearn_spt.persistence._folder import _rendered
@@ -427,13 +465,7 @@ def test_names_that_leave_the_folder_are_refused(saved, name):
     ],
 )
 def test_other_content_is_one_error(saved, old, new, message):
-    import hashlib
-
-    file = saved / "estimator.json"
-    text = file.read_text()
-    assert old in text
-    file.write_text(text.replace(old, new))
-    resealed(saved, files={"estimator.json": hashlib.sha256(file.read_bytes()).hexdigest()})
+    edited(saved, old, new)
     with pytest.raises(ValueError, match=rf"{saved} was written by sklearn-spt .*{message}"):
         sklearn_spt.load(saved)
 
@@ -458,11 +490,21 @@ def test_overwrite_replaces_a_model_and_nothing_else(fitted, saved, tiny_texts, 
     fitted.save(saved, overwrite=True)
     again = sklearn_spt.load(saved)
     np.testing.assert_array_equal(again.predict_proba(tiny_texts), fitted.predict_proba(tiny_texts))
-    (saved / "thesis.tex").write_text("years of work")
-    with pytest.raises(ValueError, match=r"holds 'thesis.tex'"):
-        fitted.save(saved, overwrite=True)
-    assert (saved / "thesis.tex").read_text() == "years of work"
+    for thesis in (saved / "thesis.tex", saved / "nets" / "0" / "thesis.tex"):
+        thesis.write_text("years of work")
+        with pytest.raises(ValueError, match=r"holds (nets/0/)?thesis\.tex, which is not part"):
+            fitted.save(saved, overwrite=True)
+        assert thesis.read_text() == "years of work"
+        thesis.unlink()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["encoder", "model"]
+
+
+def test_overwrite_replaces_more_nets_by_fewer(fitted, net, tiny_texts, tmp_path):
+    clf = SelfPretrainingClassifier(net, max_iter=1, alpha=0, finetune_epochs=1)
+    clf.fit(tiny_texts, half_labeled(24)).save(tmp_path / "model")
+    fitted.save(tmp_path / "model", overwrite=True)
+    assert isinstance(sklearn_spt.load(tmp_path / "model"), BertClassifier)
+    assert [p.name for p in (tmp_path / "model" / "nets").iterdir()] == ["0"]
 
 
 def test_empty_folder_and_new_parents_are_used(fitted, tmp_path):
