@@ -43,6 +43,7 @@ from sklearn_spt._validation import (
 )
 from sklearn_spt.nets._bert_classifier import BertClassifier
 from sklearn_spt.nets._callbacks import check_callbacks
+from sklearn_spt.nets._fit_tasks import FitTaskMixin
 from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.nets._protocol import TextNet, prepared
 from sklearn_spt.nets._training import predict_logits
@@ -84,7 +85,13 @@ class SemiSupervisedData:
 
 
 class BaseSemiSupervisedClassifier(
-    SavingMixin, LabelsMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
+    SavingMixin,
+    FitTaskMixin,
+    LabelsMixin,
+    ClassifierMixin,
+    MetaEstimatorMixin,
+    BaseEstimator,
+    ABC,
 ):
     """Template of the semi-supervised classifiers; a subclass writes `_fit`."""
 
@@ -94,6 +101,9 @@ class BaseSemiSupervisedClassifier(
     balanced_batches: bool
     random_state: Any
     verbose: int
+
+    #: Number of parts of the fit that its callbacks see.
+    _n_subtasks = 0
 
     #: Whether a text document is one text, without keywords in a second column.
     _one_text_a_row = True
@@ -136,7 +146,7 @@ class BaseSemiSupervisedClassifier(
             data = self._validate(net, X, y, X_unlabeled, sample_weight)
             if data.n_unlabeled == 0:
                 warn_no_unlabeled(self.unlabeled_marker, data.classes)
-            with isolated(n_threads=prepared(net).n_threads):
+            with isolated(n_threads=prepared(net).n_threads), self._followed(self._n_subtasks):
                 self.n_threads_ = torch.get_num_threads()
                 self._fit(net, data)
             self.classes_ = data.classes

@@ -10,6 +10,9 @@ from sklearn.utils.parallel import Parallel
 
 from sklearn_spt._progress import Progress
 
+#: Where the functions stand whose parallel calls are counted, each of which fits and scores.
+_FITS_OF = "sklearn.model_selection."
+
 
 @contextmanager
 def search_progress(search: Any = None) -> Iterator[None]:
@@ -28,8 +31,8 @@ def search_progress(search: Any = None) -> Iterator[None]:
     Notes
     -----
     Inside the block, two methods of :class:`sklearn.utils.parallel.Parallel` also count its tasks.
-    The outermost parallel call counts, those inside the fits do not. Run one such block at a time,
-    and leave ``verbose=0`` in the classifier, whose own bar would disturb this one.
+    The calls of `sklearn.model_selection` count, those inside the fits do not. Run one such block
+    at a time, and leave ``verbose=0`` in the classifier, whose own bar would disturb this one.
 
     Examples
     --------
@@ -47,9 +50,9 @@ def search_progress(search: Any = None) -> Iterator[None]:
     name = "fits" if search is None else type(search).__name__
 
     def counting_call(pool: Parallel, tasks: Iterable[Any]) -> Any:
-        if counted:
-            return call(pool, tasks)
         tasks = list(tasks)
+        if counted or not all(task[0].__module__.startswith(_FITS_OF) for task in tasks):
+            return call(pool, tasks)
         counted[pool] = 0
         progress.expect(len(tasks))
         try:

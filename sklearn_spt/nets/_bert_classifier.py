@@ -22,6 +22,7 @@ from sklearn_spt._validation import all_or_nothing, forget_features, n_rows, sho
 from sklearn_spt.nets._batching import TokenBatches
 from sklearn_spt.nets._bert_module import BertModule
 from sklearn_spt.nets._callbacks import ScheduledLR
+from sklearn_spt.nets._fit_tasks import FitTask, FitTaskMixin
 from sklearn_spt.nets._losses import DistillationLoss, distillation_targets, one_hot
 from sklearn_spt.nets._schedules import slanted
 from sklearn_spt.nets._token_net import TokenNet, is_class
@@ -48,7 +49,7 @@ _SKORCH_DEFAULTS = {
 }
 
 
-class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
+class BertClassifier(SavingMixin, FitTaskMixin, LabelsMixin, TokenNet):
     """Fine-tuned pretrained encoder for short texts; the paper's *Baseline*.
 
     A skorch ``NeuralNetClassifier`` that takes raw texts, or the token ids of `TokenIdVectorizer`,
@@ -353,7 +354,11 @@ class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
             hard = one_hot(codes, len(self.classes_))
             targets = distillation_targets(hard, None, weights) if distils else codes
             steps = n_steps(self, ids, targets, self.max_epochs)
-            with Progress(self.verbose, "fine-tuning", self.max_epochs * len(ids)) as progress:
+            n_texts = self.max_epochs * len(ids)
+            with (
+                Progress(self.verbose, "fine-tuning", n_texts) as progress,
+                self._followed(self.max_epochs),
+            ):
                 train(
                     self,
                     ids,
@@ -364,11 +369,11 @@ class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
                     balanced=self.balanced_batches,
                     rng=np.random.default_rng(seed),
                     progress=progress,
-                    on_epoch=partial(_show_epoch, progress),
+                    on_epoch=partial(_end_epoch, progress, self._task),
                 )
 
 
-def _show_epoch(progress: Progress, net: Any, epoch: int) -> bool:
-    """Show the loss of an epoch with ``verbose=2``; never end the training."""
+def _end_epoch(progress: Progress, task: FitTask, net: Any, epoch: int) -> bool:
+    """Show the loss of an epoch, and tell scikit-learn's callbacks, which may end the training."""
     progress.line(f"epoch {epoch}: loss {epoch_loss(net):.4f}")
-    return False
+    return task.subtask("epoch").end()

@@ -178,6 +178,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     >>> clf.fit(bunch.data, bunch.target_partial).predict(bunch.data)  # doctest: +SKIP
     """
 
+    _n_subtasks = 1
+
     #: Trains the nets; ablations replace it.
     _trainer_class = SelfPretrainingTrainer
 

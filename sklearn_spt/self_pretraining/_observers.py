@@ -132,6 +132,9 @@ class Observers:
         self.n_iter = n_iter
         self.checkpoint = checkpoint
         self.history: list[Entry] = []
+        self.iterations = model._task.subtask("iterations", n_iter + 1)
+        self.iteration = self.iterations.subtask("iteration")
+        self.stopped = False
         self.adjustment = LogitAdjustment(
             model.logit_adjustment,
             trainer,
@@ -162,6 +165,7 @@ class Observers:
 
     def on_iteration_begin(self, size: int) -> None:
         """Tell the progress bar how many texts the iteration takes."""
+        self.iteration = self.iterations.subtask("iteration")
         self.trainer.progress.expect(self.trainer.n_texts(size))
 
     def on_iteration_end(self, state: State, entry: Entry) -> None:
@@ -194,13 +198,16 @@ class Observers:
                     self.adjustment.shares,
                 )
             )
+        self.stopped = self.iteration.end()
 
     def out_of_patience(self, state: State) -> bool:
-        """Whether `patience` ends the fit."""
-        return self.validation is not None and self.validation.out_of_patience(state)
+        """Whether `patience` or a callback of scikit-learn ends the fit."""
+        patient = self.validation is None or not self.validation.out_of_patience(state)
+        return self.stopped or not patient
 
     def on_fit_end(self) -> None:
-        """Remove the checkpoint."""
+        """End the task of the iterations, and remove the checkpoint."""
+        self.iterations.end()
         if self.checkpoint is not None:
             self.checkpoint.remove()
 

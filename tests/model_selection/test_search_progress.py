@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.nets import mlp_net
 from sklearn.datasets import make_classification
-from sklearn.ensemble import VotingClassifier
+from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, cross_val_score
@@ -77,6 +77,13 @@ def test_parallel_calls_inside_a_fit_do_not_count(numbers, capfd):
     with search_progress():
         cross_val_score(voting, *numbers, cv=3)
     assert totals(capfd.readouterr().err)[-1] == ("fits", 3, 3)
+
+
+def test_parallel_calls_inside_the_refit_do_not_count(numbers, capfd):
+    search = GridSearchCV(RandomForestClassifier(3), {"max_depth": [1, 2]}, cv=2)
+    with search_progress(search):
+        search.fit(*numbers)
+    assert totals(capfd.readouterr().err)[-1] == ("GridSearchCV", 5, 5)
 
 
 def test_an_error_ends_the_bar_and_restores_the_methods(numbers, capfd):
