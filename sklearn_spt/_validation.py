@@ -13,13 +13,13 @@ import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
 
 
-def shown(value: Any, limit: int = 60) -> str:
-    """Return the start of a value's representation, for a message."""
+def shown(value: Any) -> str:
+    """Return the first 60 characters of a value's representation, for a message."""
     try:
         text = repr(value.item() if isinstance(value, np.generic) else value)
     except Exception:  # of a foreign object, or of an integer with thousands of digits
         return f"a {type(value).__name__}"
-    return text if len(text) <= limit else f"{text[:limit]}..."
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def check_real(

@@ -238,6 +238,11 @@ def test_example_says_what_it_shows_and_how_long_it_takes(path):
             "--n-labeled 24 --n-unlabeled 24 --n-test 20 --epochs 1 --seeds 1",
             ["mutual learning", "shuffled", "to call every post positive"],
         ),
+        (
+            "08_save_and_serve",
+            "--n-labeled 24 --n-unlabeled 24 --n-test 20 --seeds 2",
+            ["equal bit by bit: True", "saved, 3 nets", "F1 of the exported student minus"],
+        ),
     ],
 )
 def test_example_runs_in_small(name, arguments, shown, small_world, monkeypatch, capsys, tmp_path):
