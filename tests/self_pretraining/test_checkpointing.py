@@ -158,7 +158,7 @@ def test_a_planted_pickle_does_not_run(data, tmp_path):
 
 def test_labels_of_any_kind_come_back(data, tmp_path):
     X, y = data
-    for kind, labels in enumerate([["a", "*pairs*"], [0.5, 2.5], [True, False]]):
+    for kind, labels in enumerate([["a", "*pairs*"], [1.0, 3.0], [True, False]]):
         named = np.array([None if code < 0 else labels[code] for code in y], dtype=object)
         options = {"unlabeled_marker": None, "validation_fraction": 0.3}
         folder = tmp_path / str(kind)
