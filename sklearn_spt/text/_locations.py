@@ -8,6 +8,7 @@ cache is used without a request, and the hub has a limited time for each answer.
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import functools
 import hashlib
 import importlib.util
@@ -207,7 +208,6 @@ def _in_cache(name: str, revision: str) -> str | None:
 def _download(name: str, revision: str, verbose: bool) -> str:
     """Download the files of an encoder into the hub's cache and return their folder."""
     from huggingface_hub import HfApi, constants, hf_hub_download
-    from huggingface_hub.utils import filter_repo_objects
 
     if verbose:
         line = f"Fetching the encoder {name} ({revision}) from {constants.ENDPOINT}"
@@ -218,7 +218,9 @@ def _download(name: str, revision: str, verbose: bool) -> str:
         return str(info.sha), {file.rfilename: file.size or 0 for file in info.siblings or ()}
 
     commit, sizes = within(_TIME_LIMIT, "the Hugging Face hub", ask)
-    files = sorted(filter_repo_objects(sizes, allow_patterns=_HUB_FILES))
+    files = sorted(
+        file for file in sizes if any(fnmatch.fnmatch(file, pattern) for pattern in _HUB_FILES)
+    )
     total = sum(sizes[file] for file in files)
     if "config.json" not in files:
         raise _Unusable("the Hugging Face hub has no config.json under this name")
