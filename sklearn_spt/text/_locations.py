@@ -17,8 +17,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from fnmatch import fnmatch
-from pathlib import Path
+from fnmatch from pathlib import Path
 
 from tqdm.auto import tqdm
 
