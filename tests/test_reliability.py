@@ -113,7 +113,7 @@ def test_damaged_entries_of_memory_are_computed_again(tmp_path):
     model(memory=filled).fit(*data)
     files = sorted(file.relative_to(filled) for file in filled.rglob("*") if file.is_file())
     entries = [file for file in files if file.name == "output.pkl"]
-    for number in range(count(10, 200)):
+    for number in range(count(10, 100)):
         memory = tmp_path / str(number)
         shutil.copytree(filled, memory)
         name = rng.choice(entries if rng.random() < 0.8 else files)
