@@ -17,7 +17,8 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from fnmatch from pathlib import Path
+from fnmatch import fnmatch
+from pathlib import Path
 
 from tqdm.auto import tqdm
 
