@@ -1,7 +1,7 @@
 """Sphinx configuration. `tox -e docs` builds the pages; nothing is fetched while it does.
 
-The gallery runs the programs of examples/. SKLEARN_SPT_INTERSPHINX=1 also fetches the inventories of
-other projects, so that their names become links; it needs the network.
+The gallery runs the programs of examples/. SKLEARN_SPT_INTERSPHINX=1 also fetches the inventories
+of other projects, so that their names become links; it needs the network.
 """
 
 import os
@@ -12,7 +12,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
-import sklearn_spt  # noqa: E402
+import sklearn_spt
 
 project = "sklearn_spt"
 author = "The sklearn_spt developers"
@@ -62,11 +62,8 @@ sphinx_gallery_conf = {
     "image_scrapers": ("matplotlib",),
     "capture_repr": (),  # what a page shows, it prints
     "show_memory": False,
-    "plot_gallery": "True",
+    "remove_config_comments": True,
 }
-# Pictures and pages of this folder are made by the gallery.
-suppress_warnings = ["config.cache"]
-
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -75,13 +72,11 @@ html_css_files = ["site.css"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"sklearn_spt {release}"
 html_theme_options = {
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 4,
     "navigation_with_keys": False,
     "show_toc_level": 2,
 }
 # Pages without pages below them: an empty column would only narrow their tables and code.
-html_sidebars = {
-    name: [] for name in ("index", "nets", "experiments", "departures", "benchmarks", "changes")
-}
+html_sidebars = {name: [] for name in ("index", "nets", "experiments", "departures", "changes")}
 html_show_sourcelink = False
 toc_object_entries_show_parents = "hide"

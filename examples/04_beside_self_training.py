@@ -45,6 +45,10 @@ for name, p in proba.items():
 # Self-training learns hard labels, its own errors among them, as if they were true. So it becomes
 # very sure. Self-Pretraining learns probabilities, corrects its students on the true labels, and
 # predicts with three nets. A small Brier score says that the probabilities can be trusted.
+#
+# The students learn by :class:`~sklearn_spt.DistillationLoss`, at the rate of
+# :class:`~sklearn_spt.RightTrapezoidalLR`, which
+# :class:`~sklearn_spt.inspection.LearningRateDisplay` draws.
 fig, axes = plt.subplots(1, 3, figsize=(8, 2.8), sharey=True, layout="constrained")
 for ax, (name, p) in zip(axes, proba.items(), strict=True):
     for label, word in enumerate(("no report", "report")):
@@ -53,3 +57,7 @@ for ax, (name, p) in zip(axes, proba.items(), strict=True):
 axes[0].set_ylabel("test posts")
 axes[0].legend()
 plt.show()
+
+# %%
+# Over many data sets and seeds, :class:`~sklearn_spt.inspection.GainDisplay` and
+# :class:`~sklearn_spt.inspection.ForestDisplay` draw such comparisons with their intervals.

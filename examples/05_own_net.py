@@ -70,8 +70,9 @@ images = (digits.images[:, None] / 16).astype(np.float32)  # (n, channels, heigh
 X, X_test, y_true, y_test = train_test_split(
     images, digits.target, test_size=500, stratify=digits.target, random_state=0
 )
-y = y_true.copy()
-y[50:] = -1  # 50 labelled images
+_, labeled = train_test_split(np.arange(len(X)), test_size=50, stratify=y_true, random_state=0)
+y = np.full(len(X), -1)
+y[labeled] = y_true[labeled]
 
 # %%
 # The net starts from random weights, so both stages get many more epochs than the defaults.
@@ -84,9 +85,7 @@ net = NeuralNetClassifier(
     verbose=0,
 )
 epochs = {"pretrain_epochs": 8, "finetune_epochs": 25}
-one = SelfPretrainingClassifier(net, max_iter=0, random_state=0, **epochs).fit(
-    X[:50], y[:50], X[50:]
-)
+one = SelfPretrainingClassifier(net, max_iter=0, random_state=0, **epochs).fit(X, y)
 spt = SelfPretrainingClassifier(net, step_size=0.5, random_state=0, **epochs).fit(X, y)
 accuracy = {
     "50 labels": one.score(X_test, y_test),

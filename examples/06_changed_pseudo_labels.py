@@ -19,7 +19,9 @@ from sklearn_spt.inspection import PseudoLabelDisplay
 # %%
 # A fit that is watched
 # ---------------------
-# After each iteration, the student labels the unlabelled posts: it is the next teacher.
+# The function gets an :class:`~sklearn_spt.Iteration`. Here the student labels the unlabelled
+# posts, as it will do when it is the next teacher. Scores of held-out posts, collected in the same
+# way, are what :class:`~sklearn_spt.inspection.IterationCurveDisplay` draws.
 posts = make_short_texts(160, n_labeled=60, weights=[0.7], random_state=0)
 y = posts.target_partial
 texts, truth = posts.data[y == -1], posts.target[y == -1]  # fits never see this truth

@@ -22,7 +22,10 @@ import pytest
 import sklearn
 import torch
 
+import sklearn_spt
 import sklearn_spt.datasets
+import sklearn_spt.inspection
+import sklearn_spt.model_selection
 from sklearn_spt.text import _locations
 
 ROOT = Path(__file__).parents[1]
@@ -204,6 +207,19 @@ def test_example_is_a_page_of_the_gallery(path):
     assert underline == "=" * len(title)
     assert f"python examples/{path.name}" in "\n".join(rest)
     assert re.search(r"\b(seconds?|minutes?|half a minute)\b", docstring)
+
+
+def test_every_public_class_is_in_the_gallery():
+    """Its page then links to the examples that use it or name it in a role."""
+    named = "".join(map(text_of, EXAMPLES))
+    public = [
+        name
+        for module in (sklearn_spt, sklearn_spt.inspection, sklearn_spt.model_selection)
+        for name in module.__all__
+        if isinstance(getattr(module, name), type)
+    ]
+    assert len(public) > 15
+    assert [name for name in public if not re.search(rf"\b{name}\b", named)] == []
 
 
 SMALL_QUICKSTART = "--n-labeled 20 --n-unlabeled 16 --n-test 10 --seeds 0 1"
