@@ -19,7 +19,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import train_test_split
 from skorch import NeuralNetClassifier
 from torch import nn
-from transformers import BertConfig, BertModel, BertTokenizerFast
+from transformers import BertConfig, BertModel, BertTokenizerFast, logging
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
 from sklearn_spt.datasets import make_short_texts
@@ -29,17 +29,19 @@ from sklearn_spt.datasets import make_short_texts
 # ---------------
 # An encoder is a name on the Hugging Face hub (``SelfPretrainingClassifier("bert-base-uncased")``)
 # or a folder with ``config.json``, ``model.safetensors`` and the files of the tokenizer. Here a
-# tiny one with random weights is written to a folder: it shows the way, and learns little.
+# tiny one with random weights is written to a folder: it shows the way, and knows no language.
 posts = make_short_texts(300, n_labeled=100, weights=[0.7], random_state=0)
 words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 words += sorted({word for text in posts.data for word in text.lower().split()})
+logging.disable_progress_bar()
 folder = tempfile.mkdtemp()
 BertTokenizerFast(vocab={word: i for i, word in enumerate(words)}).save_pretrained(folder)
 size = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
 config = BertConfig(vocab_size=len(words), intermediate_size=64, **size)
 BertModel(config).save_pretrained(folder)
 
-clf = SelfPretrainingClassifier(BertClassifier(folder, lr=1e-3, n_threads=1), random_state=0)
+net = BertClassifier(folder, lr=3e-3, n_threads=1)
+clf = SelfPretrainingClassifier(net, step_size=0.5, finetune_epochs=15, random_state=0)
 clf.fit(posts.data, posts.target_partial)
 hidden = posts.target_partial == -1
 found = clf.predict(posts.data[hidden])

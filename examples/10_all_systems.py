@@ -43,19 +43,19 @@ net = NeuralNetClassifier(
     module__out_features=2,
     criterion=nn.CrossEntropyLoss,
     optimizer=torch.optim.Adam,
-    lr=1e-2,
+    lr=3e-2,
     batch_size=32,
     verbose=0,
 )
 epochs = {"finetune_epochs": 8}
-add = {"threshold": 0.7, "max_iter": 5}  # how sure a pseudo-label has to be, and how often
+add = {"threshold": 0.6, "max_iter": 5}  # how sure a pseudo-label has to be, and how often
 systems = {
     "Supervised": spt.SelfPretrainingClassifier(net, max_iter=0, **epochs),
     "Self-training": spt.ThrottledSelfTrainingClassifier(net, **add, **epochs),
     "Tri-training": spt.TriTrainingClassifier(net, **add, **epochs),
     "Mutual learning": spt.MutualLearningClassifier(net, **epochs),
     "Spaced repetition": spt.SpacedRepetitionClassifier(
-        net, episode_epochs=8, max_iter=2, **epochs
+        net, episode_epochs=8, max_iter=2, threshold=0.6, **epochs
     ),
     "Co-decomposition": spt.CoDecompositionClassifier(net, views=views, **add, **epochs),
     "Self-Pretraining": spt.SelfPretrainingClassifier(net, pretrain_epochs=3, **epochs),
