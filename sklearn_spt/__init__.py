@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sklearn_spt.nets._callbacks import RightTrapezoidalLR
     from sklearn_spt.nets._losses import DistillationLoss
     from sklearn_spt.nets._sentence_embedder import SentenceEmbedder
+    from sklearn_spt.persistence._saving import load
     from sklearn_spt.self_pretraining._classifier import SelfPretrainingClassifier
     from sklearn_spt.self_pretraining._paper_settings import PAPER_SETTINGS
     from sklearn_spt.self_pretraining._state import Iteration
@@ -49,6 +50,7 @@ __all__ = [
     "TriTrainingClassifier",
     "TweetNormalizer",
     "compare_with_supervised",
+    "load",
 ]
 
 __getattr__, __dir__ = lazy_names(
@@ -71,5 +73,6 @@ __getattr__, __dir__ = lazy_names(
         "TriTrainingClassifier": "baselines",
         "TweetNormalizer": "text._normalization",
         "compare_with_supervised": "model_selection",
+        "load": "persistence._saving",
     },
 )

@@ -20,7 +20,7 @@ from torch import nn
 
 from sklearn_spt._functional import mean_probabilities, tempered_softmax
 from sklearn_spt._labels import (
-    LabeledScoreMixin,
+    LabelsMixin,
     check_labels,
     check_weights,
     is_missing,
@@ -41,6 +41,7 @@ from sklearn_spt.nets._callbacks import reject_lr_scheduler
 from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.nets._protocol import TextNet, prepared
 from sklearn_spt.nets._training import predict_logits
+from sklearn_spt.persistence._saving import SavingMixin
 from sklearn_spt.text._documents import check_documents
 from sklearn_spt.text._encoding import check_texts, is_text
 
@@ -73,12 +74,9 @@ class SemiSupervisedData:
 
 
 class BaseSemiSupervisedClassifier(
-    LabeledScoreMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
+    SavingMixin, LabelsMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
 ):
-    """Template of the semi-supervised classifiers.
-
-    A subclass has the parameters below, writes `_fit`, and extends `_check_params`.
-    """
+    """Template of the semi-supervised classifiers; a subclass writes `_fit`."""
 
     estimator: Any
     unlabeled_marker: Any
@@ -169,22 +167,6 @@ class BaseSemiSupervisedClassifier(
     def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
         """Combine the probabilities of several nets, here to their mean."""
         return mean_probabilities(*P)
-
-    def predict(self, X: Any) -> AnyArray:
-        """Most probable class of each document.
-
-        Parameters
-        ----------
-        X : documents, n_samples rows
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels as in y.
-        """
-        codes = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_)[codes]
 
     def set_params(self, **params: Any) -> BaseSemiSupervisedClassifier:
         """Set parameters; those of an explicit net are ``estimator__<name>``.
@@ -301,7 +283,8 @@ class BaseSemiSupervisedClassifier(
         """Encode X and X_unlabeled, which must be of the same kind; None for no rows."""
         if X_unlabeled is None or not n_rows(X_unlabeled, "X_unlabeled"):
             return self._encode(net, X, reset=True), None
-        if isinstance(net, TextNet):
+        one_text_a_row = self._one_text_a_row and isinstance(net, TextNet)
+        if one_text_a_row:
             check_documents(X, "X")
             check_documents(X_unlabeled, "X_unlabeled")
         if isinstance(net, TextNet) and is_text(X) != is_text(X_unlabeled):
@@ -310,7 +293,7 @@ class BaseSemiSupervisedClassifier(
                 f"{which[0]} holds texts and {which[1]} holds none; pass both as texts, or encode "
                 "both by the same TokenIdVectorizer."
             )
-        if self._one_text_a_row and isinstance(net, TextNet) and is_text(X):
+        if one_text_a_row and is_text(X):
             # together, so that both have the width of the longest text
             texts, others = check_texts(X), check_texts(X_unlabeled, "X_unlabeled")
             both = self._encode(net, [*texts, *others], reset=True)
@@ -340,11 +323,7 @@ class BaseSemiSupervisedClassifier(
     def _set_transduction(
         self, data: SemiSupervisedData, pseudo: IntArray, labeled_iter: IntArray
     ) -> None:
-        """Set ``transduction_`` and ``labeled_iter_`` of all rows.
-
-        `pseudo` and `labeled_iter` hold the pseudo-label code of each unlabelled document and its
-        iteration, or -1.
-        """
+        """Set ``transduction_`` and ``labeled_iter_``, given both for the unlabelled rows."""
         self.labeled_iter_ = np.zeros(len(data.labeled), dtype=np.int64)
         self.labeled_iter_[~data.labeled] = labeled_iter
         codes = np.full(len(data.labeled), -1, dtype=np.int64)

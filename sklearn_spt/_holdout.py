@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,19 +18,24 @@ from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class HoldOut:
-    """A split of the labelled rows into `train` and `valid`.
-
-    `X`, `y` and `weights` belong to the rows of `valid`; `positive` is the code of the positive
-    class.
-    """
+    """A split of the labelled rows into `train` and `valid`."""
 
     train: IntArray
     valid: IntArray
-    X: Any
+    X: Any  # of the rows of `valid`, as y and weights
     y: IntArray
     weights: FloatArray | None
     n_classes: int
-    positive: int
+    positive: int  # code of the positive class
+
+    def training_part(self, data: SemiSupervisedData) -> SemiSupervisedData:
+        """Return the documents without the held-out rows."""
+        return replace(
+            data,
+            X_labeled=multi_indexing(data.X_labeled, self.train),
+            y=data.y[self.train],
+            weights=weights_of(data.weights, self.train, 0),
+        )
 
     def score(self, P: FloatArray) -> float:
         """Score class probabilities of the rows of `valid`; see `validation_score`."""
@@ -47,12 +52,10 @@ def hold_out(
     positive: int,
     otherwise: str,
     remedy: str,
-    stacklevel: int,
 ) -> HoldOut | None:
-    """Hold out a share of the labelled rows, by class if possible; warn otherwise.
+    """Hold out a share of the labelled rows with weight, or warn and return None if none is left.
 
-    Rows of weight zero stay in the training part. The result is None if every row is needed for
-    training: the warning then says what happens (`otherwise`) and what to do (`remedy`).
+    A step of `_fit` calls it: the warning points at the call of `fit`.
     """
     weights = data.weights
     counted = np.arange(len(data.y)) if weights is None else np.flatnonzero(weights)
@@ -62,7 +65,7 @@ def hold_out(
             f"no labelled row can be held out for validation: each of the {len(counted)} is the "
             f"only one of its class. {otherwise} {remedy}",
             UserWarning,
-            stacklevel=stacklevel + 1,
+            stacklevel=5,
         )
         return None
     valid = counted[split[1]]
@@ -71,7 +74,7 @@ def hold_out(
             f"with {len(counted)} labelled rows the {len(valid)} of validation_fraction={fraction} "
             f"cannot be held out by class, so they are drawn without regard to class. {remedy}",
             UserWarning,
-            stacklevel=stacklevel + 1,
+            stacklevel=5,
         )
     return HoldOut(
         train=np.setdiff1d(np.arange(len(data.y)), valid),
@@ -107,11 +110,7 @@ def weights_of(
 def validation_split(
     codes: IntArray, fraction: float, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray, bool] | None:
-    """Return the sorted rows of the training and held-out part, and whether by class.
-
-    Every class stays in the training part. A class with two rows or more is held out, too, as long
-    as there is room. The result is None if every row is needed for training.
-    """
+    """Return the sorted rows of both parts and whether by class; None if no row can be spared."""
     n = len(codes)
     counts = np.bincount(codes)
     counts = counts[counts > 0]

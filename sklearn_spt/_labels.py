@@ -37,10 +37,7 @@ _NUMPY_NUMBERS = {np.dtype(code).type for code in "bhilqBHILQefd?"}
 
 
 def label_column(y: Any) -> AnyArray:
-    """Return `y` as a 1-D array.
-
-    Lists become object arrays first: in an array of strings, the marker -1 would become "-1".
-    """
+    """Return `y` as a 1-D array."""
     if hasattr(y, "to_numpy"):  # pandas and polars
         values = y.to_numpy()
     elif hasattr(y, "__array__"):  # numpy and torch
@@ -66,6 +63,7 @@ def label_column(y: Any) -> AnyArray:
 
 
 def _from_sequence(items: list[Any]) -> AnyArray:
+    """Return an object array, since in an array of strings the marker -1 would become "-1"."""
     if any(isinstance(item, list | tuple | np.ndarray) for item in items):
         return np.asarray(items)
     out = np.empty(len(items), dtype=object)
@@ -74,10 +72,7 @@ def _from_sequence(items: list[Any]) -> AnyArray:
 
 
 def unlabeled_mask(y: Any, unlabeled_marker: Any = -1) -> tuple[BoolArray, AnyArray]:
-    """Return which rows of `y` are unlabelled, and `y` as a 1-D array.
-
-    A missing value that is not the marker, and a marker that became a string, are errors.
-    """
+    """Return which rows of `y` are unlabelled, and `y` as a 1-D array."""
     labels = label_column(y)
     if labels.dtype.kind in "fmM":
         missing = np.isnan(labels)
@@ -151,11 +146,11 @@ def _reject_nan_as_text(labels: AnyArray) -> None:
 
 
 def check_labels(
-    y: Any, n_samples: int, unlabeled_marker: Any = -1
+    y: Any, n_samples: int, unlabeled_marker: Any = -1, known: AnyArray | None = None
 ) -> tuple[BoolArray, AnyArray, IntArray]:
     """Return which rows of `y` are labelled, the sorted classes, and the class codes of all rows.
 
-    Unlabelled rows have the code -1.
+    Unlabelled rows have the code -1. If the classes are `known`, y need not hold all of them.
     """
     if y is None:
         raise ValueError(
@@ -175,6 +170,16 @@ def check_labels(
             f"{unlabeled_marker!r}. At least one row of each of two classes must be labelled."
         )
     given = labels[labeled]
+    codes = np.full(n_samples, -1, dtype=np.int64)
+    if known is not None:
+        code_of = {label: code for code, label in enumerate(known.tolist())}
+        for row, label in zip(np.flatnonzero(labeled).tolist(), given.tolist(), strict=True):
+            if label not in code_of:
+                raise ValueError(
+                    f"y holds {shown(label)} in row {row}, which is none of {known.tolist()}."
+                )
+            codes[row] = code_of[label]
+        return labeled, known, codes
     if given.dtype == object:
         given = _plain(given, np.flatnonzero(labeled))
     if given.dtype.kind == "f":
@@ -199,7 +204,6 @@ def check_labels(
             f"The labelled rows of y hold one class only, {shown(classes[0])}; the classifier "
             f"needs at least two classes. {_remedy(marked, unlabeled_marker)}"
         )
-    codes = np.full(n_samples, -1, dtype=np.int64)
     codes[labeled] = inverse
     return labeled, classes, codes
 
@@ -290,10 +294,7 @@ def labeled_part(X: Any, y: Any, sample_weight: Any, marker: Any) -> tuple[Any, 
 
 
 def check_weights(sample_weight: Any, n_samples: int, labeled: BoolArray) -> FloatArray | None:
-    """Return the weights of the labelled rows, scaled to mean one, or None.
-
-    `sample_weight` has an entry for each row of X; those of unlabelled rows are ignored.
-    """
+    """Return the weights of the labelled rows, scaled to mean one, or None."""
     if sample_weight is None:
         return None
     if isinstance(sample_weight, numbers.Real):
@@ -329,32 +330,28 @@ def check_weights(sample_weight: Any, n_samples: int, labeled: BoolArray) -> Flo
     return np.asarray(used / used.mean())
 
 
-def check_known_labels(
-    y: Any, n_samples: int, marker: Any, classes: AnyArray
-) -> tuple[BoolArray, AnyArray, IntArray]:
-    """`check_labels` for a y that need not hold every class."""
-    marked, labels = unlabeled_mask(y, marker)
-    if len(labels) != n_samples:
-        raise ValueError(f"X has {n_samples} rows, but y has {len(labels)}.")
-    index = {label: i for i, label in enumerate(classes.tolist())}
-    codes = np.full(n_samples, -1, dtype=np.int64)
-    for row in np.flatnonzero(~marked):
-        label = labels[row].item() if isinstance(labels[row], np.generic) else labels[row]
-        if label not in index:
-            raise ValueError(
-                f"y holds {shown(label)} in row {row}, which is none of {classes.tolist()}."
-            )
-        codes[row] = index[label]
-    if marked.all():
-        raise ValueError("y has no labelled row.")
-    return ~marked, classes, codes
+class LabelsMixin:
+    """`predict` and `score` of classifiers whose y may mark rows as unlabelled."""
 
-
-class LabeledScoreMixin:
-    """`score` for classifiers whose y may mark rows as unlabelled."""
-
+    classes_: Any
     unlabeled_marker: Any
-    predict: Callable[[Any], AnyArray]
+    predict_proba: Callable[[Any], FloatArray]
+
+    def predict(self, X: Any) -> AnyArray:
+        """Most probable class of each document.
+
+        Parameters
+        ----------
+        X : documents, n_samples rows
+            Of the same kind as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels as in y.
+        """
+        codes = self.predict_proba(X).argmax(axis=1)  # first, since it checks that a fit was done
+        return np.asarray(self.classes_)[codes]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the labelled rows.

@@ -32,10 +32,7 @@ from sklearn_spt.nets._training import (
 
 
 class SupervisedTrainer:
-    """Trains clones of `net` on hard labels and labels documents with them.
-
-    `model` gives `finetune_epochs`, `balanced_batches`, `random_state` and `verbose`.
-    """
+    """Trains clones of `net` on hard labels and labels documents with them."""
 
     def __init__(
         self,
@@ -50,7 +47,7 @@ class SupervisedTrainer:
         self.balanced_batches = model.balanced_batches
         self.root = root_seed(model.random_state)
         self.progress = Progress(model.verbose, description)
-        #: Initial weights of the last net's last layer, see `TextNet.start_head`.
+        #: Initial weights of the last net's last layer, see `PreparedNet.start_head`.
         self.head: Any = None
         self._checked: set[int] = set()
 
@@ -64,7 +61,6 @@ class SupervisedTrainer:
         codes: IntArray,
         weights: FloatArray | None = None,
         net: NeuralNet | None = None,
-        head: Any = None,
     ) -> NeuralNet:
         """Return an initialised net to train on `X`; call it inside a seeded `isolated` block."""
         M = fresh_net(net or self.net, self.classes, self.finetune_epochs)
@@ -72,7 +68,7 @@ class SupervisedTrainer:
             with isolated():
                 check_outputs(M, multi_indexing(X, np.arange(1)), len(self.classes))
             self._checked.add(id(net))
-        self.head = start_head(M, X, codes, weights, balanced=self.balanced_batches, known=head)
+        self.head = start_head(M, X, codes, weights, balanced=self.balanced_batches)
         return M
 
     def train(
@@ -84,12 +80,11 @@ class SupervisedTrainer:
         net: NeuralNet | None = None,
         epochs: int | None = None,
         on_epoch: Callable[[NeuralNet, int], bool] | None = None,
-        head: Any = None,
     ) -> tuple[NeuralNet, list[float]]:
         """Train a fresh net with cross-entropy and a slanted learning rate; return net and losses.
 
         Randomness depends on `root` and `path` only, and the path (0,) gives the same net as
-        `BertClassifier.fit`. `head` may be `self.head` after a run on the same rows.
+        `BertClassifier.fit`.
         """
         epochs = self.finetune_epochs if epochs is None else epochs
         seed = derive_seed(self.root, *path)
@@ -97,7 +92,7 @@ class SupervisedTrainer:
         targets = distillation_targets(one_hot(codes, len(self.classes)), None, weights)
         self.progress.expect(epochs * len(codes))
         with isolated(seed):
-            M = self.fresh(X, codes, weights, net, head)
+            M = self.fresh(X, codes, weights, net)
             steps = n_steps(M, X, targets, epochs)
             losses = train(
                 M,

@@ -10,13 +10,13 @@ from typing import Any, Literal
 import numpy as np
 
 
-def shown(value: Any, limit: int = 60) -> str:
-    """Return the start of a value's representation, for a message."""
+def shown(value: Any) -> str:
+    """Return the first 60 characters of a value's representation, for a message."""
     try:
         text = repr(value.item() if isinstance(value, np.generic) else value)
     except Exception:  # of a foreign object, or of an integer with thousands of digits
         return f"a {type(value).__name__}"
-    return text if len(text) <= limit else f"{text[:limit]}..."
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def check_real(

@@ -83,6 +83,19 @@ def history(
     return entries
 
 
+def rows_of(table):
+    """The rows of a table as dicts by the columns' keys."""
+    keys = [column.key for column in table.columns]
+    return [dict(zip(keys, row, strict=True)) for row in table.rows]
+
+
+def row_of(table, **wanted):
+    """The only row of a table with the given values."""
+    rows = rows_of(table)
+    (row,) = [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+    return row
+
+
 def small_cell(encoder, **changes):
     """A cell of a baseline on few made-up texts."""
     given = {

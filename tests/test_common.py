@@ -11,10 +11,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from unittest import SkipTest
 
 import numpy as np
@@ -22,6 +18,7 @@ import pytest
 import torch
 from conftest import TINY_VOCABULARY
 from helpers.nets import FollowingNet, PaddedMLP
+from helpers.processes import run_python
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import estimator_checks, get_tags
 from sklearn.utils.estimator_checks import (
@@ -315,16 +312,8 @@ def test_array_api_checks(tiny_checkpoint):
         code = (
             "import json, sys, test_common as t; print(json.dumps(t.array_api_checks(sys.argv[1])))"
         )
-        result = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", code, tiny_checkpoint],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "SCIPY_ARRAY_API": "1"},
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert result.returncode == 0, result.stderr
-        assert json.loads(result.stdout) == expected
+        printed = run_python(code, tiny_checkpoint, SCIPY_ARRAY_API="1")
+        assert json.loads(printed) == expected
     assert set(expected) <= RUN_IN_A_PROCESS
 
 

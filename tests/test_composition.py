@@ -5,11 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
-import os
 import pickle
-import subprocess
-import sys
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -18,6 +14,8 @@ import pytest
 import sklearn
 import torch
 from helpers.nets import MLP, mlp_net
+from helpers.processes import run_python
+from helpers.sgd import partial_moons
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, make_moons
@@ -39,7 +37,6 @@ from sklearn_spt import (
     SelfPretrainingClassifier,
     SentenceEmbedder,
     TokenIdVectorizer,
-    TweetNormalizer,
 )
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
 
@@ -48,10 +45,7 @@ from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
 @pytest.fixture(scope="module")
 def moons():
     """200 rows, of which 20 are labelled, and the true classes."""
-    X, truth = make_moons(200, noise=0.1, random_state=0)
-    y = truth.copy()
-    y[20:] = -1
-    return X.astype(np.float32), y, truth
+    return partial_moons(200, 20, 0.1)
 
 
 @pytest.fixture
@@ -119,18 +113,6 @@ def test_a_pipeline_gives_the_same_as_the_classifier_alone(tiny_checkpoint, corp
     assert not hasattr(alone, "n_features_in_")
 
 
-def test_the_pipeline_takes_weights(tiny_checkpoint, corpus):
-    texts, y = corpus
-    weights = np.linspace(1, 3, len(y))
-    encode = TokenIdVectorizer(tiny_checkpoint, max_length=16)
-    pipeline = Pipeline([("encode", encode), ("clf", over_bert(tiny_checkpoint))])
-    pipeline.fit(texts, y, clf__sample_weight=weights)
-    alone = over_bert(tiny_checkpoint).fit(texts, y, sample_weight=weights)
-    np.testing.assert_array_equal(pipeline.predict_proba(texts), alone.predict_proba(texts))
-    unweighted = over_bert(tiny_checkpoint).fit(texts, y)
-    assert np.abs(unweighted.predict_proba(texts) - alone.predict_proba(texts)).max() > 1e-6
-
-
 def test_a_cached_pipeline_encodes_each_fold_once(tiny_checkpoint, corpus, tmp_path, monkeypatch):
     texts, y = corpus
     encoded = []
@@ -171,35 +153,6 @@ def test_scikit_learns_self_training_takes_our_ids(tiny_checkpoint, corpus):
     assert set(pipeline.predict([shorter, longer])) <= {0, 1}
 
 
-@pytest.mark.parametrize("container", ["pandas", "polars", "default"])
-def test_set_output(tiny_checkpoint, corpus, container):
-    texts, y = corpus
-    pipeline = make_pipeline(
-        TokenIdVectorizer(tiny_checkpoint, max_length=16), over_bert(tiny_checkpoint)
-    ).set_output(transform=container)
-    proba = pipeline.fit(texts, y).predict_proba(texts)
-    expected = over_bert(tiny_checkpoint).fit(texts, y).predict_proba(texts)
-    np.testing.assert_array_equal(proba, expected)
-    named = hasattr(pipeline[-1], "feature_names_in_")
-    assert named == (container != "default")
-
-
-def test_a_search_over_a_head_on_cached_embeddings(tiny_checkpoint, corpus, tmp_path):
-    texts, y = corpus
-    head = SelfPretrainingClassifier(
-        mlp_net(module__n_in=16, verbose=0), step_size=0.5, finetune_epochs=3, random_state=0
-    )
-    pipeline = Pipeline(
-        [("embed", SentenceEmbedder(tiny_checkpoint, max_length=16)), ("clf", head)],
-        memory=str(tmp_path),
-    )
-    grid = {"clf__lam": [0.1, 0.9], "clf__alpha": [0.1, 0.9]}
-    cv = SemiSupervisedStratifiedKFold(2)
-    search = GridSearchCV(pipeline, grid, cv=cv, scoring="f1_macro").fit(texts, y)
-    assert len(search.cv_results_["params"]) == 4
-    assert search.predict(texts).shape == (24,)
-
-
 # -- searches ---------------------------------------------------------------------------------
 def test_a_search_scores_labelled_rows_and_trains_on_all_unlabelled_ones(moons, fits):
     X, y, _ = moons
@@ -224,37 +177,6 @@ def test_a_search_scores_labelled_rows_and_trains_on_all_unlabelled_ones(moons, 
         search.predict_proba(X),
         over_mlp().set_params(**search.best_params_).fit(X, y).predict_proba(X),
     )
-
-
-def test_parameters_of_the_net_are_searched_in_a_pipeline_of_texts(tiny_checkpoint, corpus):
-    texts, y = corpus
-    pipeline = Pipeline(
-        [
-            ("encode", TokenIdVectorizer(tiny_checkpoint, max_length=16)),
-            ("clf", over_bert(tiny_checkpoint, finetune_epochs=1, max_iter=0)),
-        ]
-    )
-    grid = {"clf__estimator__lr": [1e-4, 1e-2], "clf__estimator__dropout": [0.0, 0.2]}
-    search = GridSearchCV(pipeline, grid, cv=SemiSupervisedStratifiedKFold(2), scoring="f1_macro")
-    search.fit(texts, y)
-    best = search.best_estimator_[-1]
-    assert best.student_.lr_ == search.best_params_["clf__estimator__lr"]
-    assert best.student_.dropout == search.best_params_["clf__estimator__dropout"]
-
-
-@pytest.mark.parametrize("estimator", [None, "some/encoder"])
-def test_a_search_over_an_implicit_net_says_what_to_do(moons, estimator):
-    X, y, _ = moons
-    search = GridSearchCV(
-        SelfPretrainingClassifier(estimator),
-        {"estimator__lr": [0.1]},
-        cv=SemiSupervisedStratifiedKFold(2),
-    )
-    with pytest.raises(
-        ValueError, match=r"estimator__lr cannot .*\(estimator=BertClassifier\(\)\)"
-    ):
-        search.fit(X, y)
-    assert not hasattr(search, "best_params_")
 
 
 # -- parameters and copies --------------------------------------------------------------------
@@ -306,18 +228,15 @@ def through_pickle(estimator):
 
 
 @pytest.mark.parametrize("copied", [through_joblib, through_pickle, copy.deepcopy])
-@pytest.mark.parametrize("kind", ["mlp", "bert", "pipeline", "net"])
+@pytest.mark.parametrize("kind", ["mlp", "bert", "pipeline"])
 def test_copies_predict_the_same(moons, tiny_checkpoint, corpus, kind, copied):
     X, y = moons[:2] if kind == "mlp" else corpus
-    if kind == "net":
-        X, y = X[:12], y[:12]
     model = {
         "mlp": over_mlp,
         "bert": lambda: over_bert(tiny_checkpoint),
         "pipeline": lambda: make_pipeline(
             TokenIdVectorizer(tiny_checkpoint, max_length=16), over_bert(tiny_checkpoint)
         ),
-        "net": lambda: bert(tiny_checkpoint),
     }[kind]()
     unfitted = copied(model)
     model.fit(X, y)
@@ -343,16 +262,8 @@ def test_the_same_seed_gives_the_same_bits_in_another_process(tiny_checkpoint, c
         "encoder, texts, y = json.loads(sys.argv[1])\n"
         "print(json.dumps(t.exact(encoder, texts, numpy.array(y))))"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code, json.dumps([tiny_checkpoint, texts, y.tolist()])],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "99"},
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout) == here
+    given = json.dumps([tiny_checkpoint, texts, y.tolist()])
+    assert json.loads(run_python(code, given, PYTHONHASHSEED="99")) == here
     other = over_bert(tiny_checkpoint, random_state=8).fit(texts, y).predict_proba(texts)
     assert [value.hex() for value in other[:, 1].tolist()] != here
 
@@ -501,7 +412,7 @@ def test_a_pipeline_encodes_the_routed_texts(tiny_checkpoint, corpus):
 
 
 # -- HTML -----------------------------------------------------------------------------
-def test_html(moons, tiny_checkpoint):
+def test_html(moons):
     X, y, _ = moons
     clf = over_mlp()
     unfitted, fitted = clf._repr_html_(), clone(clf).fit(X, y)._repr_html_()
@@ -510,13 +421,6 @@ def test_html(moons, tiny_checkpoint):
         assert "NeuralNetClassifier" in page
     assert "Not fitted" in unfitted
     assert "Not fitted" not in fitted
-    pipeline = make_pipeline(
-        TweetNormalizer(), TokenIdVectorizer(tiny_checkpoint), over_bert(tiny_checkpoint)
-    )
-    page = pipeline._repr_html_()
-    steps = ("TweetNormalizer", "TokenIdVectorizer", "SelfPretrainingClassifier", "BertClassifier")
-    assert all(step in page for step in steps)
-    assert "SelfPretrainingClassifier" in SelfPretrainingClassifier()._repr_html_()
 
 
 # -- other kinds of input -------------------------------------------------------------------------

@@ -222,7 +222,10 @@ def test_every_public_class_is_in_the_gallery():
     assert [name for name in public if not re.search(rf"\b{name}\b", named)] == []
 
 
-SMALL_QUICKSTART = "--n-labeled 20 --n-unlabeled 16 --n-test 10 --seeds 0 1"
+SMALL = {
+    "01_quickstart": "--n-labeled 20 --n-unlabeled 16 --n-test 10 --seeds 0 1",
+    "08_save_and_serve": "--n-labeled 24 --n-unlabeled 24 --n-test 20",
+}
 
 
 @pytest.mark.parametrize(
@@ -235,6 +238,7 @@ SMALL_QUICKSTART = "--n-labeled 20 --n-unlabeled 16 --n-test 10 --seeds 0 1"
         ("05_own_net", ["F1 on the posts without a label"]),
         ("06_changed_pseudo_labels", ["iteration 3", "true class"]),
         ("07_rare_positives", ["mutual learning", "Self-Pretraining", "recall"]),
+        ("08_save_and_serve", ["equal bit by bit: True", "saved, 3 nets"]),
         ("09_several_classes", ["macro avg", "report about oneself"]),
         ("10_all_systems", ["Spaced repetition", "Co-decomposition", "Self-Pretraining"]),
         ("11_learning_curve", ["labels alone", "with the unlabelled texts"]),
@@ -251,8 +255,7 @@ def test_example_runs_in_small(name, shown, small_world, monkeypatch, capsys, tm
     monkeypatch.setattr(plt, "show", lambda: None)
     monkeypatch.setenv("SKLEARN_SPT_DATA", str(tmp_path / "nothing"))
     path = ROOT / "examples" / f"{name}.py"
-    arguments = SMALL_QUICKSTART if name == "01_quickstart" else ""
-    monkeypatch.setattr(sys, "argv", [str(path), *arguments.split()])
+    monkeypatch.setattr(sys, "argv", [str(path), *SMALL.get(name, "").split()])
     with torch.random.fork_rng(devices=[]):
         runpy.run_path(str(path), run_name="__main__")
     plt.close("all")

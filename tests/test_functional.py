@@ -24,10 +24,6 @@ class TestTemperedSoftmax:
         expected = scipy.special.softmax(logits / temperature, axis=1)
         assert_allclose(tempered_softmax(logits, temperature), expected, rtol=1e-9, atol=1e-300)
 
-    def test_golden(self):
-        q = tempered_softmax([[3, 0], [-1, 1]], 3.0)
-        assert_allclose(q, [[0.731059, 0.268941], [0.339244, 0.660756]], atol=1e-6)
-
     @pytest.mark.parametrize("temperature", [1e-300, 1e-3, 1.0, 1e300])
     def test_is_stable(self, temperature):
         p = tempered_softmax([[1e300, 0.0, -1e300], [-800.0, -800.0, -800.0]], temperature)
@@ -68,11 +64,6 @@ class TestPredictedClasses:
         P = [[0.4, 0.4, 0.2], [0.2, 0.4, 0.4], [1 / 3, 1 / 3, 1 / 3]]
         assert_array_equal(predicted_classes(P), [0, 1, 0])
 
-    @pytest.mark.parametrize("n_classes", [3, 5])
-    def test_is_argmax(self, n_classes):
-        P = draw_probabilities(0, 200, n_classes)
-        assert_array_equal(predicted_classes(P), P.argmax(axis=1))
-
 
 class TestMeanProbabilities:
     def test_is_the_mean_of_the_members(self):
@@ -80,13 +71,3 @@ class TestMeanProbabilities:
         assert_allclose(mean_probabilities(a, b), (a + b) / 2)
         assert_allclose(mean_probabilities(a, b, c).sum(axis=1), 1)
         assert_allclose(mean_probabilities(a, b, c), np.stack([a, b, c]).mean(axis=0))
-
-    def test_of_two_equal_members_is_either(self):
-        a = draw_probabilities(0, 20, 3)
-        assert_array_equal(mean_probabilities(a, a), a)
-        assert_array_equal(mean_probabilities(a), a)
-
-    def test_is_not_the_softmax_of_the_mean_logits(self):
-        z1, z2 = np.array([[4.0, 0.0]]), np.array([[-1.0, 0.0]])
-        mean = mean_probabilities(tempered_softmax(z1), tempered_softmax(z2))
-        assert abs(mean[0, 0] - tempered_softmax((z1 + z2) / 2)[0, 0]) > 0.1

@@ -53,26 +53,21 @@ def test_plus_and_minus_one_as_classes_are_explained():
     assert classes.tolist() == [-1, 1]
 
 
-@pytest.mark.parametrize("kind", [np.datetime64, np.timedelta64])
-def test_nat_of_numpy_among_objects_is_missing(kind):
-    dates = [kind(1, "D"), kind("NaT", "D"), kind(2, "D"), kind("NaT", "D")]
-    y = np.empty(4, dtype=object)
-    y[:] = dates
-    labeled, classes, _ = check_labels(y, 4, unlabeled_marker=None)
-    assert labeled.tolist() == [True, False, True, False]
+@pytest.mark.parametrize(
+    ("labels", "missing"),
+    [
+        *(
+            ([kind(1, "D"), kind(2, "D")], kind("NaT", "D"))
+            for kind in (np.datetime64, np.timedelta64)
+        ),
+        *(([Decimal(0), Decimal(1)], Decimal(nan)) for nan in ("nan", "snan")),
+        ([2**53, 2**53 + 1], float("nan")),  # as floats they would be equal
+    ],
+    ids=repr,
+)
+def test_missing_values_of_every_kind(labels, missing):
+    y = np.empty(3, dtype=object)
+    y[:] = [*labels, missing]
+    labeled, classes, _ = check_labels(y, 3, unlabeled_marker=None)
+    assert labeled.tolist() == [True, True, False]
     assert len(classes) == 2
-
-
-def test_great_integers_beside_nan_stay_apart():
-    y = np.array([2**53, 2**53 + 1, float("nan")], dtype=object)
-    labeled, classes, _ = check_labels(y, 3, unlabeled_marker=None)
-    assert labeled.tolist() == [True, True, False]
-    assert classes.tolist() == [2**53, 2**53 + 1]
-
-
-@pytest.mark.parametrize("nan", ["nan", "snan"])
-def test_nan_of_decimal_is_missing(nan):
-    y = np.array([Decimal(0), Decimal(1), Decimal(nan)], dtype=object)
-    labeled, classes, _ = check_labels(y, 3, unlabeled_marker=None)
-    assert labeled.tolist() == [True, True, False]
-    assert classes.tolist() == [0, 1]

@@ -22,7 +22,7 @@ import sklearn_spt
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # The extras that user code needs; lint and docs have no lower bounds.
-TESTED_EXTRAS = ("offline", "tweets", "plot", "experiments", "distributed", "test")
+TESTED_EXTRAS = ("offline", "tweets", "plot", "onnx", "experiments", "distributed", "test")
 
 
 def requirements(*extras: str) -> list[Requirement]:

@@ -47,13 +47,6 @@ def test_a_run_is_a_function_of_the_random_state_and_its_path(data, global_rando
     assert draws[0] == draws[1] != draws[2]
 
 
-def test_the_order_of_runs_does_not_matter(data):
-    forth, back = trainer(), trainer()
-    first = [weights(forth.train(*data, t)[0]) for t in (1, 2)]
-    second = [weights(back.train(*data, t)[0]) for t in (2, 1)][::-1]
-    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
-
-
 def test_path_zero_is_the_supervised_classifier(tiny_checkpoint, tiny_texts):
     y = np.arange(24) % 2
     net = BertClassifier(tiny_checkpoint, max_length=16, max_epochs=2, random_state=4)

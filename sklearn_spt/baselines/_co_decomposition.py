@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
 import numpy as np
 from skorch import NeuralNet
-from skorch.utils import multi_indexing
 
-from sklearn_spt._base import SemiSupervisedData, concatenated
-from sklearn_spt._holdout import weights_of
+from sklearn_spt._base import SemiSupervisedData
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import FloatArray, IntArray
 from sklearn_spt._validation import check_flag
 from sklearn_spt.baselines._throttled import PseudoLabels, ThrottledIteration
+from sklearn_spt.baselines._training_set import training_set
 from sklearn_spt.baselines._views import VIEWS, TwoViewClassifier
 
 Selection = tuple[IntArray, IntArray]  # unlabelled rows and their pseudo-labels
@@ -171,10 +171,8 @@ n_threads_
                 for net, (view, seed), (rows, codes) in zip(
                     self._nets(trainer.net), VIEWS.items(), added, strict=True
                 ):
-                    X, y = data.X_labeled[view], np.concatenate([data.y, codes])
-                    if len(rows):
-                        X = concatenated(X, multi_indexing(U[view], rows))
-                    w = weights_of(data.weights, None, len(rows))
+                    seen = replace(data, X_labeled=data.X_labeled[view], X_unlabeled=U.get(view))
+                    X, y, w = training_set(seen, None, rows, codes)
                     f, loss[view] = self._train(trainer, view, X, y, t, *seed, weights=w, net=net)
                     nets.append(f)
             by_view = dict(zip(VIEWS, n_train, strict=True))

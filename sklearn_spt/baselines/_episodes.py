@@ -9,12 +9,14 @@ import numpy as np
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
-from sklearn_spt._base import SemiSupervisedData, class_counts, concatenated
-from sklearn_spt._holdout import HoldOut, hold_out, positive_code, weights_of
+from sklearn_spt._base import SemiSupervisedData, class_counts
+from sklearn_spt._holdout import HoldOut, hold_out, positive_code
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import FloatArray, IntArray
 from sklearn_spt.baselines._leitner import due_documents, next_queues
 from sklearn_spt.baselines._selection import throttle
+from sklearn_spt.baselines._training_set import training_set
+from sklearn_spt.nets._parts import modules
 
 
 class Episodes:
@@ -38,7 +40,6 @@ class Episodes:
                 positive=positive,
                 otherwise="One episode is run, and the last net learns from its highest queue.",
                 remedy="Label more rows of the rare classes.",
-                stacklevel=4,
             )
             if self.held is None:
                 self.max_episodes = 1
@@ -49,13 +50,8 @@ class Episodes:
         self, labeled: IntArray, rows: IntArray, codes: IntArray, *path: int, **options: Any
     ) -> tuple[NeuralNet, list[float]]:
         """Train a fresh net on labelled rows and on unlabelled rows with pseudo-labels."""
-        data = self.data
-        part = labeled if len(labeled) < len(data.y) else None
-        X = data.X_labeled if part is None else multi_indexing(data.X_labeled, part)
-        if len(rows):
-            X = concatenated(X, multi_indexing(data.X_unlabeled, rows))
-        y = np.concatenate([data.y[labeled], codes])
-        weights = weights_of(data.weights, part, len(rows))
+        part = labeled if len(labeled) < len(self.data.y) else None
+        X, y, weights = training_set(self.data, part, rows, codes)
         return self.trainer.train(X, y, *path, weights=weights, **options)
 
     def label(self, net: NeuralNet, U: IntArray) -> FloatArray:
@@ -116,8 +112,8 @@ class Episodes:
             if epoch == 1 or self.held is None or scores[-1] > scores[best - 1]:
                 best = epoch
                 if self.held is not None and epoch < model.episode_epochs:
-                    for name in g._modules:
-                        best_weights[name] = copy.deepcopy(getattr(g, f"{name}_").state_dict())
+                    for name, module in modules(g).items():
+                        best_weights[name] = copy.deepcopy(module.state_dict())
             return epoch - best >= model.patience
 
         record = self._record(m, len(U))
@@ -132,8 +128,8 @@ class Episodes:
                 on_epoch=after_epoch,
             )
         if best < len(scores):
-            for name, state in best_weights.items():
-                getattr(g, f"{name}_").load_state_dict(state)
+            for name, module in modules(g).items():
+                module.load_state_dict(best_weights[name])
         if self.held is not None:
             record["validation_score"] = scores[best - 1]
         record["best_epoch"] = best

@@ -33,11 +33,7 @@ _LOSSES = ("train_loss", "cross_entropy", "kl")
 
 
 def mutual_kl(logits: torch.Tensor, *peer_logits: torch.Tensor) -> torch.Tensor:
-    """Mean over the peers of ``KL(p_peer || p)`` per row, where p is the softmax of the logits.
-
-    All logits have shape (n, K); half precision is raised to float32. The gradient stops at the
-    peers, and for equal logits divergence and gradient are exactly 0.
-    """
+    """Mean over the peers of ``KL(p_peer || p)`` per row; p is the softmax of logits (n, K)."""
     z = _centred(logits)
     log_sum = torch.logsumexp(z, dim=1)
     divergences = []
@@ -45,8 +41,8 @@ def mutual_kl(logits: torch.Tensor, *peer_logits: torch.Tensor) -> torch.Tensor:
         v = _centred(peer.detach()).to(z.dtype)
         peer_log_sum = torch.logsumexp(v, dim=1)
         p = torch.exp(v - peer_log_sum[:, None])
-        # sum_c p_c = 1 is inserted analytically: its rounding error would become whole steps of
-        # an adaptive optimiser
+        # sum_c p_c = 1 is inserted analytically: for equal logits the gradient is exactly 0, while
+        # a rounding error would become whole steps of an adaptive optimiser
         divergences.append(log_sum - peer_log_sum - (p * (z - v)).sum(dim=1))
     return torch.stack(divergences).mean(dim=0)
 
@@ -231,10 +227,7 @@ class JointTrainer:
         return on_unlabeled if self._over_unlabeled else steps
 
     def _epochs(self) -> Iterator[Iterator[tuple[Any, Any]]]:
-        """Yield the pairs of a labelled and an unlabelled batch of each epoch.
-
-        An epoch is one pass over one of the sets; the batches of the other continue across epochs.
-        """
+        """Yield the pairs of a labelled and an unlabelled batch of each epoch."""
         if self._over_unlabeled:
             stream = _cycle(self._labeled_pass)
             while True:

@@ -27,10 +27,7 @@ def keyword_marks(
     pretrained: str | os.PathLike[str],
     max_length: int,
 ) -> BoolArray:
-    """Mark the first word piece of the first occurrence of each keyword.
-
-    The mask has shape (n, max_length) and counts the special token at the beginning.
-    """
+    """Mark the first piece of each keyword's first occurrence, in a mask (n, max_length)."""
     tokenizer = load_tokenizer(pretrained, max_length)
     marks = np.zeros((len(texts), max_length), dtype=bool)
     for row, (text, words) in enumerate(zip(texts, keywords, strict=True)):
@@ -53,10 +50,7 @@ def marked_ids(
     pretrained: str | os.PathLike[str],
     max_length: int | str,
 ) -> npt.NDArray[np.int32]:
-    """Token ids of texts; ids at keywords are increased by the size of the vocabulary.
-
-    The marks are thus part of the ids, and need no second array.
-    """
+    """Token ids of texts; ids at keywords are increased by the size of the vocabulary."""
     max_length = resolve_max_length(max_length, pretrained)
     ids = encode_texts(texts, pretrained, max_length)
     marks = keyword_marks(texts, keywords, pretrained, max_length)
@@ -64,10 +58,7 @@ def marked_ids(
 
 
 class KeywordStateModule(BertModule):
-    """Mean of the last states at the marked tokens, dropout and a linear layer.
-
-    A text without a mark is classified by the state of its first token.
-    """
+    """Mean of the last states at the marked tokens (or else the first), dropout, linear layer."""
 
     def __init__(
         self, pretrained: str, n_classes: int, pooling: str, dropout: float, precision: str

@@ -22,10 +22,7 @@ def next_queues(queue: IntArray, correct: BoolArray, n_queues: int) -> IntArray:
 
 
 def nearest_occupied(sizes: IntArray, queue: int) -> int:
-    """Return `queue` if it is not empty, else the nearest lower one, else the nearest higher one.
-
-    At least one of the `sizes` must not be 0.
-    """
+    """Return `queue` or, if it is empty, the nearest lower, else the nearest higher one."""
     occupied = np.flatnonzero(sizes)
     lower = occupied[occupied <= queue]
     return int(lower[-1] if len(lower) else occupied[0])

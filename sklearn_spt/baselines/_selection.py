@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sklearn_spt._sampling import share_down
-from sklearn_spt._typing import IntArray
+from sklearn_spt._typing import FloatArray, IntArray
 from sklearn_spt._validation import check_integer, check_real
 
 
@@ -43,11 +42,7 @@ def pool_size(t: int, n_unlabeled: int, n_left: int) -> int:
 def growing_pools(
     left: IntArray, t: int, n_unlabeled: int, growth: str, rng: np.random.Generator
 ) -> Iterator[IntArray]:
-    """Yield the rows of the candidate pool at iteration t, then further rows until none is left.
-
-    "pool" draws `pool_size` rows at random without replacement, then those that each later
-    iteration would add; "quota" yields all rows at once.
-    """
+    """Yield the candidates of iteration t, then what each later iteration would add to them."""
     quota = growth == "quota"
     order, drawn = (left if quota else rng.permutation(left)), 0
     while drawn < len(left):
@@ -62,15 +57,10 @@ def quota_limit(t: int, n_labeled: int, max_fraction: float) -> int:
 
 
 def throttle(
-    confidence: ArrayLike, n_train: int, threshold: float = 0.9, max_fraction: float = 0.1
+    confidence: FloatArray, n_train: int, threshold: float, max_fraction: float
 ) -> IntArray:
-    """Rows of the most confident candidates, best first; ties go to the lower row.
-
-    At most ``max_fraction * n_train`` rows are selected, rounded down, but one is always allowed.
-    The threshold is compared in the precision of `confidence`.
-    """
-    confidence = np.asarray(confidence)
+    """Rows of the most confident candidates, best first, at most `max_fraction` of `n_train`."""
     eligible = np.flatnonzero(confidence >= threshold)
     quota = max(1, share_down(max_fraction, n_train))
-    best_first = np.argsort(-confidence[eligible], kind="stable")
+    best_first = np.argsort(-confidence[eligible], kind="stable")  # ties go to the lower row
     return eligible[best_first[:quota]].astype(np.int64, copy=False)

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from itertools import count
 
 import numpy as np
-from skorch.utils import multi_indexing
 
-from sklearn_spt._base import SemiSupervisedData, concatenated
-from sklearn_spt._holdout import weights_of
+from sklearn_spt._base import SemiSupervisedData
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt.baselines._throttled import PseudoLabels, ThrottledClassifier, ThrottledIteration
+from sklearn_spt.baselines._training_set import training_set
 
 
 class ThrottledSelfTrainingClassifier(ThrottledClassifier):
@@ -128,25 +127,24 @@ class ThrottledSelfTrainingClassifier(ThrottledClassifier):
         self, trainer: SupervisedTrainer, data: SemiSupervisedData
     ) -> Iterator[ThrottledIteration]:
         """(X, y) is the training set and f the current net."""
-        X, y, N = data.X_labeled, data.y, len(data.y)
         pseudo = PseudoLabels(data)
-        pool = pseudo.left[:0]
+        pool = added = labels = pseudo.left[:0]
         seconds: dict[str, float] = {}
         for t in count():
+            X, y, weights = training_set(data, None, added, labels)
             with timed(seconds, "training"):
-                f, loss = trainer.train(X, y, t, weights=weights_of(data.weights, None, len(y) - N))
+                f, loss = trainer.train(X, y, t, weights=weights)
             state = pseudo.state(t, [f], len(pool), len(y), loss, seconds)
             yield state
             seconds = {}  # of the next iteration
             learners = [(f, data.X_unlabeled)]
             with timed(seconds, "labeling"):
                 for pool, (P,) in self._pools(trainer, data, t + 1, pseudo.left, learners):
-                    rows, codes = self._select(pool, P, len(y), t + 1, N)
+                    rows, codes = self._select(pool, P, len(y), t + 1, len(data.y))
                     if len(rows):
                         break
                 else:  # the pool held all unlabelled documents
                     state.ended = state.ended or "no_change"
                     return
             pseudo.add(rows, codes, t + 1)
-            X = concatenated(X, multi_indexing(data.X_unlabeled, rows))
-            y = np.concatenate([y, codes])
+            added, labels = np.concatenate([added, rows]), np.concatenate([labels, codes])

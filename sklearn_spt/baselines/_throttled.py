@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -18,7 +18,7 @@ from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData, class_counts
-from sklearn_spt._holdout import hold_out, positive_code, weights_of
+from sklearn_spt._holdout import hold_out, positive_code
 from sklearn_spt._random import derive_seed
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import FloatArray, IntArray
@@ -38,18 +38,13 @@ _SELECTION = 3
 
 @dataclass
 class ThrottledIteration:
-    """Nets and pseudo-labels after an iteration.
-
-    `pseudo` holds the pseudo-label code of each unlabelled document and `labeled_iter` the
-    iteration that gave it, -1 if there is none. `record` is the entry of ``history_``, and `ended`
-    the reason why no iteration follows, if known.
-    """
+    """Nets and pseudo-labels after an iteration."""
 
     nets: list[NeuralNet]
-    pseudo: IntArray
-    labeled_iter: IntArray
-    record: dict[str, Any]
-    ended: str | None = None
+    pseudo: IntArray  # code of each unlabelled document; -1 without one
+    labeled_iter: IntArray  # iteration that gave it, or -1
+    record: dict[str, Any]  # entry of ``history_``
+    ended: str | None = None  # why no iteration follows, if known
 
 
 class PseudoLabels:
@@ -96,8 +91,7 @@ class PseudoLabels:
 class ThrottledClassifier(BaseSemiSupervisedClassifier):
     """Template of methods that grow their training set by confident documents.
 
-    A subclass writes `_iterations` and may override `_probabilities`. The net of iteration t must
-    have the seed path (t,), so that no iteration is the supervised classifier.
+    A subclass writes `_iterations` and may override `_probabilities`.
     """
 
     #: Label of the progress bar.
@@ -140,10 +134,7 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
     def _iterations(
         self, trainer: SupervisedTrainer, data: SemiSupervisedData
     ) -> Iterator[ThrottledIteration]:
-        """Yield the state after the supervised start, then after each iteration.
-
-        If no document can be added, set `ended` of the last state and return.
-        """
+        """Yield the states from the supervised start on; set `ended` of the last one."""
 
     def _probabilities(
         self, trainer: SupervisedTrainer, nets: Sequence[NeuralNet], X: Any
@@ -197,10 +188,7 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
     def _choose(
         self, trainer: SupervisedTrainer, data: SemiSupervisedData, positive: int
     ) -> tuple[int, str, ThrottledIteration | None]:
-        """Return the number of iterations with the best score on held-out rows, and the reason.
-
-        With ``refit=False``, also return the state after these iterations.
-        """
+        """Return the best number of iterations, the reason, and with ``refit=False`` the state."""
         search = copy.copy(trainer)  # same progress bar, but other seeds than the final run
         search.root = derive_seed(trainer.root, 0, _SELECTION)
         held = hold_out(
@@ -210,16 +198,10 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
             positive=positive,
             otherwise="One iteration is tried.",
             remedy="Label more rows of the rare classes, or set n_iterations.",
-            stacklevel=4,
         )
         if held is None:
             return 1, "n_iterations", None
-        part = replace(
-            data,
-            X_labeled=multi_indexing(data.X_labeled, held.train),
-            y=data.y[held.train],
-            weights=weights_of(data.weights, held.train, 0),
-        )
+        part = held.training_part(data)
         best: float = -1.0
         chosen: ThrottledIteration | None = None
         n = 0
@@ -247,10 +229,7 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
         left: IntArray,
         learners: Sequence[tuple[NeuralNet, Any]],
     ) -> Iterator[tuple[IntArray, list[FloatArray]]]:
-        """Yield the pool of iteration `t`, then growing ones, and the probabilities by each net.
-
-        `learners` are pairs of a net and its encoded unlabelled documents.
-        """
+        """Yield growing pools from that of iteration `t` on, each with probabilities by net."""
         pool = np.empty(0, dtype=np.int64)
         P = [np.empty((0, data.n_classes)) for _ in learners]
         for new in growing_pools(left, t, data.n_unlabeled, self.growth, trainer.rng(t, _POOL)):

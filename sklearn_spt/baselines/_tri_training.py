@@ -7,15 +7,8 @@ from typing import Any
 
 import numpy as np
 from skorch import NeuralNet
-from skorch.utils import multi_indexing
 
-from sklearn_spt._base import (
-    BaseSemiSupervisedClassifier,
-    SemiSupervisedData,
-    class_counts,
-    concatenated,
-)
-from sklearn_spt._holdout import weights_of
+from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData, class_counts
 from sklearn_spt._sampling import draw_sample
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import FloatArray, IntArray
@@ -26,6 +19,7 @@ from sklearn_spt.baselines._selection import (
     quota_limit,
     warn_nothing_added,
 )
+from sklearn_spt.baselines._training_set import training_set
 from sklearn_spt.baselines._voting import (
     bootstrap_rows,
     disagreement_sets,
@@ -151,12 +145,9 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
         def train(i: int, rows: IntArray, *path: int) -> None:
             """Train net i on labelled rows and its set, and label all unlabelled documents."""
             members = np.flatnonzero(sets[i] >= 0)
-            X = multi_indexing(data.X_labeled, rows)
-            X = concatenated(X, multi_indexing(data.X_unlabeled, members)) if len(members) else X
-            codes = np.concatenate([data.y[rows], sets[i][members]])
-            w = weights_of(data.weights, rows, len(members))
+            X, y, weights = training_set(data, rows, members, sets[i][members])
             with timed(history[t]["seconds"], "training"):
-                nets[i], loss = trainer.train(X, codes, *path, weights=w)
+                nets[i], loss = trainer.train(X, y, *path, weights=weights)
             history[t]["loss"][f"net_{i + 1}"] = loss
             with timed(history[t]["seconds"], "labeling"):
                 P[i] = trainer.probabilities(nets[i], data.X_unlabeled) if n_U else 0

@@ -36,11 +36,7 @@ VIEWS: dict[str, tuple[int, ...]] = {"sentence": (), "keyword": (2,)}
 
 
 class TwoViewClassifier(ThrottledClassifier):
-    """Template of methods with two nets that see two views of each document.
-
-    A subclass has the parameters named below. Encoded documents are a dict with an array for each
-    of `VIEWS`.
-    """
+    """Template of methods with two nets; encoded documents are a dict with an array by view."""
 
     views: Any
     keywords: Any

@@ -17,10 +17,7 @@ _MAX_REDRAWS = 100
 
 
 def bootstrap_rows(codes: IntArray, rng: np.random.Generator) -> IntArray:
-    """Draw a bootstrap sample that holds every class.
-
-    If 100 redraws all miss a class, draw from each class separately, as many rows as it has.
-    """
+    """Draw a bootstrap sample that holds every class; after 100 redraws, draw class by class."""
     n = len(codes)
     classes = np.unique(codes)
     for _ in range(1 + _MAX_REDRAWS):
@@ -32,10 +29,7 @@ def bootstrap_rows(codes: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 def disagreements(P: FloatArray, threshold: float) -> BoolArray:
-    """Mask of shape (3, n): where the two other nets predict one class and net i another one.
-
-    The more confident of the two must reach the threshold.
-    """
+    """Mask (3, n): two nets agree, net i does not, and one of the two reaches the threshold."""
     predicted, confidence = P.argmax(axis=2), P.max(axis=2)
     found = np.zeros(predicted.shape, dtype=bool)
     for i, (j, k) in enumerate(_PEERS):
@@ -45,11 +39,7 @@ def disagreements(P: FloatArray, threshold: float) -> BoolArray:
 
 
 def disagreement_sets(P: FloatArray, threshold: float, quotas: Sequence[int]) -> IntArray:
-    """Labels of shape (3, n) that the two other nets give to the set of net i, -1 elsewhere.
-
-    Of the `disagreements`, those with the greatest mean confidence of the two are selected, at
-    most ``quotas[i]``; ties go to the lower row.
-    """
+    """Labels (3, n) of the ``quotas[i]`` most confident `disagreements` of net i, -1 elsewhere."""
     predicted, confidence = P.argmax(axis=2), P.max(axis=2)
     labels = np.full(predicted.shape, -1, dtype=np.int64)
     for i, (found, (j, k)) in enumerate(zip(disagreements(P, threshold), _PEERS, strict=True)):
@@ -61,13 +51,9 @@ def disagreement_sets(P: FloatArray, threshold: float, quotas: Sequence[int]) ->
 
 
 def set_quotas(
-    n_labeled: int, sizes: IntArray, max_fraction: float, max_added: int | None = None
+    n_labeled: int, sizes: IntArray, max_fraction: float, max_added: int | None
 ) -> list[int]:
-    """Maximum sizes of the next sets, given the current `sizes`.
-
-    A set grows by at most `max_fraction` of its net's training set, and by at most `max_added`
-    documents, but one is always allowed.
-    """
+    """Maximum sizes of the next sets, given the current `sizes`; each may grow by at least 1."""
     quotas = []
     for size in sizes.tolist():
         growth = share_down(max_fraction, n_labeled + size)
@@ -84,10 +70,7 @@ def majority_vote(P: FloatArray) -> IntArray:
 
 
 def majority_mean(P: FloatArray) -> FloatArray:
-    """Mean over the nets that predict the majority class; over all if no two nets agree.
-
-    The most probable class is therefore the majority vote.
-    """
+    """Mean over the nets that predict the majority class; over all if no two nets agree."""
     predicted = P.argmax(axis=2)
     agree = predicted == majority_vote(P)
     agree[:, agree.sum(axis=0) < 2] = True

@@ -10,7 +10,7 @@ from typing import Any
 
 from sklearn_spt._validation import check_flag
 from sklearn_spt.datasets._bunch import as_bunch
-from sklearn_spt.datasets._home import DOWNLOADS, locate_data_home
+from sklearn_spt.datasets._docstrings import with_shared_paragraphs
 from sklearn_spt.datasets._remote import RemoteFile, obtain
 
 
@@ -28,32 +28,23 @@ def _remote(folder: str, sha256: str) -> RemoteFile:
     )
 
 
-CRISISLEX_T6 = {
-    "alberta": _remote(
-        "2013_Alberta_Floods",
-        "b2f9906312637efdd9c4ef1c80930c5601a2deccce3e72bf6cf810cc3770cde8",
-    ),
-    "boston": _remote(
-        "2013_Boston_Bombings",
-        "eddbae6c7d3797fc155fffb339e436bec4eeec9331c57d33baff74acead2d33c",
-    ),
-    "oklahoma": _remote(
-        "2013_Oklahoma_Tornado",
-        "3d54c4523364525838bb4207baafc592f4bb6ff7eb1371c0cfda400cfd0a1056",
-    ),
-    "queensland": _remote(
-        "2013_Queensland_Floods",
-        "d4c209dc9caf9537f1bf7043074900e015bf85032940b8ec82d6e8f0a4305d2d",
-    ),
-    "sandy": _remote(
-        "2012_Sandy_Hurricane",
-        "0425c3e2421a3cd94a8a5628461fa4c0ca0e3448701138f54903fa781dcdbf01",
-    ),
-    "west_texas": _remote(
-        "2013_West_Texas_Explosion",
-        "e340b82760c2f6d1b4af74af6bf35b3a8596c00859cd8fa123b1540f1319faf1",
-    ),
+_FOLDERS = {
+    "alberta": "2013_Alberta_Floods",
+    "boston": "2013_Boston_Bombings",
+    "oklahoma": "2013_Oklahoma_Tornado",
+    "queensland": "2013_Queensland_Floods",
+    "sandy": "2012_Sandy_Hurricane",
+    "west_texas": "2013_West_Texas_Explosion",
 }
+_SHA256 = {
+    "alberta": "b2f9906312637efdd9c4ef1c80930c5601a2deccce3e72bf6cf810cc3770cde8",
+    "boston": "eddbae6c7d3797fc155fffb339e436bec4eeec9331c57d33baff74acead2d33c",
+    "oklahoma": "3d54c4523364525838bb4207baafc592f4bb6ff7eb1371c0cfda400cfd0a1056",
+    "queensland": "d4c209dc9caf9537f1bf7043074900e015bf85032940b8ec82d6e8f0a4305d2d",
+    "sandy": "0425c3e2421a3cd94a8a5628461fa4c0ca0e3448701138f54903fa781dcdbf01",
+    "west_texas": "e340b82760c2f6d1b4af74af6bf35b3a8596c00859cd8fa123b1540f1319faf1",
+}
+CRISISLEX_T6 = {name: _remote(folder, _SHA256[name]) for name, folder in _FOLDERS.items()}
 
 _DESCR = """\
 CrisisLexT6
@@ -92,6 +83,7 @@ Filtering Microblogged Communications in Crises", ICWSM 2014.
 _LABELS = ["off-topic", "on-topic"]
 
 
+@with_shared_paragraphs
 def fetch_crisislex_t6(
     *,
     disaster: str | Iterable[str] | None = None,
@@ -111,24 +103,12 @@ def fetch_crisislex_t6(
     Parameters
     ----------
     disaster : str or iterable of str, default=None
-        Which ones to load, in this order: "alberta", "boston", "oklahoma", "queensland", "sandy",
-        "west_texas", one or several of them. None means all six. "available" means those whose
-        file is on this machine already; nothing is downloaded then.
+        Which ones to load, in this order: one or several of "alberta", "boston", "oklahoma",
+        "queensland", "sandy" and "west_texas". None means all six.
 
-    data_home : str or path-like, default=None
-        Folder of the data sets; see :func:`get_data_home`.
+    %(fetch_parameters)s
 
-    download_if_missing : bool, default=True
-        If False, a missing file is an OSError.
-
-    return_X_y : bool, default=False
-        If True, return ``(data, target)`` instead of a Bunch.
-
-    Returns
-    -------
-    dataset : :class:`~sklearn.utils.Bunch`
-        data : ndarray of shape (n_samples,), dtype object
-            The texts, each a str; n_samples is 60,082 for all six disasters.
+    %(returns)s
         target : ndarray of shape (n_samples,), dtype int64
             1 on-topic, 0 off-topic.
         target_names : list of str
@@ -137,73 +117,40 @@ def fetch_crisislex_t6(
             The disaster, named as in `disaster`.
         ids : ndarray of shape (n_samples,), dtype object
             Number of the tweet, a str. Two numbers occur twice in "alberta".
-        DESCR : str
-            Description, licence and reference.
-        filenames : list of str
-            Paths of the files that were read, in their order.
-        sha256 : list of str
-            Their checksums.
-    (data, target) : tuple
-        If `return_X_y` is True.
-
-    Raises
-    ------
+    %(several_files)s
     ValueError
         `disaster` holds an unknown name, a name twice, or none.
-    OSError
-        A file is damaged, is missing while `download_if_missing` is False, or cannot be
-        downloaded or saved; or no file is there while `disaster` is "available".
     """
     check_flag(return_X_y, "return_X_y")
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[str, str, int, str]] = []
     files = {}
-    for name in _names(disaster, data_home):
+    for name in _names(disaster):
         remote = CRISISLEX_T6[name]
         path, content = obtain(remote, data_home, download_if_missing=download_if_missing)
         table = csv.reader(io.StringIO(content.decode("utf-8"), newline=""))
         next(table)
-        rows += [(*row, name) for row in table]
+        rows += [(n.strip("'"), text, _LABELS.index(label), name) for n, text, label in table]
         files[str(path)] = remote.sha256
-    ids, data, labels, domain = zip(*rows, strict=True)
     return as_bunch(
         return_X_y,
-        data=data,
-        target=tuple(map(_LABELS.index, labels)),
+        ("ids", "data", "target", "domain"),
+        rows,
         target_names=_LABELS,
-        domain=domain,
-        ids=tuple(identifier.strip("'") for identifier in ids),
         DESCR=_DESCR,
         filenames=list(files),
         sha256=list(files.values()),
     )
 
 
-def _names(disaster: Any, data_home: str | os.PathLike[str] | None) -> list[str]:
-    known = ", ".join(map(repr, CRISISLEX_T6))
+def _names(disaster: Any) -> list[str]:
     if disaster is None:
         return list(CRISISLEX_T6)
-    if isinstance(disaster, str) and disaster == "available":
-        home = locate_data_home(data_home)
-        here = [
-            name
-            for name, remote in CRISISLEX_T6.items()
-            if (home / remote.own).is_file() or (home / DOWNLOADS / remote.cached).is_file()
-        ]
-        if not here:
-            raise OSError(
-                f"No file of CrisisLexT6 is in {home / 'crisislex_t6'} or among the downloads in "
-                f"{home / DOWNLOADS}. Name a disaster to download it: {known}."
-            )
-        return here
-    names = (
-        [disaster] if isinstance(disaster, str) or not isinstance(disaster, Iterable) else disaster
-    )
-    names = list(names)
+    several = isinstance(disaster, Iterable) and not isinstance(disaster, str)
+    names = list(disaster) if several else [disaster]
     for name in names:
         if not isinstance(name, str) or name not in CRISISLEX_T6:
-            raise ValueError(
-                f"disaster must be None, 'available', or one or more of {known}; got {name!r}."
-            )
+            known = ", ".join(map(repr, CRISISLEX_T6))
+            raise ValueError(f"disaster must be None, or one or more of {known}; got {name!r}.")
     if not names or len(set(names)) < len(names):
         raise ValueError(f"disaster must name each disaster once, and at least one; got {names!r}.")
     return names

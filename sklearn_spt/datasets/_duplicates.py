@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 import html
-import math
 import re
 import unicodedata
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components
 
 from sklearn_spt._typing import IntArray
 from sklearn_spt._validation import check_real
 
 _N_WORDS = 3  # words of a shingle
-_MIN_CUT_WORDS = 5  # fewer words in front of a cut say too little about what was cut off
+_MIN_CUT_WORDS = 5  # fewer words in front of a cut do not identify the text
+_BLOCK = 1000  # texts that are compared with all others at a time, which limits the memory
 
 _RETWEET = re.compile(r"""[\s"'“”.]*(?:\brt[\s:]*@\w+[\s:"'“”]*)+""")
 _URL_OR_MENTION = re.compile(r"(?:https?://|\bwww\.)\S*|@\w+")
 _WORD = re.compile(r"\w+")
 
-_Shingle = tuple[str, ...]
-
 
 class _Normal(NamedTuple):
-    """What is compared of a text."""
+    """The parts of a text that are compared."""
 
     words: tuple[str, ...]
-    key: str  # equal keys: the same words, or, where there are none, the same text
+    key: str  # the words in one str; the text itself if it has no word
     retweet: bool
-    stem: str  # the words in front of the cut of a retweet that was cut, else ""
+    stem: str  # the words before the cut if the text is a cut retweet, else ""
 
 
 def duplicates_of(
@@ -81,13 +80,8 @@ def duplicates_of(
 
     Notes
     -----
-    The result is exact. An inverted index of the rarest shingles (prefix filter, [1]_) finds the
-    pairs to compare, so time grows with the number of texts, not of pairs.
-
-    References
-    ----------
-    .. [1] C. Xiao, W. Wang, X. Lin and J. X. Yu, "Efficient Similarity Joins for Near Duplicate
-       Detection", WWW 2008.
+    The result is exact. A product of sparse matrices counts the words in common, so only pairs
+    of texts that have three successive words in common take time.
 
     Examples
     --------
@@ -109,19 +103,19 @@ def duplicates_of(
     plain = {one.key for one in theirs if not one.retweet}
     all_words = {one.key: one.words for one in theirs}
     cut = _cut_retweets(ours, theirs)
-    index = _Index(list(all_words.values()), threshold)
-    verdict: dict[str, str] = {}  # what is said often is judged once
+    others = {one.key: one.words for one in ours if one.key not in all_words}
+    keys = list(others)
+    pairs = _similar(list(others.values()), list(all_words.values()), threshold)
+    near = {keys[i] for rows, _ in pairs for i in rows}
+    reasons = []
     for text, one in zip(texts, ours, strict=True):
-        if text in verdict:
-            continue
         if text in letters or (not one.retweet and one.key in plain):
-            verdict[text] = "exact"
+            reasons.append("exact")
         elif one.key in all_words or one.key in cut:
-            verdict[text] = "retweet"
+            reasons.append("retweet")
         else:
-            found = next(index.similar(one.words), None)
-            verdict[text] = "" if found is None else "near"
-    return np.array([verdict[text] for text in texts], dtype="<U7")
+            reasons.append("near" if one.key in near else "")
+    return np.array(reasons, dtype="<U7")
 
 
 def duplicate_groups(texts: Iterable[str], *, threshold: float = 0.8) -> IntArray:
@@ -158,19 +152,18 @@ def duplicate_groups(texts: Iterable[str], *, threshold: float = 0.8) -> IntArra
     normalized = [_normal(text) for text in _strings(texts, "texts")]
     words = {one.key: one.words for one in normalized}
     position = {key: i for i, key in enumerate(words)}
-    forest = list(range(len(position)))  # union-find over the distinct keys
-    index = _Index(list(words.values()), threshold)
-    for i, own in enumerate(words.values()):
-        for j in index.similar(own):
-            _join(forest, i, j)
+    distinct = list(words.values())
+    edges = [np.stack(pairs) for pairs in _similar(distinct, distinct, threshold)]
     ordered = sorted(position)
     for stem in {one.stem for one in normalized if one.stem}:
         # the cut retweet itself is among them
         same = [position[key] for key in _beginning_with(ordered, stem)]
-        for i, j in pairwise(same):
-            _join(forest, i, j)
+        edges.append(np.array(list(pairwise(same)), dtype=np.int64).reshape(-1, 2).T)
+    i, j = np.concatenate([np.empty((2, 0), dtype=np.int64), *edges], axis=1)
+    graph = coo_array((np.ones(len(i)), (i, j)), shape=(len(words), len(words)))
+    _, component = connected_components(graph, directed=False)
     number: dict[int, int] = {}
-    roots = [_root(forest, position[one.key]) for one in normalized]
+    roots = [component[position[one.key]] for one in normalized]
     return np.array([number.setdefault(root, len(number)) for root in roots], dtype=np.int64)
 
 
@@ -203,14 +196,14 @@ def _normal(text: str) -> _Normal:
     )
 
 
-def _shingles(words: Sequence[str]) -> set[_Shingle]:
+def _shingles(words: Sequence[str]) -> set[tuple[str, ...]]:
     width = _N_WORDS if len(words) >= _N_WORDS else 1
     return set(zip(*(words[start:] for start in range(width)), strict=False))
 
 
 # -- retweets that were cut ---------------------------------------------------------------------
 def _cut_retweets(ours: list[_Normal], theirs: list[_Normal]) -> set[str]:
-    """Keys of ours that are retweets which were cut, or of which a reference is such a retweet."""
+    """Keys of ours that are cut retweets of a reference, or of which a reference is one."""
     our_keys, their_keys = (sorted({one.key for one in side}) for side in (ours, theirs))
     found = {
         one.key
@@ -223,64 +216,30 @@ def _cut_retweets(ours: list[_Normal], theirs: list[_Normal]) -> set[str]:
 
 
 def _beginning_with(ordered: list[str], stem: str) -> Iterator[str]:
-    """Those of the sorted keys whose first words are those of the stem."""
-    # Keys hold word characters and blanks, and "!" is what follows a blank in Unicode: up to
-    # there lie the stem itself and what continues it with a blank, but no longer word.
+    """Yield the sorted keys that begin with the words of the stem."""
+    # Keys hold word characters and blanks, and "!" follows the blank in Unicode. So the stem, and
+    # the stem with a blank behind it, sort before stem + "!", and longer words sort after it.
     for i in range(bisect_left(ordered, stem), bisect_left(ordered, stem + "!")):
         yield ordered[i]
 
 
 # -- similar texts ------------------------------------------------------------------------------
-class _Index:
-    """Finds the sets of shingles that are similar to a given one.
-
-    Two sets whose similarity reaches the threshold t share at least one of the
-    |s| - ceil(t |s|) + 1 rarest shingles of either. Only those are indexed and looked up.
-    """
-
-    def __init__(self, texts: list[tuple[str, ...]], threshold: float) -> None:
-        self.threshold = threshold
-        sets = [_shingles(words) for words in texts]
-        counts = Counter(shingle for shingles in sets for shingle in shingles)
-        ordered = sorted(counts, key=lambda shingle: (counts[shingle], shingle))
-        self.rank = {shingle: i for i, shingle in enumerate(ordered)}
-        self.sets = [{self.rank[shingle] for shingle in shingles} for shingles in sets]
-        self.entries: dict[int, list[int]] = {}
-        for i, ranks in enumerate(self.sets):
-            for rank in sorted(ranks)[: self._n_rarest(len(ranks))]:
-                self.entries.setdefault(rank, []).append(i)
-
-    def similar(self, words: tuple[str, ...]) -> Iterator[int]:
-        """Yield the indices of the similar texts, in no particular order."""
-        shingles = _shingles(words)
-        size = len(shingles)
-        known = {self.rank[shingle] for shingle in shingles if shingle in self.rank}
-        # shingles that no text of the index has are rarer than all others, and lead nowhere
-        n_rarest = self._n_rarest(size) - (size - len(known))
-        if n_rarest <= 0:
-            return
-        seen = set()
-        for rank in sorted(known)[:n_rarest]:
-            for i in self.entries.get(rank, ()):
-                if i in seen:
-                    continue
-                seen.add(i)
-                shared = len(known & self.sets[i])
-                if shared / (size + len(self.sets[i]) - shared) >= self.threshold:
-                    yield i
-
-    def _n_rarest(self, size: int) -> int:
-        # rounding must not cost a pair that lies on the threshold
-        return size - math.ceil(self.threshold * size - 1e-9) + 1 if size else 0
-
-
-# -- groups -------------------------------------------------------------------------------------
-def _root(forest: list[int], i: int) -> int:
-    while forest[i] != i:
-        forest[i] = forest[forest[i]]
-        i = forest[i]
-    return i
-
-
-def _join(forest: list[int], i: int, j: int) -> None:
-    forest[_root(forest, i)] = _root(forest, j)
+def _similar(
+    ours: list[tuple[str, ...]], theirs: list[tuple[str, ...]], threshold: float
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield the positions (in ours, in theirs) of similar texts, block by block."""
+    number: dict[tuple[str, ...], int] = {}
+    columns = [[number.setdefault(s, len(number)) for s in _shingles(w)] for w in ours + theirs]
+    sizes = np.array([len(row) for row in columns], dtype=np.int64)
+    indices = np.array([column for row in columns for column in row], dtype=np.int64)
+    M = csr_array(
+        (np.ones(len(indices), dtype=np.int64), indices, np.append(0, np.cumsum(sizes))),
+        shape=(len(columns), len(number)),
+    )
+    n = len(ours)
+    for start in range(0, n, _BLOCK):
+        shared = (M[start : min(start + _BLOCK, n)] @ M[n:].T).tocoo()
+        i, j = shared.row + start, shared.col
+        union = sizes[i] + sizes[n + j] - shared.data
+        similar = shared.data / union >= threshold
+        yield i[similar], j[similar]

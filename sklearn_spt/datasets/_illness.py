@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
-
 from sklearn_spt._validation import check_flag, check_option
 from sklearn_spt.datasets._bunch import as_bunch
+from sklearn_spt.datasets._docstrings import with_shared_paragraphs
 from sklearn_spt.datasets._remote import RemoteFile, obtain
 
 ILLNESS = RemoteFile(
@@ -59,11 +58,12 @@ _TARGET_NAMES = {
 }
 
 
+@with_shared_paragraphs
 def fetch_illness(
     *,
+    task: str = "binary",
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
-    task: str = "binary",
     return_X_y: bool = False,
 ) -> Any:
     """Load the Illness data set: tweets, some of which mention a person's diagnosis.
@@ -74,57 +74,34 @@ def fetch_illness(
 
     Parameters
     ----------
-    data_home : str or path-like, default=None
-        Folder of the data sets; see :func:`get_data_home`.
-
-    download_if_missing : bool, default=True
-        If False, a missing file is an OSError.
-
     task : {"binary", "four_class"}, default="binary"
         "binary": whether a diagnosed person is mentioned (labels 2 and 3 of the file).
         "four_class": the labels as they are in the file.
 
-    return_X_y : bool, default=False
-        If True, return ``(data, target)`` instead of a Bunch.
+    %(fetch_parameters)s
 
-    Returns
-    -------
-    dataset : :class:`~sklearn.utils.Bunch`
-        data : ndarray of shape (22660,), dtype object
-            The texts, each a str.
-        target : ndarray of shape (22660,), dtype int64
+    %(returns)s
+        target : ndarray of shape (n_samples,), dtype int64
             The classes.
         target_names : list of str
             Name of each class.
-        domain : ndarray of shape (22660,), dtype object
+        domain : ndarray of shape (n_samples,), dtype object
             The disease by which the text was found: "alzheimer", "parkinson", "cancer" or
             "diabetes".
-        DESCR : str
-            Description, licence and reference.
-        filename : str
-            Path of the file that was read.
-        sha256 : str
-            Its checksum.
-    (data, target) : tuple
-        If `return_X_y` is True.
-
-    Raises
-    ------
-    OSError
-        A file is damaged, is missing, or cannot be downloaded or saved.
+    %(one_file)s
     """
     check_option(task, "task", _TARGET_NAMES)
     check_flag(return_X_y, "return_X_y")
     path, content = obtain(ILLNESS, data_home, download_if_missing=download_if_missing)
-    rows = [line.split("\t", 2) for line in content.decode("utf-8").split("\n") if line]
-    domain, labels, data = zip(*rows, strict=True)
-    target = np.array(labels, dtype=np.int64)
+    lines = [line.split("\t", 2) for line in content.decode("utf-8").split("\n") if line]
     return as_bunch(
         return_X_y,
-        data=data,
-        target=(target >= 2).astype(np.int64) if task == "binary" else target,
+        ("data", "target", "domain"),
+        (
+            (text, int(label) >= 2 if task == "binary" else int(label), domain)
+            for domain, label, text in lines
+        ),
         target_names=_TARGET_NAMES[task],
-        domain=domain,
         DESCR=_DESCR,
         filename=str(path),
         sha256=ILLNESS.sha256,

@@ -7,6 +7,7 @@ from typing import Any
 
 from sklearn_spt._validation import check_flag
 from sklearn_spt.datasets._bunch import as_bunch
+from sklearn_spt.datasets._docstrings import with_shared_paragraphs
 from sklearn_spt.datasets._remote import RemoteFile, obtain
 
 PHM_TUNING = RemoteFile(
@@ -51,6 +52,7 @@ Paired Classifiers", AAAI 2022, arXiv:2201.11870.
 """
 
 
+@with_shared_paragraphs
 def fetch_phm_tuning(
     *,
     data_home: str | os.PathLike[str] | None = None,
@@ -65,54 +67,28 @@ def fetch_phm_tuning(
 
     Parameters
     ----------
-    data_home : str or path-like, default=None
-        Folder of the data sets; see :func:`get_data_home`.
+    %(fetch_parameters)s
 
-    download_if_missing : bool, default=True
-        If False, a missing file is an OSError.
-
-    return_X_y : bool, default=False
-        If True, return ``(data, target)`` instead of a Bunch.
-
-    Returns
-    -------
-    dataset : :class:`~sklearn.utils.Bunch`
-        data : ndarray of shape (8037,), dtype object
-            The texts, each a str.
-        target : ndarray of shape (8037,), dtype int64
+    %(returns)s
+        target : ndarray of shape (n_samples,), dtype int64
             1 personal health mention, 0 none.
         target_names : list of str
             ``["negative", "positive"]``.
-        domain : ndarray of shape (8037,), dtype object
+        domain : ndarray of shape (n_samples,), dtype object
             The condition by which the text was found: "cough", "depression", "fever",
             "heart attack" or "stroke".
-        ids : ndarray of shape (8037,), dtype object
+        ids : ndarray of shape (n_samples,), dtype object
             The number of the row in the file, a str.
-        DESCR : str
-            Description, licence and reference.
-        filename : str
-            Path of the file that was read.
-        sha256 : str
-            Its checksum.
-    (data, target) : tuple
-        If `return_X_y` is True.
-
-    Raises
-    ------
-    OSError
-        A file is damaged, is missing, or cannot be downloaded or saved.
+    %(one_file)s
     """
     check_flag(return_X_y, "return_X_y")
     path, content = obtain(PHM_TUNING, data_home, download_if_missing=download_if_missing)
-    rows = [line.split("\t", 3) for line in content.decode("utf-8").split("\n") if line]
-    ids, labels, domain, data = zip(*rows, strict=True)
+    lines = [line.split("\t", 3) for line in content.decode("utf-8").split("\n") if line]
     return as_bunch(
         return_X_y,
-        data=data,
-        target=tuple(int(label == "3") for label in labels),
+        ("ids", "target", "domain", "data"),
+        ((number, label == "3", domain, text) for number, label, domain, text in lines),
         target_names=["negative", "positive"],
-        domain=domain,
-        ids=ids,
         DESCR=_DESCR,
         filename=str(path),
         sha256=PHM_TUNING.sha256,

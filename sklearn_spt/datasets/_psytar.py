@@ -7,10 +7,9 @@ import io
 import os
 from typing import Any
 
-import numpy as np
-
-from sklearn_spt._validation import check_flag, check_option
+from sklearn_spt._validation import check_flag
 from sklearn_spt.datasets._bunch import as_bunch
+from sklearn_spt.datasets._docstrings import with_shared_paragraphs
 from sklearn_spt.datasets._remote import RemoteFile, obtain
 
 _SHA256 = {
@@ -66,9 +65,9 @@ of adverse drug events and effectiveness of psychiatric medications", Data in Br
 """
 
 
+@with_shared_paragraphs
 def fetch_psytar(
     *,
-    subset: str = "all",
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
     return_X_y: bool = False,
@@ -82,68 +81,37 @@ def fetch_psytar(
 
     Parameters
     ----------
-    subset : {"all", "train", "dev", "test"}, default="all"
-        Which fold to load. "all" means the three of them, in this order; the column ``fold`` tells
-        them apart.
+    %(fetch_parameters)s
 
-    data_home : str or path-like, default=None
-        Folder of the data sets; see :func:`get_data_home`.
-
-    download_if_missing : bool, default=True
-        If False, a missing file is an OSError.
-
-    return_X_y : bool, default=False
-        If True, return ``(data, target)`` instead of a Bunch.
-
-    Returns
-    -------
-    dataset : :class:`~sklearn.utils.Bunch`
-        data : ndarray of shape (n_samples,), dtype object
-            The sentences, each a str; n_samples is 6,002 for all folds.
+    %(returns)s
         target : ndarray of shape (n_samples,), dtype int64
             1 an adverse drug reaction is reported, 0 none.
         target_names : list of str
             ``["other", "adverse drug reaction"]``.
         fold : ndarray of shape (n_samples,), dtype object
-            "train", "dev" or "test".
+            "train", "dev" or "test", in this order.
         annotations : ndarray of shape (n_samples, 6), dtype int64
             All labels of each sentence, 0 or 1; the first column equals `target`.
         annotation_names : list of str
             ``["ADR", "WD", "EF", "INF", "SSI", "DI"]``, explained in `DESCR`.
-        DESCR : str
-            Description, licence and reference.
-        filenames : list of str
-            Paths of the files that were read, in their order.
-        sha256 : list of str
-            Their checksums.
-    (data, target) : tuple
-        If `return_X_y` is True.
-
-    Raises
-    ------
-    OSError
-        A file is damaged, is missing, or cannot be downloaded or saved.
+    %(several_files)s
     """
-    check_option(subset, "subset", ("all", *PSYTAR))
     check_flag(return_X_y, "return_X_y")
-    rows: list[tuple[str, str, list[int]]] = []
+    rows: list[tuple[str, str, list[int], int]] = []
     files = {}
     for fold, remote in PSYTAR.items():
-        if subset in ("all", fold):
-            path, content = obtain(remote, data_home, download_if_missing=download_if_missing)
-            table = csv.reader(io.StringIO(content.decode("utf-8"), newline=""), delimiter="\t")
-            _, *names = next(table)
-            rows += [(text, fold, list(map(int, labels))) for text, *labels in table]
-            files[str(path)] = remote.sha256
-    data, folds, labels = zip(*rows, strict=True)
-    annotations = np.array(labels, dtype=np.int64)
+        path, content = obtain(remote, data_home, download_if_missing=download_if_missing)
+        table = csv.reader(io.StringIO(content.decode("utf-8"), newline=""), delimiter="\t")
+        _, *names = next(table)
+        for text, *labels in table:
+            found = list(map(int, labels))
+            rows.append((text, fold, found, found[names.index("ADR")]))
+        files[str(path)] = remote.sha256
     return as_bunch(
         return_X_y,
-        data=data,
-        target=annotations[:, names.index("ADR")].copy(),
+        ("data", "fold", "annotations", "target"),
+        rows,
         target_names=["other", "adverse drug reaction"],
-        fold=folds,
-        annotations=annotations,
         annotation_names=names,
         DESCR=_DESCR,
         filenames=list(files),

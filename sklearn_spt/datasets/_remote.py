@@ -59,7 +59,7 @@ def obtain(
         )
     content = _download(remote, own)
     try:
-        _write(cached, content)
+        write_whole(cached, content)
     except OSError as error:
         raise OSError(
             f"The {remote.title} was downloaded but cannot be saved as {cached} ({error}). Choose "
@@ -123,13 +123,15 @@ def _is_final(error: Exception) -> bool:
     )
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Let `path` appear at once with all of its content, or not at all."""
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file, and missing folders, so that a killed process leaves no partial file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part_{os.getpid()}_{secrets.token_hex(4)}")
+    part = path.with_name(f".{path.name}.{os.getpid()}_{secrets.token_hex(4)}.partial")
     try:
         with part.open("xb") as file:
             file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)

@@ -35,14 +35,14 @@ def make_short_texts(
     flip_y: float = 0.02,
     ambiguity: float = 0.5,
     noise: float = 0.2,
-    keywords: Iterable[str] | None = None,
     n_labeled: int | float | None = None,
     random_state: int | np.random.RandomState | None = None,
     return_X_y: bool = False,
 ) -> Any:
     """Generate short posts, some of which report that somebody fell ill.
 
-    Every post holds a keyword such as "the flu". It is a report where the author, or somebody the
+    Every post holds a keyword: "the flu", "a fever", "a migraine", "a bad cough", "a heart attack"
+    or "a stroke". It is a report where the author, or somebody the
     author knows, really has it; the same keyword also stands in news, advice, jokes, fiction and
     false alarms. A share `ambiguity` of the posts can only be told apart by reading them in order:
     "my boss got the flu and batman did not" and "batman got the flu and my boss did not" have the
@@ -74,10 +74,6 @@ def make_short_texts(
     noise : float in [0, 1], default=0.2
         Probability of each of these, independently and whatever the class: a typing error, a
         hashtag, a URL, a mention of a user, an emoji, capital letters.
-
-    keywords : iterable of str, default=None
-        What people have, with its article, as it would stand after "i had". None means "the flu",
-        "a fever", "a migraine", "a bad cough", "a heart attack" and "a stroke".
 
     n_labeled : int or float, default=None
         How many posts (int), or what share of them (float in (0, 1]), keep their label in
@@ -141,7 +137,6 @@ def make_short_texts(
     check_real(noise, "noise", low=0.0, high=1.0)
     check_flag(return_X_y, "return_X_y")
     shares = _check_weights(weights, n_classes)
-    words = _check_keywords(keywords)
     rng = check_random_state(random_state)
 
     clean = np.repeat(np.arange(n_classes, dtype=np.int64), _apportion(shares, n_samples))
@@ -151,7 +146,7 @@ def make_short_texts(
     order = rng.permutation(n_samples)
     clean, ambiguous = clean[order], ambiguous[order]
     post = _Post(rng, n_classes, noise)
-    keyword = np.array([post.pick(words) for _ in range(n_samples)], dtype=object)
+    keyword = np.array([post.pick(grammar.KEYWORDS) for _ in range(n_samples)], dtype=object)
     data = np.array(
         [post.write(*row) for row in zip(clean.tolist(), ambiguous.tolist(), keyword, strict=True)],
         dtype=object,
@@ -270,9 +265,7 @@ _WHO = (
 
 
 def _hashtag(keyword: str) -> str:
-    words = keyword.split()
-    if len(words) > 1 and words[0] in ("the", "a", "an", "my"):
-        words = words[1:]
+    _article, *words = keyword.split()
     return "#" + "".join(words)
 
 
@@ -292,22 +285,6 @@ def _check_weights(weights: Iterable[float] | None, n_classes: int) -> FloatArra
     if shares[-1] < -1e-9 or abs(shares.sum() - 1) > 1e-6:
         raise ValueError(f"weights must add up to 1, got {shares.tolist()}.")
     return np.maximum(shares, 0.0)
-
-
-def _check_keywords(keywords: Iterable[str] | None) -> tuple[str, ...]:
-    if keywords is None:
-        return grammar.KEYWORDS
-    if isinstance(keywords, str):
-        raise TypeError(f"keywords must be a list of str; pass [{keywords!r}].")
-    words = tuple(keywords)
-    if not words:
-        raise ValueError("keywords is empty; pass None for the default ones.")
-    for word in words:
-        if not isinstance(word, str) or not word or " ".join(word.split()) != word:
-            raise ValueError(
-                f"keywords must hold words with single spaces between them, got {word!r}."
-            )
-    return words
 
 
 def _apportion(shares: FloatArray, total: int) -> IntArray:

@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from sklearn_spt._validation import check_flag, check_option
+from sklearn_spt._validation import check_flag
 from sklearn_spt.datasets._bunch import as_bunch
+from sklearn_spt.datasets._docstrings import with_shared_paragraphs
 from sklearn_spt.datasets._home import ENVIRONMENT, locate_data_home
-from sklearn_spt.datasets._tables import Fields, Table, read_fields, with_columns
-from sklearn_spt.datasets._texts import spell
-from sklearn_spt.datasets._tweets import id_in, string_in
+from sklearn_spt.datasets._tables import Fields, Table, read_fields, spell, with_columns
+from sklearn_spt.datasets._tweets import id_in
 
 _SUFFIXES = (".tsv", ".txt", ".csv")
 _FOLDS = {"test": ("test", "eval"), "dev": ("valid", "dev"), "train": ("",)}
@@ -38,10 +38,10 @@ for Health Applications (#SMM4H) Shared Tasks at COLING 2020", SMM4H 2020.
 """
 
 
+@with_shared_paragraphs
 def load_smm4h_adr(
     path: str | os.PathLike[str] | None = None,
     *,
-    subset: str = "all",
     data_home: str | os.PathLike[str] | None = None,
     return_X_y: bool = False,
 ) -> Any:
@@ -67,64 +67,35 @@ def load_smm4h_adr(
         ``user_id`` or without ``class`` where a line has three columns). A file without classes is
         unlabelled.
 
-    subset : {"all", "train", "dev", "test"}, default="all"
-        Which part to load: "test" are the files with "test" or "eval" in their names, "dev" those
-        with "valid" or "dev", "train" all others.
+    %(load_parameters)s
 
-    data_home : str or path-like, default=None
-        Folder of the data sets; see :func:`get_data_home`. Only used if `path` is None.
-
-    return_X_y : bool, default=False
-        If True, return ``(data, target)`` instead of a Bunch.
-
-    Returns
-    -------
-    dataset : :class:`~sklearn.utils.Bunch`
-        data : ndarray of shape (n_samples,), dtype object
-            The texts, each a str.
+    %(returns)s
         target : ndarray of shape (n_samples,), dtype int64
             1 an adverse reaction is reported, 0 none, -1 unlabelled.
         target_names : list of str
             ``["no adverse drug reaction", "adverse drug reaction"]``.
         fold : ndarray of shape (n_samples,), dtype object
-            "train", "dev" or "test".
-        ids : ndarray of shape (n_samples,), dtype object
-            Number of the tweet, a str.
-        DESCR : str
-            Description, terms and references.
-        filenames : list of str
-            Paths of the files that were read.
-    (data, target) : tuple
-        If `return_X_y` is True.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is no such file.
+            "test" for the files with "test" or "eval" in their names, "dev" for those with "valid"
+            or "dev", "train" for all others.
+    %(own_files)s
     ValueError
-        A column is missing, a label is unknown, or a text is empty; the message names file, line
-        and column.
+        A column is missing, a label is unknown, or a text is empty; the message names the file,
+        the line and the column.
     """
-    check_option(subset, "subset", ("all", "train", "dev", "test"))
     check_flag(return_X_y, "return_X_y")
     place = locate_data_home(data_home) / "smm4h_adr" if path is None else Path(path)
-    files = {file: _fold(file) for file in _files(place)}
-    files = {file: fold for file, fold in files.items() if subset in ("all", fold)}
-    if not files:
-        raise FileNotFoundError(f"{place} has no file for subset={subset!r}.")
+    files = _files(place)
     rows = []
-    for file, fold in files.items():
+    for file in files:
         table = _table(file)
         for line, row in table.rows:
-            rows.append((*_text_and_code(table, line, row), fold, id_in(row)))
-    data, target, folds, ids = zip(*rows, strict=True)
+            code = table.code(line, row, _LABEL_COLUMNS, _LABELS)
+            rows.append((table.text(line, row, _TEXT_COLUMNS), code, _fold(file), id_in(row)))
     return as_bunch(
         return_X_y,
-        data=data,
-        target=target,
+        ("data", "target", "fold", "ids"),
+        rows,
         target_names=["no adverse drug reaction", "adverse drug reaction"],
-        fold=folds,
-        ids=ids,
         DESCR=_DESCR,
         filenames=[str(file) for file in files],
     )
@@ -166,16 +137,12 @@ def _table(file: Path) -> Table:
         table = with_columns(file, first, fields[1:])
     else:
         table = with_columns(file, _columns(file, fields), fields)
-    if table.first_of(_TEXT_COLUMNS) is None or not table.rows:
-        raise ValueError(
-            f"{file}: no column 'tweet' or no row; the columns should be tweet_id, user_id, class "
-            f"and tweet. There are {table.names()}."
-        )
+    table.check(_TEXT_COLUMNS)
     return table
 
 
 def _columns(file: Path, fields: Fields) -> list[str]:
-    """Name the columns of a file that does not."""
+    """Name the columns of a file without a header."""
     width = len(fields[0][1])
     if width == 4:
         return ["tweet_id", "user_id", "class", "tweet"]
@@ -186,13 +153,3 @@ def _columns(file: Path, fields: Fields) -> list[str]:
         f"{file}, line 1: {width} column(s), without names. There should be tweet_id, user_id, "
         "class and tweet, with a TAB between them."
     )
-
-
-def _text_and_code(table: Table, line: int, row: dict[str, Any]) -> tuple[str, int]:
-    code = _LABELS.get(spell(string_in(row, _LABEL_COLUMNS)).lower())
-    if code is None:
-        raise ValueError(f"{table.place(line, 'class')}: unknown class; it should be 0 or 1.")
-    text = string_in(row, _TEXT_COLUMNS)
-    if not text:
-        raise ValueError(f"{table.place(line, 'tweet')}: an empty text. Drop the row.")
-    return text, code

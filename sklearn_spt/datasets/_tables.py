@@ -7,9 +7,12 @@ import gzip
 import io
 import json
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from sklearn_spt._validation import check_option
 
@@ -23,6 +26,8 @@ _SUFFIXES = {
     ".ndjson": "jsonl",
     ".json": "jsonl",
 }
+
+WHOLE = re.compile(r"(-?(?:0|[1-9]\d{0,17}))(?:\.0+)?")  # "1.0" is how pandas writes 1 beside NaN
 
 Fields = list[tuple[int, list[str]]]
 
@@ -38,11 +43,11 @@ class Table(NamedTuple):
     rows: list[tuple[int, dict[str, Any]]]
 
     def place(self, line: int, column: str) -> str:
-        """Say where a value stands."""
+        """Name the place of a value in a message."""
         return f"{self.path}, line {line}, column {column!r}"
 
     def names(self) -> str:
-        """List the columns for a message; in a file without a header they would be a text."""
+        """List the columns in a message, cut short: without a header, they would be a text."""
         return ", ".join(
             repr(name if len(name) <= 30 else name[:27] + "...") for name in self.columns
         )
@@ -53,9 +58,53 @@ class Table(NamedTuple):
             value_of(row, column) is not None for _, row in self.rows
         )
 
-    def first_of(self, names: Iterable[str]) -> str | None:
-        """Return the first of some names that is a column, or None."""
-        return next((name for name in names if self.has(name)), None)
+    def check(self, *needed: Sequence[str]) -> None:
+        """Raise an error if there is no row, or no column with one of the names of each group."""
+        if not self.rows:
+            raise ValueError(f"{self.path} holds no row besides the names of the columns.")
+        for names in needed:
+            if not any(map(self.has, names)):
+                raise ValueError(
+                    f"{self.path} has no column {' or '.join(map(repr, names))}. Its columns are "
+                    f"{self.names()}; rename one."
+                )
+
+    def code(
+        self, line: int, row: dict[str, Any], columns: Sequence[str], codes: dict[str, int]
+    ) -> int:
+        """Return the class of the label in the first filled column; an unknown one is an error."""
+        code = codes.get(spell(string_in(row, columns)).lower())
+        if code is None:
+            known = ", ".join(map(repr, filter(None, codes)))
+            raise ValueError(
+                f"{self.place(line, columns[0])}: unknown label; it should be one of {known}."
+            )
+        return code
+
+    def text(self, line: int, row: dict[str, Any], columns: Sequence[str]) -> str:
+        """Return the text in the first filled column; a row without one is an error."""
+        text = string_in(row, columns)
+        if not text:
+            raise ValueError(f"{self.place(line, columns[0])}: an empty text. Drop the row.")
+        return text
+
+
+def spell(value: Any) -> str:
+    """Spelling of a label, the same for 1, 1.0, True, "1" and " 1 "."""
+    if isinstance(value, bool | np.bool_):
+        value = int(value)
+    spelled = str(value).strip()
+    whole = WHOLE.fullmatch(spelled)
+    return whole[1] if whole else spelled
+
+
+def string_in(row: dict[str, Any], columns: Iterable[str]) -> str:
+    """Return the str or number in the first filled column of a row, or ""."""
+    for column in columns:
+        value = value_of(row, column)
+        if isinstance(value, str | int) and str(value).strip():
+            return str(value)
+    return ""
 
 
 def value_of(row: dict[str, Any], column: str) -> Any:
@@ -92,6 +141,12 @@ def read_text(path: Path, encoding: str | None) -> str:
             "encoding of the file, for example encoding='latin-1'."
         ) from error
     return text.removeprefix("\ufeff")
+
+
+def lines_of(text: str) -> list[str]:
+    """Split a text at its line ends."""
+    # str.splitlines would also split at characters that can stand inside a text (U+2028, U+0085)
+    return [line.removesuffix("\r") for line in text.split("\n")]
 
 
 def read_table(
@@ -158,11 +213,10 @@ def _lines_of_tabs(text: str) -> Fields | None:
     """Fields of a TSV in which each line is a row, else None.
 
     Some programs quote the fields of a TSV as in a CSV, others write quotation marks as they are.
-    The first kind is recognised by this: where there is a quotation mark, there is a quoted field.
+    A file is of the first kind if each field that has a quotation mark is quoted properly.
     """
-    # str.splitlines would also split at characters that can stand inside a text (U+2028, U+0085)
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    fields = [(number, line.split("\t")) for number, line in enumerate(lines, 1) if line.strip()]
+    lines = enumerate(lines_of(text), 1)
+    fields = [(number, line.split("\t")) for number, line in lines if line.strip()]
     if len({len(row) for _, row in fields}) > 1:
         return None
     marked = [field for _, row in fields for field in row if '"' in field]

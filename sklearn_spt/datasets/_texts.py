@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,11 +11,11 @@ from sklearn.utils import Bunch
 
 from sklearn_spt._typing import AnyArray
 from sklearn_spt._validation import check_flag
-from sklearn_spt.datasets._tables import Table, read_table, value_of
+from sklearn_spt.datasets._docstrings import with_shared_paragraphs
+from sklearn_spt.datasets._tables import WHOLE, Table, read_table, spell, value_of
 
-_WHOLE = re.compile(r"(-?(?:0|[1-9]\d{0,17}))(?:\.0+)?")  # "1.0" is how pandas writes 1 beside NaN
 
-
+@with_shared_paragraphs
 def load_texts(
     path: str | os.PathLike[str],
     *,
@@ -76,14 +75,9 @@ def load_texts(
     encoding : str, default="utf-8"
         Encoding of the file.
 
-    return_X_y : bool, default=False
-        If True, return ``(data, target)`` instead of a Bunch.
+    %(return_X_y)s
 
-    Returns
-    -------
-    dataset : :class:`~sklearn.utils.Bunch`
-        data : ndarray of shape (n_samples,), dtype object
-            The texts, each a str.
+    %(returns)s
         target : ndarray of shape (n_samples,), dtype int64 or object
             With `positive`, or if all labels are whole numbers: int64. Otherwise object, with
             each label a str. -1 (an int) where there is no label, in any case.
@@ -92,10 +86,7 @@ def load_texts(
         keyword, ids : ndarray of shape (n_samples,), dtype object
             What `keyword` and `id` name, each a str; "" where a value is missing. Present if asked
             for.
-        filename : str
-            Path of the file.
-    (data, target) : tuple
-        If `return_X_y` is True.
+    %(given_file)s
 
     Raises
     ------
@@ -180,15 +171,6 @@ def _label(table: Table, line: int, row: dict[str, Any], column: str) -> str | N
     return spell(value)
 
 
-def spell(value: Any) -> str:
-    """Spelling of a label, the same for 1, 1.0, True, "1" and " 1 "."""
-    if isinstance(value, bool | np.bool_):
-        value = int(value)
-    spelled = str(value).strip()
-    whole = _WHOLE.fullmatch(spelled)
-    return whole[1] if whole else spelled
-
-
 def _spelled(values: Any, name: str) -> list[str]:
     items = [values] if isinstance(values, str) or not isinstance(values, Iterable) else values
     spelled = []
@@ -229,7 +211,7 @@ def _target(labels: list[str | None], positive: Any, place: str) -> tuple[AnyArr
             f"{place}: -1 is a label, and would be taken for 'unlabelled'. Pass positive=, or "
             "give that class another name."
         )
-    if all(_WHOLE.fullmatch(value) for value in found):
+    if all(WHOLE.fullmatch(value) for value in found):
         numbers = [-1 if value is None else int(value) for value in labels]
         return np.array(numbers, dtype=np.int64), [str(n) for n in sorted(map(int, found))]
     target = np.empty(len(labels), dtype=object)

@@ -9,11 +9,13 @@ from typing import Any
 
 from sklearn_spt._validation import check_flag
 from sklearn_spt.datasets._bunch import as_bunch
-from sklearn_spt.datasets._tables import read_text
+from sklearn_spt.datasets._docstrings import with_shared_paragraphs
+from sklearn_spt.datasets._tables import lines_of, read_text
 
 _COLUMNS = "id, label, keyword, text"
 
 
+@with_shared_paragraphs
 def load_tsv(
     path: str | os.PathLike[str],
     *,
@@ -43,14 +45,9 @@ def load_tsv(
     encoding : str, default="utf-8"
         Encoding of the file.
 
-    return_X_y : bool, default=False
-        If True, return ``(data, target)`` instead of a Bunch.
+    %(return_X_y)s
 
-    Returns
-    -------
-    dataset : :class:`~sklearn.utils.Bunch`
-        data : ndarray of shape (n_samples,), dtype object
-            The texts, each a str.
+    %(returns)s
         target : ndarray of shape (n_samples,), dtype int64
             1 positive, 0 negative, -1 unlabelled: no label, or the label -1 (unless `positive` or
             `negative` holds it).
@@ -60,10 +57,7 @@ def load_tsv(
             The third column.
         ids : ndarray of shape (n_samples,), dtype object
             The first column, each a str, so that leading zeros are kept.
-        filename : str
-            Path of the file.
-    (data, target) : tuple
-        If `return_X_y` is True.
+    %(given_file)s
 
     Raises
     ------
@@ -73,42 +67,31 @@ def load_tsv(
 
     Examples
     --------
-    >>> import tempfile, os
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> from sklearn_spt.datasets import load_tsv
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "posts.tsv")
-    ...     with open(path, "w") as file:
-    ...         _ = file.write("1\t3\tflu\tin bed with the flu\n2\t1\tflu\tflu season is near\n")
-    ...     dataset = load_tsv(path)
-    >>> dataset.target
+    ...     path = Path(folder, "posts.tsv")
+    ...     _ = path.write_text("1\t3\tflu\tin bed with the flu\n2\t1\tflu\tflu season is near\n")
+    ...     load_tsv(path).target
     array([1, 0])
-    >>> dataset.data[0]
-    'in bed with the flu'
     """
     check_flag(return_X_y, "return_X_y")
     codes = _codes(positive, negative)
     path = Path(path)
     rows = []
-    for number, line in enumerate(_lines(path, encoding), start=1):
+    for number, line in enumerate(lines_of(read_text(path, encoding)), start=1):
         if line:
             rows.append(_row(line, codes, f"{path}, line {number}"))
     if not rows:
         raise ValueError(f"{path} holds no document; each line should hold {_COLUMNS}.")
-    ids, target, keyword, data = zip(*rows, strict=True)
     return as_bunch(
         return_X_y,
-        data=data,
-        target=target,
+        ("ids", "target", "keyword", "data"),
+        rows,
         target_names=["negative", "positive"],
-        keyword=keyword,
-        ids=ids,
         filename=str(path),
     )
-
-
-def _lines(path: Path, encoding: str) -> list[str]:
-    # str.splitlines would also split at characters that can stand inside a text (U+2028, U+0085)
-    return [line.removesuffix("\r") for line in read_text(path, encoding).split("\n")]
 
 
 def _row(line: str, codes: dict[str, int], place: str) -> tuple[str, int, str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sklearn_spt.inspection._score_names import CALIBRATION, SCORE_NAMES
+from sklearn_spt.inspection._grouping import CALIBRATION, SCORE_NAMES
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 
 DEFAULT_FOLDER = Path("experiments")
@@ -138,7 +138,6 @@ def make_parser() -> argparse.ArgumentParser:
 
     listing = add.add_parser("list", help="list data sets and methods")
     listing.add_argument("--data-home", help="folder of the data sets")
-    listing.add_argument("--params", action="store_true", help="list parameters too")
     return parser
 
 

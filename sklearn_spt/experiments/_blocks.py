@@ -19,8 +19,6 @@ from sklearn_spt.inspection._grouping import (
     once_a_seed,
 )
 
-#: Coverage of intervals over data sets or seeds.
-CONFIDENCE = 0.95
 #: Settings that the cells of one mean share.
 COMMON = ("n_labeled", "encoder", "normalize", "protocol", "n_validation")
 #: Data set and number of labelled texts.

@@ -11,7 +11,6 @@ from sklearn_spt._typing import FloatArray
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._blocks import (
     COMMON,
-    CONFIDENCE,
     check_defaults,
     check_same,
     half_precision,
@@ -19,7 +18,7 @@ from sklearn_spt.experiments._blocks import (
     setting_in_words,
 )
 from sklearn_spt.experiments._table import Column, Interval, Table, Value, in_order, score
-from sklearn_spt.inspection._gains import paired
+from sklearn_spt.inspection._gains import CONFIDENCE, paired
 from sklearn_spt.inspection._grouping import Record, describe, distinct, error_of, once_a_seed
 from sklearn_spt.model_selection._intervals import mean_of_means_with_interval
 
@@ -135,12 +134,10 @@ def _compared(groups: Groups, base: Groups) -> tuple[Value, ...]:
     f1 = _differences(groups, base, "f1")
     if not f1:
         return (None, None, None, None, 0)
-    every = [*_all(groups), *_all(base)]
-    brier = None
-    if all("brier" in record["scores"] for record in every):  # older records lack it
-        differences = _differences(groups, base, "brier")
-        brier = Interval(*mean_of_means_with_interval(differences, CONFIDENCE))
-    gain = Interval(*mean_of_means_with_interval(f1, CONFIDENCE))
+    gain, brier = (
+        Interval(*mean_of_means_with_interval(differences, CONFIDENCE))
+        for differences in (f1, _differences(groups, base, "brier"))
+    )
     return (_mean_f1(groups, base), _mean_f1(base, groups), gain, brier, sum(map(len, f1)))
 
 

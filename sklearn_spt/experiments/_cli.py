@@ -101,7 +101,7 @@ def _table(options: argparse.Namespace) -> int:
 def _plot(options: argparse.Namespace) -> int:
     from sklearn_spt.experiments._plots import make_plot
 
-    records = _records(options)
+    records = [] if options.kind == "schedule" else _records(options)
     if not records and options.kind != "schedule":
         raise FileNotFoundError(f"there are no records in {DEFAULT_FOLDER}; name --records.")
     path = make_plot(
@@ -162,8 +162,6 @@ def _list(options: argparse.Namespace) -> int:
     )
     for name, method in methods().items():
         print(f"  {name:22} {method.label}")
-        if options.params:
-            print(f"  {'':22}   {', '.join(method.parameters) or 'no parameters'}")
     return 0
 
 

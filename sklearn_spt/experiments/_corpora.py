@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from sklearn_spt import datasets
-
-#: Disasters of CrisisLexT6, each a data set of its own too.
-DISASTERS = ("alberta", "boston", "oklahoma", "queensland", "sandy", "west_texas")
+from sklearn_spt.datasets._crisislex import CRISISLEX_T6
 
 #: Seed that draws the positive rows of a thinned data set.
 THINNING_SEED = 0
@@ -35,54 +32,49 @@ class Source:
 def sources() -> dict[str, Source]:
     """All named data sets."""
     return {
-        "illness": Source(
-            partial(_fetch, datasets.fetch_illness),
-            "tweets that mention a person's diagnosis; 17% positive",
+        "illness": _fetched(
+            "tweets that mention a person's diagnosis; 17% positive", datasets.fetch_illness
         ),
-        "illness_4class": Source(
-            partial(_fetch, datasets.fetch_illness, task="four_class"),
-            "the same tweets, four classes",
+        "illness_4class": _fetched(
+            "the same tweets, four classes", datasets.fetch_illness, task="four_class"
         ),
-        "phm_tuning": Source(
-            partial(_fetch, datasets.fetch_phm_tuning),
-            "tweets that mention a person's health; 23% positive",
+        "phm_tuning": _fetched(
+            "tweets that mention a person's health; 23% positive", datasets.fetch_phm_tuning
         ),
-        "crisislex_t6": Source(
-            partial(_fetch, datasets.fetch_crisislex_t6),
-            "tweets on or off the topic of six disasters; 54% positive",
+        "crisislex_t6": _fetched(
+            "tweets on or off the topic of six disasters; 54% positive", datasets.fetch_crisislex_t6
         ),
         **{
-            f"crisislex_t6:{name}": Source(
-                partial(_fetch, datasets.fetch_crisislex_t6, disaster=name),
-                "one of the six disasters",
+            f"crisislex_t6:{name}": _fetched(
+                "one of the six disasters", datasets.fetch_crisislex_t6, disaster=name
             )
-            for name in DISASTERS
+            for name in CRISISLEX_T6
         },
-        "psytar": Source(
-            partial(_fetch, datasets.fetch_psytar),
+        "psytar": _fetched(
             "sentences of reviews that report an adverse drug reaction; 36% positive",
+            datasets.fetch_psytar,
         ),
-        "adr": Source(
-            partial(_in_home, datasets.load_smm4h_adr, "smm4h_adr"),
+        "adr": _loaded(
             "SMM4H tweets that report an adverse drug reaction; 9% positive",
+            datasets.load_smm4h_adr,
         ),
-        "earthquake": Source(
-            partial(_in_home, datasets.load_nepal_earthquake, "nepal_earthquake"),
-            "tweets relevant to the Nepal earthquake; 47% positive",
+        "earthquake": _loaded(
+            "tweets relevant to the Nepal earthquake; 47% positive", datasets.load_nepal_earthquake
         ),
-        "product": Source(
-            partial(_in_home, datasets.load_flu_vaccine, "flu_vaccine"),
-            "tweets that intend to receive a flu vaccine; 31% positive",
+        "product": _loaded(
+            "tweets that intend to receive a flu vaccine; 31% positive", datasets.load_flu_vaccine
         ),
     }
 
 
-def _fetch(fetch: Callable[..., Bunch], home: str | None, download: bool, **options: Any) -> Bunch:
-    return fetch(data_home=home, download_if_missing=download, **options)
+def _fetched(about: str, fetch: Callable[..., Bunch], **options: Any) -> Source:
+    return Source(
+        lambda home, download: fetch(data_home=home, download_if_missing=download, **options), about
+    )
 
 
-def _in_home(load: Callable[..., Bunch], folder: str, home: str | None, download: bool) -> Bunch:
-    return load(Path(datasets.get_data_home(home)) / folder)
+def _loaded(about: str, load: Callable[..., Bunch]) -> Source:
+    return Source(lambda home, download: load(data_home=home), about)
 
 
 def read(

@@ -55,7 +55,7 @@ class Method:
 
 
 #: Nets of the supervised ensemble.
-N_TOGETHER = 5
+N_ENSEMBLE = 5
 #: Parameters of `BertClassifier` that a cell may set.
 NET_PARAMETERS = (
     "balanced_batches",
@@ -108,9 +108,9 @@ def _fine_tuning(*, names: tuple[str, ...] = NET_PARAMETERS, **fixed: Any) -> Me
     return Method(build, names, semi_supervised=False)
 
 
-def _fine_tuned_together(net: BertClassifier, seed: int) -> BaseEstimator:
+def _ensemble(net: BertClassifier, seed: int) -> BaseEstimator:
     # the first net is that of "bert_classifier"; the other seeds are outside the usual grids
-    nets = [clone(net).set_params(random_state=seed + 1000 * k) for k in range(N_TOGETHER)]
+    nets = [clone(net).set_params(random_state=seed + 1000 * k) for k in range(N_ENSEMBLE)]
     return VotingClassifier([(f"net_{k}", M) for k, M in enumerate(nets)], voting="soft")
 
 
@@ -118,18 +118,16 @@ def _setfit(net: BertClassifier, seed: int) -> BaseEstimator:
     return SetFitClassifier(net.pretrained, n_threads=net.n_threads, random_state=seed)
 
 
+def _regression(features: BaseEstimator) -> BaseEstimator:
+    return make_pipeline(features, LogisticRegression(class_weight="balanced", max_iter=1000))
+
+
 def _tfidf(net: BertClassifier, seed: int) -> BaseEstimator:
-    return make_pipeline(
-        TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True),
-        LogisticRegression(class_weight="balanced", max_iter=1000),
-    )
+    return _regression(TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True))
 
 
 def _embeddings(net: BertClassifier, seed: int) -> BaseEstimator:
-    return make_pipeline(
-        SentenceEmbedder(net.pretrained, n_threads=net.n_threads),
-        LogisticRegression(class_weight="balanced", max_iter=1000),
-    )
+    return _regression(SentenceEmbedder(net.pretrained, n_threads=net.n_threads))
 
 
 def _sklearn_self_training(net: BertClassifier, seed: int) -> BaseEstimator:
@@ -153,7 +151,7 @@ def methods() -> dict[str, Method]:
         "no_distillation": _own(_ablations.WithoutDistillation),
         "no_inertia": _own(spt, alpha=0),
         "bert_classifier": _fine_tuning(),
-        "bert_ensemble": Method(_fine_tuned_together, (), semi_supervised=False),
+        "bert_ensemble": Method(_ensemble, (), semi_supervised=False),
         "self_pretraining_classifier": _own(spt, paper=False),
         "tfidf_lr": Method(_tfidf, (), semi_supervised=False),
         "embeddings_lr": Method(_embeddings, (), semi_supervised=False),

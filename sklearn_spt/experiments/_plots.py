@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn_spt._validation import check_option
 from sklearn_spt.experiments import _paper
 from sklearn_spt.experiments._arguments import PLOTS
-from sklearn_spt.experiments._blocks import CONFIDENCE, Blocks, check_same, method_of
+from sklearn_spt.experiments._blocks import Blocks, check_same, method_of
 from sklearn_spt.experiments._table import Column, Interval, Table, Value
 from sklearn_spt.experiments._tables import make_table
 from sklearn_spt.inspection import (
@@ -22,6 +22,7 @@ from sklearn_spt.inspection import (
     LearningRateDisplay,
     PseudoLabelDisplay,
 )
+from sklearn_spt.inspection._gains import CONFIDENCE
 from sklearn_spt.inspection._grouping import (
     Record,
     condition,
@@ -46,8 +47,6 @@ _OPTIONS = {
 _PANEL_NOTES = {"rank": " (1 is best)", "brier": " (less is better)"}
 #: Suffix of a file -> metadata that would differ between two files of the same figure.
 _DATED = {".png": (), ".svg": ("Date",), ".pdf": ("CreationDate",)}
-#: Texts per optimiser step in the figure of the schedule.
-_BATCH_SIZE = 32
 
 
 def make_plot(
@@ -83,8 +82,8 @@ def draw(
 ) -> Figure:
     """Draw one of the figures; no window is opened.
 
-    The metric is "f1" by default, and the others are compared with the method "baseline". Without
-    records, the schedule is that of the paper's last iteration.
+    The metric is "f1" by default, and the others are compared with the method "baseline". The
+    schedule is that of the paper's last iteration; it needs no records.
     """
     check_option(kind, "kind", PLOTS)
     for name, value in {"metric": metric, "against": against}.items():
@@ -95,9 +94,9 @@ def draw(
     require_matplotlib("the command plot")
     from matplotlib.figure import Figure
 
-    found = list(records)
-    if found or kind != "schedule":
-        found = finished(select(found, where), f"the figure {kind!r}")
+    found = []
+    if kind != "schedule":
+        found = finished(select(records, where), f"the figure {kind!r}")
     settings: list[str] = []
     labels = _paper.LABELS
     # pyplot would keep the figure open and may need a screen
@@ -119,12 +118,10 @@ def draw(
         if kind == "iterations":
             found = _with_defaults(found)
             IterationCurveDisplay.from_records(found, metric=metric, labels=labels, ax=ax)
-        elif kind == "schedule" and found:
-            LearningRateDisplay.from_records(found, ax=ax)
         elif kind == "schedule":
-            # one epoch on all unlabelled texts, three on the labelled ones
-            n_constant = n_batches(_paper.N_UNLABELED, _BATCH_SIZE)
-            n_decay = 3 * n_batches(_paper.ANALYSIS[1], _BATCH_SIZE)
+            # one epoch on all unlabelled texts, three on the labelled ones, in batches of 32
+            n_constant = n_batches(_paper.N_UNLABELED, 32)
+            n_decay = 3 * n_batches(_paper.ANALYSIS[1], 32)
             LearningRateDisplay.from_schedule(n_constant=n_constant, n_decay=n_decay, ax=ax)
         elif kind == "learning_curve":
             found, settings = _with_default_parameters(found)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from sklearn_spt.datasets._remote import write_whole
 
 #: Rises when the form of a record changes.
 SCHEMA = 1
@@ -14,21 +15,7 @@ SCHEMA = 1
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
     """Write a record as a whole: a killed run leaves no partial file, and NaN is an error."""
-    _write(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
-
-
-def _write(path: Path, content: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.parent / f".{path.name}.{os.getpid()}.partial"
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    write_whole(path, (json.dumps(record, indent=1, allow_nan=False) + "\n").encode())
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -58,7 +45,7 @@ def pack_records(folder: Path, file: Path) -> int:
     """
     records = read_records([folder])
     lines = [json.dumps(record, sort_keys=True, allow_nan=False) + "\n" for record in records]
-    _write(file, "".join(lines))
+    write_whole(file, "".join(lines).encode())
     return len(lines)
 
 

@@ -8,21 +8,19 @@ import numpy as np
 from scipy.stats import rankdata
 
 from sklearn_spt.experiments import _paper
-from sklearn_spt.experiments._blocks import COMMON, CONFIDENCE, Block, Blocks, check_same, method_of
+from sklearn_spt.experiments._blocks import COMMON, Block, Blocks, check_same, method_of
 from sklearn_spt.experiments._table import (
     KEYS,
     Column,
     Interval,
-    Measure,
     Table,
     Value,
     in_order,
     measure,
     score,
 )
-from sklearn_spt.inspection._gains import paired
-from sklearn_spt.inspection._grouping import Record, distinct
-from sklearn_spt.inspection._score_names import CALIBRATION, SCORE_NAMES
+from sklearn_spt.inspection._gains import CONFIDENCE, paired
+from sklearn_spt.inspection._grouping import CALIBRATION, SCORE_NAMES, Record, distinct
 from sklearn_spt.model_selection._intervals import mean_of_means_with_interval, mean_with_interval
 
 
@@ -42,7 +40,7 @@ def rivals_table(records: Sequence[Record], against: str = "baseline") -> Table:
                     measure(group, "f1"),
                     _gain(paired(group, theirs)) if method != against else None,
                     measure(group, "macro_f1"),
-                    *(_where_known(group, name) for name in CALIBRATION),
+                    *(measure(group, name) for name in CALIBRATION),
                     len(group),
                 )
             )
@@ -130,9 +128,3 @@ def _cells(records: Sequence[Record], against: str) -> Blocks:
 
 def _gain(gains: Sequence[float]) -> Interval | None:
     return Interval(*mean_with_interval(np.array(gains), CONFIDENCE)) if gains else None
-
-
-def _where_known(group: Sequence[Record], metric: str) -> Measure | None:
-    """Measure a score that older records lack; None unless all have it."""
-    known = all(metric in (record.get("scores") or {}) for record in group)
-    return measure(group, metric) if known else None

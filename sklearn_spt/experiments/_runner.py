@@ -39,11 +39,20 @@ from sklearn_spt.self_pretraining._classifier import SelfPretrainingClassifier
 from sklearn_spt.self_pretraining._state import Iteration
 from sklearn_spt.text._normalization import TweetNormalizer
 
-LIBRARIES = ("scikit-learn", "skorch", "torch", "transformers", "tokenizers", "numpy", "joblib")
-#: Libraries of the rivals, recorded if they are installed.
-MORE_LIBRARIES = ("setfit", "sentence-transformers")
-#: Parameters that a record leaves out. They differ between seeds or machines, or stand in the cell.
-NO_PART_OF_A_RESULT = ("random_state", "n_threads", "n_jobs", "device", "verbose", "pretrained")
+#: Libraries that a record names with their versions, if they are installed.
+LIBRARIES = (
+    "scikit-learn",
+    "skorch",
+    "torch",
+    "transformers",
+    "tokenizers",
+    "numpy",
+    "joblib",
+    "setfit",
+    "sentence-transformers",
+)
+#: Parameters that a record leaves out: they differ between seeds or machines, or are in the cell.
+NOT_RECORDED = ("random_state", "n_threads", "n_jobs", "device", "verbose", "pretrained")
 
 
 def run_cells(
@@ -109,27 +118,21 @@ def run_cell(cell: Cell, split: Split, n_threads: int) -> tuple[Cell, dict[str, 
     """Fit and score one cell; an error becomes part of its record."""
     record: dict[str, Any] = {
         "schema": SCHEMA,
-        "status": "done",
         "cell": cell.as_json(),
         "n_threads": n_threads,
         "versions": versions(),
     }
     try:
-        record["split"] = split.facts
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            record.update(_fit_and_score(cell, split, n_threads))
-        record["warnings"] = sorted({str(w.message) for w in caught})
-        json.dumps(record, allow_nan=False)  # a NaN is an error of the cell
+            found = _fit_and_score(cell, split, n_threads)
+        found["warnings"] = sorted({str(w.message) for w in caught})
+        json.dumps(found, allow_nan=False)  # a NaN is an error of the cell
     except Exception as error:
-        record = {name: record[name] for name in ("schema", "cell", "n_threads", "versions")}
-        record["status"] = "failed"
-        record["error"] = {
-            "type": type(error).__name__,
-            "message": str(error),
-            "traceback": traceback.format_exc(),
-        }
-    return cell, record
+        trace = traceback.format_exc()
+        found = {"type": type(error).__name__, "message": str(error), "traceback": trace}
+        return cell, {**record, "status": "failed", "error": found}
+    return cell, {**record, "status": "done", "split": split.facts, **found}
 
 
 def _fit_and_score(cell: Cell, split: Split, n_threads: int) -> dict[str, Any]:
@@ -182,7 +185,7 @@ def _parameters_of(model: BaseEstimator) -> dict[str, Any]:
         name: value
         for name, value in sorted(model.get_params().items())
         if (value is None or isinstance(value, bool | int | float | str))
-        and name.rpartition("__")[2] not in NO_PART_OF_A_RESULT
+        and name.rpartition("__")[2] not in NOT_RECORDED
     }
 
 
@@ -245,7 +248,7 @@ def _device_and_precision(model: BaseEstimator) -> dict[str, str | None]:
 def versions() -> dict[str, str]:
     """Versions of Python, this package and its dependencies."""
     found = {"python": platform.python_version(), "sklearn-spt": version("sklearn-spt")}
-    for name in (*LIBRARIES, *MORE_LIBRARIES):
+    for name in LIBRARIES:
         try:
             found[name] = version(name)
         except PackageNotFoundError:

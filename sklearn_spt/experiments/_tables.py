@@ -23,8 +23,7 @@ from sklearn_spt.experiments._table import (
     measure,
 )
 from sklearn_spt.inspection._gains import paired
-from sklearn_spt.inspection._grouping import Record, distinct, select
-from sklearn_spt.inspection._score_names import SCORE_NAMES
+from sklearn_spt.inspection._grouping import SCORE_NAMES, Record, distinct, select
 
 LAYOUTS = ("long", "wide")
 TITLES = {

@@ -5,21 +5,28 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from sklearn_spt._typing import FloatArray
-from sklearn_spt._validation import check_option, check_real
-from sklearn_spt.inspection._grouping import Record, distinct, finished, finite, grouped
-from sklearn_spt.inspection._score_names import CALIBRATION, SCORE_NAMES
+from sklearn_spt._validation import check_option
+from sklearn_spt.inspection._display import Display
+from sklearn_spt.inspection._grouping import (
+    CALIBRATION,
+    SCORE_NAMES,
+    Record,
+    distinct,
+    finished,
+    finite,
+    grouped,
+)
 from sklearn_spt.inspection._style import (
     ZERO_LINE,
     count_range,
     draw_points,
     name_rows,
     offsets,
-    panels_for,
     place_legend,
 )
 from sklearn_spt.model_selection._intervals import mean_with_interval
@@ -27,6 +34,8 @@ from sklearn_spt.model_selection._intervals import mean_with_interval
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+#: Coverage of intervals over seeds or data sets.
+CONFIDENCE = 0.95
 #: Share of a row's height over which the methods are spread.
 _SPREAD = 0.7
 #: Maximum number of characters in a line of the axis label, which fits the width of the axes.
@@ -43,10 +52,11 @@ def paired(ours: Sequence[Record], theirs: Sequence[Record], metric: str = "f1")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GainDisplay:
+class GainDisplay(Display):
     """Gain of each method over a reference method: a point and an interval for each data set.
 
-    Use `from_records` to create it. The constructor takes other differences.
+    Use `from_records` to create it. The constructor takes other differences. The intervals of the
+    means have a coverage of 95% and use Student's t distribution. A single difference has none.
 
     Parameters
     ----------
@@ -55,9 +65,8 @@ class GainDisplay:
     against : str
         Name of the reference method.
     score_name : str, default="F1"
-        Name of the score in the axis label.
-    less_is_better : bool, default=False
-        Whether the score is an error. The label then says change instead of gain.
+        Name of the score in the axis label. The label says change instead of gain if it is
+        "Brier score" or "calibration error", of which less is better.
 
     Attributes
     ----------
@@ -76,7 +85,6 @@ class GainDisplay:
     gains: Mapping[str, Mapping[str, Any]]
     against: str
     score_name: str = "F1"
-    less_is_better: bool = False
 
     @classmethod
     def from_records(
@@ -87,8 +95,7 @@ class GainDisplay:
         metric: str = "f1",
         labels: Mapping[Any, str] | None = None,
         ax: Axes | None = None,
-        **kwargs: Any,
-    ) -> GainDisplay:
+    ) -> Self:
         """Draw records of experiments, with a row for each data set and number of labelled texts.
 
         Parameters
@@ -103,9 +110,7 @@ class GainDisplay:
         labels : dict or None, default=None
             Method -> its name in the legend.
         ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None creates a figure.
-        **kwargs
-            Passed to `plot`.
+            Where to draw; see `plot`.
 
         Returns
         -------
@@ -149,58 +154,41 @@ class GainDisplay:
             gains=gains,
             against=names.get(against, against),
             score_name=names_of_scores[metric],
-            less_is_better=metric in CALIBRATION,
-        ).plot(ax, **kwargs)
+        ).plot(ax)
 
-    def plot(self, ax: Axes | None = None, *, confidence: float = 0.95) -> GainDisplay:
-        """Draw the points and their intervals.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None creates a figure.
-        confidence : float in (0, 1), default=0.95
-            Coverage of the intervals of the means, which use Student's t distribution. A single
-            difference has no interval.
-
-        Returns
-        -------
-        display : GainDisplay
-        """
-        check_real(confidence, "confidence", low=0, high=1, closed="neither")
-        checked = {
+    def __post_init__(self) -> None:
+        self.gains = {
             name: {method: _checked(values, name, method) for method, values in of_block.items()}
             for name, of_block in self.gains.items()
         }
-        if not checked:
+        if not self.gains:
             raise ValueError("gains must hold at least one data set.")
-        (ax,) = panels_for(ax, 1, self)
-        methods = distinct(method for of_block in checked.values() for method in of_block)
+
+    def _draw(self, ax: Axes) -> None:
+        methods = distinct(method for of_block in self.gains.values() for method in of_block)
         self.points_ = []
         for number, (method, offset) in enumerate(
             zip(methods, offsets(len(methods), _SPREAD), strict=True)
         ):
             points = {
-                row + offset: mean_with_interval(of_block[method], confidence)
-                for row, of_block in enumerate(checked.values())
+                row + offset: mean_with_interval(of_block[method], CONFIDENCE)
+                for row, of_block in enumerate(self.gains.values())
                 if method in of_block
             }
             self.points_.append(draw_points(ax, points, number, label=method))
         ax.axvline(0.0, **ZERO_LINE)
-        name_rows(ax, list(checked), n_ticks=5)
+        name_rows(ax, list(self.gains), n_ticks=5)
         label = (
             f"change of {self.score_name} (less is better) against {self.against}"
-            if self.less_is_better
+            if self.score_name in CALIBRATION.values()
             else f"gain of {self.score_name} over {self.against}"
         )
-        counts = {len(values) for of_block in checked.values() for values in of_block.values()}
+        counts = {len(values) for of_block in self.gains.values() for values in of_block.values()}
         if counts != {1}:
-            label += f": mean of {count_range(counts)} seeds, {100 * confidence:g}% interval"
+            label += f": mean of {count_range(counts)} seeds, {CONFIDENCE:.0%} interval"
         ax.set_xlabel(textwrap.fill(label, _LABEL_WIDTH))
         ax.set_ylabel("data set")
         place_legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 def _checked(values: Any, name: str, method: str) -> FloatArray:

@@ -11,6 +11,17 @@ from typing import Any
 
 Record = Mapping[str, Any]
 
+#: Scores on the test rows, as a record has them, and their names in tables and plots.
+SCORE_NAMES = {
+    "f1": "F1",
+    "precision": "precision",
+    "recall": "recall",
+    "accuracy": "accuracy",
+    "macro_f1": "macro-F1",
+}
+#: Scores of probabilities, of which less is better.
+CALIBRATION = {"brier": "Brier score", "ece": "calibration error"}
+
 #: Keys of a cell that must be equal within a comparison.
 SETTING = ("n_unlabeled", "n_test", "encoder", "normalize", "protocol")
 #: Also part of the setting, but absent from cells that use the default.

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_spt._validation import check_option
+from sklearn_spt.inspection._display import CurveDisplay
 from sklearn_spt.inspection._grouping import Record, finished, finite, grouped
-from sklearn_spt.inspection._score_names import SCORE_NAMES
-from sklearn_spt.inspection._style import aligned, draw_curves, finish, panels_for
+from sklearn_spt.inspection._style import aligned, draw_curves, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class IterationCurveDisplay:
+class IterationCurveDisplay(CurveDisplay):
     """Score over the iterations of a semi-supervised fit, with one line for each setting.
 
     Use `from_estimator` or `from_records` to create it. The constructor takes other scores, such
@@ -29,19 +28,18 @@ class IterationCurveDisplay:
     scores : dict of array-like
         Name of a line -> scores of shape (n_runs, n_iterations) or (n_iterations,). A line is the
         mean over the runs (seeds), where all of them have a score.
-    iterations : dict of array-like or None, default=None
-        Name of a line -> ascending iteration numbers. None counts from 0, the supervised start.
     score_name : str, default="F1"
         Label of the y axis.
     legend_title : str or None, default=None
         Title of the legend.
+    iterations : dict of array-like or None, default=None
+        Name of a line -> ascending iteration numbers. None counts from 0, the supervised start.
 
     Attributes
     ----------
-    lines_ : list of matplotlib.lines.Line2D
-        The means, in the order of `scores`.
-    spreads_ : list
-        Bands of one sd to each side; None for a line of a single run.
+    lines_, spreads_ : list
+        The means over the iterations, and their bands of one sd to each side, None for a single
+        run.
     ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
         The axes and their figure.
 
@@ -52,15 +50,10 @@ class IterationCurveDisplay:
     >>> display.plot()  # doctest: +SKIP
     """
 
-    scores: Mapping[str, Any]
     iterations: Mapping[str, Any] | None = None
-    score_name: str = "F1"
-    legend_title: str | None = None
 
     @classmethod
-    def from_estimator(
-        cls, clf: Any, *, ax: Axes | None = None, name: str | None = None
-    ) -> IterationCurveDisplay:
+    def from_estimator(cls, clf: Any, *, ax: Axes | None = None, name: str | None = None) -> Self:
         """Draw the validation score that a fitted classifier recorded at each iteration.
 
         Parameters
@@ -71,7 +64,7 @@ class IterationCurveDisplay:
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; None creates a figure. Pass the axes of another display to add a line.
         name : str or None, default=None
-            Name of the line; None is the name of the class.
+            Name of the line; by default, the name of the class.
 
         Returns
         -------
@@ -94,46 +87,12 @@ class IterationCurveDisplay:
             )
         name = kind if name is None else name
         iterations, scores = aligned([run])
-        return cls(
-            scores={name: scores}, iterations={name: iterations}, score_name="validation score"
-        ).plot(ax)
+        return cls._of({name: iterations}, {name: scores}, score_name="validation score").plot(ax)
 
     @classmethod
-    def from_records(
-        cls,
-        records: Iterable[Record],
-        *,
-        by: str | None = None,
-        metric: str = "f1",
-        labels: Mapping[Any, str] | None = None,
-        ax: Axes | None = None,
-    ) -> IterationCurveDisplay:
-        """Draw records of experiments, with one line for each value of `by`.
-
-        Parameters
-        ----------
-        records : iterable of dict
-            Records of cells. Failed ones, and those without scores per iteration, are left out.
-        by : str or None, default=None
-            Parameter, or part of the cell, that distinguishes the lines, such as ``"step_size"``.
-            None uses the only one, apart from the seed, in which the cells differ.
-        metric : {"f1", "precision", "recall", "accuracy", "macro_f1"}, default="f1"
-            Score on the test rows, which runs with ``--score-iterations`` record.
-        labels : dict or None, default=None
-            Value of `by` -> name of its line.
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None creates a figure.
-
-        Returns
-        -------
-        display : IterationCurveDisplay
-
-        Raises
-        ------
-        ValueError
-            If there are no such scores, or the cells differ in more than `by` and the seed.
-        """
-        check_option(metric, "metric", SCORE_NAMES)
+    def _grouped(
+        cls, records: Iterable[Record], by: str | None, metric: str
+    ) -> tuple[str, dict[Any, list[Record]]]:
         scored = [
             record
             for record in finished(records, "the scores per iteration")
@@ -143,43 +102,26 @@ class IterationCurveDisplay:
             raise ValueError(
                 f"no record holds {metric!r} per iteration: run the cells with --score-iterations."
             )
-        by, groups = grouped(scored, by)
-        scores, iterations = {}, {}
-        for value, group in groups.items():
-            name = (labels or {}).get(value, str(value))
-            iterations[name], scores[name] = aligned([_run(r, metric) for r in group])
-        return cls(
-            scores=scores,
-            iterations=iterations,
-            score_name=SCORE_NAMES[metric],
-            legend_title=by.replace("_", " "),
-        ).plot(ax)
+        return grouped(scored, by)
 
-    def plot(self, ax: Axes | None = None) -> IterationCurveDisplay:
-        """Draw the lines.
+    @classmethod
+    def _runs(cls, group: Sequence[Record], metric: str) -> list[dict[int, float]]:
+        return [
+            {
+                int(finite(record, entry, "iteration", "iterations")): finite(
+                    record, entry, metric, "iterations"
+                )
+                for entry in record["iterations"]
+                if entry.get(metric) is not None
+            }
+            for record in group
+        ]
 
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None creates a figure.
+    @classmethod
+    def _of(cls, x: dict[str, Any], scores: dict[str, Any], *, score_name: str) -> Self:
+        return cls(iterations=x, scores=scores, score_name=score_name)
 
-        Returns
-        -------
-        display : IterationCurveDisplay
-        """
-        (ax,) = panels_for(ax, 1, self)
+    def _draw(self, ax: Axes) -> None:
         self.lines_, self.spreads_ = draw_curves(ax, self.iterations, self.scores, self.score_name)
         ax.set_xlabel("iteration (0: supervised start)")
         finish(ax, self.legend_title)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-
-def _run(record: Record, metric: str) -> dict[int, float]:
-    """Score of each iteration of a record."""
-    part = "iterations"
-    return {
-        int(finite(record, entry, "iteration", part)): finite(record, entry, metric, part)
-        for entry in record[part]
-        if entry.get(metric) is not None
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -12,25 +12,23 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import train_test_split
 
 from sklearn_spt._typing import AnyArray, IntArray
-from sklearn_spt._validation import check_flag, check_integer, check_option
+from sklearn_spt._validation import check_flag, check_integer
+from sklearn_spt.inspection._display import CurveDisplay
 from sklearn_spt.inspection._grouping import Record, finished, finite, grouped
-from sklearn_spt.inspection._score_names import SCORE_NAMES
-from sklearn_spt.inspection._style import aligned, draw_curves, finish, panels_for
+from sklearn_spt.inspection._style import draw_curves, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LearningCurveDisplay:
+class LearningCurveDisplay(CurveDisplay):
     """Score over the number of labelled texts, with one line for each method.
 
     scikit-learn's class of this name removes rows. Here, all rows stay and labels are hidden.
 
     Parameters
     ----------
-    n_labeled : dict of array-like
-        Name of a line -> ascending numbers of labelled texts.
     scores : dict of array-like
         Name of a line -> scores of shape (n_runs, n_sizes) or (n_sizes,). A line is the mean over
         the runs (seeds) that have a score.
@@ -38,13 +36,14 @@ class LearningCurveDisplay:
         Label of the y axis.
     legend_title : str or None, default=None
         Title of the legend.
+    n_labeled : dict of array-like
+        Name of a line -> ascending numbers of labelled texts.
 
     Attributes
     ----------
-    lines_ : list of matplotlib.lines.Line2D
-        The means, in the order of `scores`.
-    spreads_ : list
-        Bands of one sd to each side; None for a line of a single run.
+    lines_, spreads_ : list
+        The means over the numbers of texts, and their bands of one sd to each side, None for a
+        single run.
     ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
         The axes and their figure.
 
@@ -58,9 +57,6 @@ class LearningCurveDisplay:
     """
 
     n_labeled: Mapping[str, Any]
-    scores: Mapping[str, Any]
-    score_name: str = "F1"
-    legend_title: str | None = None
 
     @classmethod
     def from_estimator(
@@ -77,7 +73,7 @@ class LearningCurveDisplay:
         random_state: int = 0,
         ax: Axes | None = None,
         name: str | None = None,
-    ) -> LearningCurveDisplay:
+    ) -> Self:
         """Fit clones of a classifier with increasing numbers of labels, and draw their scores.
 
         Each repetition draws a stratified test set. Of the other rows, it keeps the labels of a
@@ -149,87 +145,35 @@ class LearningCurveDisplay:
                 scores[i, j] = scorer(model, X_test, y_test)
         name = type(clf).__name__ if name is None else name
         score_name = scoring.replace("_", " ") if isinstance(scoring, str) else "score"
-        return cls(
-            n_labeled={name: sizes},
-            scores={name: scores},
-            score_name="macro-F1" if scoring == "f1_macro" else score_name,
-        ).plot(ax)
+        score_name = "macro-F1" if scoring == "f1_macro" else score_name
+        return cls._of({name: sizes}, {name: scores}, score_name=score_name).plot(ax)
 
     @classmethod
-    def from_records(
-        cls,
-        records: Iterable[Record],
-        *,
-        by: str = "method",
-        metric: str = "f1",
-        labels: Mapping[Any, str] | None = None,
-        ax: Axes | None = None,
-    ) -> LearningCurveDisplay:
-        """Draw records of experiments, with one line for each method.
+    def _grouped(
+        cls, records: Iterable[Record], by: str | None, metric: str
+    ) -> tuple[str, dict[Any, list[Record]]]:
+        found = finished(records, "the learning curve")
+        return grouped(found, by or "method", along=("n_labeled",))
 
-        Parameters
-        ----------
-        records : iterable of dict
-            Records of cells of one data set. Failed ones are left out.
-        by : str, default="method"
-            Parameter, or part of the cell, that distinguishes the lines.
-        metric : {"f1", "precision", "recall", "accuracy", "macro_f1"}, default="f1"
-            Score on the test rows.
-        labels : dict or None, default=None
-            Value of `by` -> name of its line. Lines follow the order of this dict.
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None creates a figure.
+    @classmethod
+    def _runs(cls, group: Sequence[Record], metric: str) -> list[dict[int, float]]:
+        runs: dict[int, dict[int, float]] = {}
+        for record in group:
+            score = finite(record, record.get("scores") or {}, metric, "scores")
+            runs.setdefault(record["cell"]["seed"], {})[record["cell"]["n_labeled"]] = score
+        return list(runs.values())
 
-        Returns
-        -------
-        display : LearningCurveDisplay
+    @classmethod
+    def _of(cls, x: dict[str, Any], scores: dict[str, Any], *, score_name: str) -> Self:
+        return cls(n_labeled=x, scores=scores, score_name=score_name)
 
-        Raises
-        ------
-        ValueError
-            If the cells differ in more than `by`, seed and number of labelled texts.
-        """
-        check_option(metric, "metric", SCORE_NAMES)
-        by, groups = grouped(finished(records, "the learning curve"), by, along=("n_labeled",))
-        labels = labels or {}
-        order = [value for value in labels if value in groups]
-        n_labeled, scores = {}, {}
-        for value in [*order, *(value for value in groups if value not in labels)]:
-            runs: dict[int, dict[int, float]] = {}
-            for record in groups[value]:
-                run = runs.setdefault(record["cell"]["seed"], {})
-                score = finite(record, record.get("scores") or {}, metric, "scores")
-                run[record["cell"]["n_labeled"]] = score
-            name = labels.get(value, str(value))
-            n_labeled[name], scores[name] = aligned(list(runs.values()))
-        return cls(
-            n_labeled=n_labeled,
-            scores=scores,
-            score_name=SCORE_NAMES[metric],
-            legend_title=by.replace("_", " "),
-        ).plot(ax)
-
-    def plot(self, ax: Axes | None = None) -> LearningCurveDisplay:
-        """Draw the lines.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None creates a figure.
-
-        Returns
-        -------
-        display : LearningCurveDisplay
-        """
-        (ax,) = panels_for(ax, 1, self)
+    def _draw(self, ax: Axes) -> None:
         self.lines_, self.spreads_ = draw_curves(
             ax, self.n_labeled, self.scores, self.score_name, partial=True
         )
         ax.set_xlabel("number of labelled texts")
         finish(ax, self.legend_title)
         _ticks_at_sizes(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 def _hidden(y: AnyArray, known: IntArray, model: Any) -> AnyArray:

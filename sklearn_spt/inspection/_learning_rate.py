@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_spt._validation import check_integer, check_real
-from sklearn_spt.inspection._grouping import Record, describe, finished
+from sklearn_spt._typing import FloatArray
+from sklearn_spt._validation import check_integer
+from sklearn_spt.inspection._display import Display
 from sklearn_spt.inspection._style import (
     LINES,
     PALETTE,
     finish,
     line_style,
     lines_so_far,
-    panels_for,
 )
-from sklearn_spt.nets._schedules import n_batches, right_trapezoidal, slanted
+from sklearn_spt.nets._schedules import right_trapezoidal, slanted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LearningRateDisplay:
+class LearningRateDisplay(Display):
     """Learning rate at each optimiser step of one student's training.
 
-    Use `from_estimator`, `from_schedule` or `from_records` to create it. The constructor takes the
-    rates of any other schedule.
+    Use `from_estimator` or `from_schedule` to create it. The constructor takes the rates of any
+    other schedule.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class LearningRateDisplay:
     relative: bool = False
 
     @classmethod
-    def from_estimator(cls, clf: Any, *, ax: Axes | None = None) -> LearningRateDisplay:
+    def from_estimator(cls, clf: Any, *, ax: Axes | None = None) -> Self:
         """Draw the schedule of the last student of a fit.
 
         The rates are the net's `lr` times the schedule. Groups of weights with another rate keep
@@ -97,14 +97,12 @@ class LearningRateDisplay:
         first = len(losses.get("stage1", ()))
         n_constant, n_decay = sum(per_epoch[:first]), sum(per_epoch[first:])
         schedule = "right-trapezoidal" if "stage2" in losses else "slanted"
-        rates = {schedule: _rates(n_constant, n_decay, lr)[schedule]}
+        rates = {schedule: lr * _relative_rates(n_constant, n_decay)[schedule]}
         return cls(rates=rates, n_constant=n_constant).plot(ax)
 
     @classmethod
-    def from_schedule(
-        cls, *, n_constant: int, n_decay: int, lr: float | None = None, ax: Axes | None = None
-    ) -> LearningRateDisplay:
-        """Draw both schedules of the paper for given numbers of steps.
+    def from_schedule(cls, *, n_constant: int, n_decay: int, ax: Axes | None = None) -> Self:
+        """Draw both schedules of the paper for given numbers of steps, relative to their start.
 
         Parameters
         ----------
@@ -112,8 +110,6 @@ class LearningRateDisplay:
             Number of steps on pseudo-labelled texts.
         n_decay : int
             Number of steps on labelled texts.
-        lr : float or None, default=None
-            Initial rate; None draws multiples of it.
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; None creates a figure.
 
@@ -123,80 +119,10 @@ class LearningRateDisplay:
         """
         check_integer(n_constant, "n_constant", low=0)
         check_integer(n_decay, "n_decay", low=0)
-        if lr is not None:
-            check_real(lr, "lr", low=0, closed="neither")
-        rates = _rates(n_constant, n_decay, 1.0 if lr is None else lr)
-        return cls(rates=rates, n_constant=n_constant, relative=lr is None).plot(ax)
+        rates = _relative_rates(n_constant, n_decay)
+        return cls(rates=rates, n_constant=n_constant, relative=True).plot(ax)
 
-    @classmethod
-    def from_records(
-        cls,
-        records: Iterable[Record],
-        *,
-        batch_size: int = 32,
-        lr: float | None = None,
-        ax: Axes | None = None,
-    ) -> LearningRateDisplay:
-        """Draw both schedules of the paper for the steps of the last iteration of some records.
-
-        Parameters
-        ----------
-        records : iterable of dict
-            Finished records of Self-Pretraining in two stages, all with the same numbers of steps.
-            Records of other methods are left out.
-        batch_size : int, default=32
-            Texts per step; the default is that of `BertClassifier`.
-        lr : float or None, default=None
-            Initial rate; None draws multiples of it.
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None creates a figure.
-
-        Returns
-        -------
-        display : LearningRateDisplay
-
-        Raises
-        ------
-        ValueError
-            If no record has two stages, or the numbers of steps differ.
-        """
-        check_integer(batch_size, "batch_size", low=1)
-        found: dict[tuple[int, int], str] = {}
-        for record in finished(records, "the schedule"):
-            last = (record.get("history") or [{}])[-1]
-            losses = last.get("loss")
-            if not isinstance(losses, Mapping) or "stage2" not in losses:
-                continue
-            n_constant = len(losses["stage1"]) * n_batches(last["sample_size"], batch_size)
-            n_labeled = record["cell"]["n_labeled"]
-            n_decay = len(losses["stage2"]) * n_batches(n_labeled, batch_size)
-            found.setdefault((n_constant, n_decay), describe(record["cell"]))
-        if not found:
-            raise ValueError(
-                "no record holds a student that was trained in two stages; use records of "
-                "self_pretraining, or LearningRateDisplay.from_schedule."
-            )
-        if len(found) > 1:
-            listed = "; ".join(f"{a} + {b} steps ({cell})" for (a, b), cell in found.items())
-            raise ValueError(
-                f"the records differ in their steps: {listed}. Select records with the same steps."
-            )
-        ((n_constant, n_decay),) = found
-        return cls.from_schedule(n_constant=n_constant, n_decay=n_decay, lr=lr, ax=ax)
-
-    def plot(self, ax: Axes | None = None) -> LearningRateDisplay:
-        """Draw the lines.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None creates a figure.
-
-        Returns
-        -------
-        display : LearningRateDisplay
-        """
-        (ax,) = panels_for(ax, 1, self)
+    def _draw(self, ax: Axes) -> None:
         self.lines_ = []
         for name, rates in self.rates.items():
             number = lines_so_far(ax)
@@ -219,16 +145,14 @@ class LearningRateDisplay:
         ax.set_xlabel("optimiser step")
         ax.set_ylabel("learning rate" + (" (multiple of the initial rate)" * self.relative))
         finish(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
-def _rates(n_constant: int, n_decay: int, lr: float) -> dict[str, list[float]]:
-    """Rate of each step under both schedules."""
+def _relative_rates(n_constant: int, n_decay: int) -> dict[str, FloatArray]:
+    """Rate of each step under both schedules, as a multiple of the initial rate."""
     n = n_constant + n_decay
     return {
-        "right-trapezoidal": [
-            lr * right_trapezoidal(step, n_constant, n_decay) for step in range(n)
-        ],
-        "slanted": [lr * slanted(step, n) for step in range(n)],
+        "right-trapezoidal": np.array(
+            [right_trapezoidal(step, n_constant, n_decay) for step in range(n)]
+        ),
+        "slanted": np.array([slanted(step, n) for step in range(n)]),
     }

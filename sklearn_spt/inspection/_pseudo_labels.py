@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_spt._typing import FloatArray
-from sklearn_spt._validation import check_flag
 from sklearn_spt.inspection._grouping import Record, distinct, finished, grouped
 from sklearn_spt.inspection._style import (
     as_runs,
@@ -67,26 +66,15 @@ class PseudoLabelDisplay:
     after: Mapping[str, tuple[Any, Any]] | None = None
 
     @classmethod
-    def from_estimator(
-        cls,
-        clf: Any,
-        *,
-        class_names: Mapping[Any, str] | None = None,
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> PseudoLabelDisplay:
+    def from_estimator(cls, clf: Any, *, ax: Any = None) -> PseudoLabelDisplay:
         """Draw the ``history_`` of a fitted classifier.
 
         Parameters
         ----------
         clf : estimator
             A fitted semi-supervised classifier of this package.
-        class_names : dict or None, default=None
-            Class label -> its name in the legend; None shows the labels.
         ax : matplotlib.axes.Axes, sequence of these, or None, default=None
-            Where to draw, one for each panel; None creates a figure.
-        **kwargs
-            Passed to `plot`.
+            Where to draw, as in `plot`.
 
         Returns
         -------
@@ -98,10 +86,8 @@ class PseudoLabelDisplay:
             If there was no iteration.
         """
         check_is_fitted(clf, "history_")
-        display = cls._from_histories(
-            [clf.history_], class_names, f"history_ of this {type(clf).__name__}"
-        )
-        return display.plot(ax, **kwargs)
+        what = f"history_ of this {type(clf).__name__}"
+        return cls._from_histories([clf.history_], {}, what).plot(ax)
 
     @classmethod
     def from_records(
@@ -110,7 +96,6 @@ class PseudoLabelDisplay:
         *,
         class_names: Mapping[Any, str] | None = None,
         ax: Any = None,
-        **kwargs: Any,
     ) -> PseudoLabelDisplay:
         """Draw the mean over records of experiments that differ in their seed only.
 
@@ -121,9 +106,7 @@ class PseudoLabelDisplay:
         class_names : dict or None, default=None
             Class label (a string, as in JSON) -> its name in the legend; None shows the labels.
         ax : matplotlib.axes.Axes, sequence of these, or None, default=None
-            Where to draw, one for each panel; None creates a figure.
-        **kwargs
-            Passed to `plot`.
+            Where to draw; see `plot`.
 
         Returns
         -------
@@ -143,14 +126,14 @@ class PseudoLabelDisplay:
             )
         (group,) = groups.values()
         histories = [record.get("history") or [] for record in group]
-        display = cls._from_histories(histories, class_names, "the history of these records")
-        return display.plot(ax, **kwargs)
+        what = "the history of these records"
+        return cls._from_histories(histories, class_names or {}, what).plot(ax)
 
     @classmethod
     def _from_histories(
         cls,
         histories: Sequence[Sequence[Mapping[str, Any]]],
-        class_names: Mapping[Any, str] | None,
+        class_names: Mapping[Any, str],
         what: str,
     ) -> PseudoLabelDisplay:
         """Collect the numbers of some histories; `what` names them in an error."""
@@ -169,7 +152,7 @@ class PseudoLabelDisplay:
 
         def collected(key: str, field: str | None = None) -> dict[str, FloatArray]:
             return {
-                str((class_names or {}).get(label, label)): np.array(
+                str(class_names.get(label, label)): np.array(
                     [[_number(run.get(t), key, label, field) for t in points] for run in runs]
                 )
                 for label in labels
@@ -188,23 +171,20 @@ class PseudoLabelDisplay:
             after=distributions("groups_after"),
         )
 
-    def plot(self, ax: Any = None, *, share: bool = False) -> PseudoLabelDisplay:
+    def plot(self, ax: Any = None) -> PseudoLabelDisplay:
         """Draw the panels.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, sequence of these, or None, default=None
             Where to draw, one for each panel; None creates a figure.
-        share : bool, default=False
-            Whether to draw counts as a share of all pseudo-labels of the iteration.
 
         Returns
         -------
         display : PseudoLabelDisplay
         """
-        check_flag(share, "share")
         panels = panels_for(ax, 2 if self.before else 1, self)
-        self._plot_counts(panels[0], share)
+        self._plot_counts(panels[0])
         self.errorbars_: list[Any] = []
         if self.before:
             self._plot_distributions(panels[1])
@@ -216,16 +196,11 @@ class PseudoLabelDisplay:
         self.axes_, self.ax_, self.figure_ = panels, panels[0], panels[0].figure
         return self
 
-    def _plot_counts(self, ax: Axes, share: bool) -> None:
+    def _plot_counts(self, ax: Axes) -> None:
         """Draw a curve for each class."""
         curves = {name: as_runs(runs, f"counts[{name!r}]") for name, runs in self.counts.items()}
-        if share:
-            total = np.sum(list(curves.values()), axis=0)
-            total[total == 0.0] = np.nan  # an iteration without pseudo-labels has no shares
-            curves = {name: 100.0 * runs / total for name, runs in curves.items()}
         points = dict.fromkeys(curves, self.iterations)
-        label = "share of texts (%)" if share else "texts"
-        self.lines_, _ = draw_curves(ax, points, curves, label)
+        self.lines_, _ = draw_curves(ax, points, curves, "texts")
         ax.set_ylim(bottom=0.0)
 
     def _plot_distributions(self, ax: Axes) -> None:

@@ -17,26 +17,20 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class PairedGain:
-    """Scores of two classifiers, the gain (second minus first) with its interval.
-
-    `probability` is the share of the resamples in which the second classifier is better.
-    """
+    """Scores of two classifiers, and the gain (second minus first) with its interval."""
 
     first: float
     second: float
     gain: float
     low: float
     high: float
-    probability: float
+    probability: float  # share of the resamples with a gain
 
 
 def weighted_f1(
     W: FloatArray, y: IntArray, predicted: IntArray, n_classes: int, positive: int
 ) -> FloatArray:
-    """F1 of the positive class of two, or macro-F1 of more, for each row of weights in `W`.
-
-    A class without true or predicted rows has an F1 of 0, as in scikit-learn.
-    """
+    """F1 of the positive class of two, or macro-F1 of more, for each row of weights in `W`."""
     scores = []
     for c in [positive] if n_classes == 2 else range(n_classes):
         hit = W @ ((y == c) & (predicted == c)).astype(np.float64)
@@ -56,11 +50,7 @@ def paired_gain(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> PairedGain:
-    """Compare two classifiers by a paired bootstrap over the rows.
-
-    `first` and `second` are predicted class codes of shape (n_repeats, n). The scores are means
-    over the repeats; the ends of the interval are percentiles of the resampled gains.
-    """
+    """Compare class codes of shape (n_repeats, n) by a paired bootstrap over the rows."""
 
     def scores(W: FloatArray) -> tuple[FloatArray, FloatArray]:
         one, other = (
@@ -100,11 +90,7 @@ def mean_with_interval(
 def mean_of_means_with_interval(
     groups: Sequence[FloatArray], confidence: float
 ) -> tuple[float, float | None, float | None]:
-    """Mean of the group means and its interval, which is None if a group has a single value.
-
-    Only the variance within the groups counts. The degrees of freedom are those of Welch and
-    Satterthwaite.
-    """
+    """Mean of the group means and its interval, which is None if a group has a single value."""
     mean = float(np.mean([values.mean() for values in groups]))
     if any(len(values) < 2 for values in groups):
         return mean, None, None
@@ -112,6 +98,7 @@ def mean_of_means_with_interval(
     squares = np.array([values.var(ddof=1) for values in groups]) / n
     if not squares.any():
         return mean, mean, mean
+    # Welch and Satterthwaite; only the variance within the groups counts
     degrees = squares.sum() ** 2 / (squares**2 / (n - 1)).sum()
     half = stdtrit(degrees, (1 + confidence) / 2) * squares.sum() ** 0.5 / len(groups)
     return mean, float(mean - half), float(mean + half)
@@ -152,10 +139,10 @@ def shares_with_intervals(
 ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
     """Corrected shares with the ends of their intervals, or None if they cannot be estimated.
 
-    `held_out` holds predicted classes of shape (n_repeats, n); the repeats count as one set of
-    rows with their mean error rates. `predicted` counts the predicted classes of the other rows.
-    The intervals cover the uncertainty of the error rates and of the predictions.
+    `held_out` holds predicted classes of shape (n_repeats, n), `predicted` counts those of the
+    other rows.
     """
+    # the repeats count as one set of rows with their mean error rates
     confusion = np.zeros((n_classes, n_classes))
     np.add.at(confusion, (np.broadcast_to(y, held_out.shape), held_out), 1 / len(held_out))
     estimate = corrected_shares(confusion, predicted.astype(np.float64))

@@ -177,10 +177,7 @@ def _folds(
 
 
 def _number_groups(groups: Any, labelled_rows: IntArray) -> IntArray:
-    """Return a number for each group that has a labelled row, and -1 for the others.
-
-    Groups may mix numbers, strings and missing values.
-    """
+    """Return a number for each group that has a labelled row, and -1 for the others."""
     values = groups.to_numpy() if hasattr(groups, "to_numpy") else groups
     items = column_or_1d(values).tolist() if isinstance(values, np.ndarray) else list(values)
     known: dict[Any, None] = {}

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from skorch.utils import multi_indexing
 
 from sklearn_spt._functional import tempered_softmax
-from sklearn_spt._labels import LabeledScoreMixin, check_known_labels, check_labels, check_weights
+from sklearn_spt._labels import LabelsMixin, check_labels, check_weights
 from sklearn_spt._progress import Progress
 from sklearn_spt._random import derive_seed, exclusive, isolated, root_seed
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
@@ -26,6 +26,7 @@ from sklearn_spt.nets._losses import DistillationLoss, distillation_targets, one
 from sklearn_spt.nets._schedules import slanted
 from sklearn_spt.nets._token_net import TokenNet, is_class
 from sklearn_spt.nets._training import n_steps, predict_logits, start_head, train
+from sklearn_spt.persistence._saving import SavingMixin
 from sklearn_spt.text._documents import check_documents
 from sklearn_spt.text._encoding import is_text, text_array
 from sklearn_spt.text._locations import DEFAULT_ENCODER
@@ -46,7 +47,7 @@ _SKORCH_DEFAULTS = {
 }
 
 
-class BertClassifier(LabeledScoreMixin, TokenNet):
+class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
     """Fine-tuned pretrained encoder for short texts; the paper's *Baseline*.
 
     A skorch ``NeuralNetClassifier`` that takes raw texts, or the token ids of `TokenIdVectorizer`,
@@ -61,7 +62,7 @@ class BertClassifier(LabeledScoreMixin, TokenNet):
         extra ``[offline]`` it needs no download.
     pooling : {"auto", "mean", "cls"}, default="auto"
         How the token states become one vector: their mean, or the pooled first token. "auto" is
-        the mean if the checkpoint was trained with it (sentence encoders), else "cls".
+        the mean if the encoder was trained with it (sentence encoders), else "cls".
     max_length : int or "auto", default="auto"
         Texts are cut to this number of tokens, special ones included. "auto" is 160 (the paper's
         value), or the encoder's limit if that is less. Short texts cost no more with a high value,
@@ -72,7 +73,7 @@ class BertClassifier(LabeledScoreMixin, TokenNet):
         are few with few labels; "docs/results" has the gain. It costs one pass over at most 2,000
         rows, and has no effect with a custom module.
     dropout : float in [0, 1), default=0.1
-        Dropout before the linear layer; the encoder keeps the dropout of its checkpoint.
+        Dropout before the linear layer; the encoder keeps the dropout of its configuration.
     lr : float > 0 or "auto", default="auto"
         Initial learning rate. "auto" is 5e-5 (the paper's code) for encoders of the size of
         BERT-base and 1e-4 for small ones.
@@ -206,6 +207,7 @@ class BertClassifier(LabeledScoreMixin, TokenNet):
             For unusable parameters, labels, texts, token ids or weights; the message names them.
         """
         with all_or_nothing(self):
+            self._text_source = None
             known = None if self.classes is None else self.classes_
             X, codes, classes, weights = self._check_fit(
                 X, y, X_unlabeled, sample_weight, known, reset=True
@@ -274,22 +276,6 @@ class BertClassifier(LabeledScoreMixin, TokenNet):
         with exclusive(self.n_threads):
             return tempered_softmax(predict_logits(self, X, len(self.classes_)))
 
-    def predict(self, X: Any) -> AnyArray:
-        """Class labels.
-
-        Parameters
-        ----------
-        X : texts or token ids, n_samples rows
-            Documents.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels of the kind given in y.
-        """
-        winners = self.predict_proba(X).argmax(axis=1)  # first, since it checks that a fit was done
-        return np.asarray(self.classes_)[winners]
-
     def __sklearn_tags__(self) -> Tags:
         """Declare that texts are accepted besides matrices."""
         tags = super().__sklearn_tags__()
@@ -306,10 +292,7 @@ class BertClassifier(LabeledScoreMixin, TokenNet):
         X = self._rows(X, reset=reset)
         if not text:
             X = self.encode(X)  # before rows are dropped, so that an error names the right row
-        if known is None:
-            labeled, classes, codes = check_labels(y, len(X), self.unlabeled_marker)
-        else:
-            labeled, classes, codes = check_known_labels(y, len(X), self.unlabeled_marker, known)
+        labeled, classes, codes = check_labels(y, len(X), self.unlabeled_marker, known)
         weights = check_weights(sample_weight, len(X), labeled)
         dropped = int((~labeled).sum()) + (
             0 if X_unlabeled is None else n_rows(X_unlabeled, "X_unlabeled")

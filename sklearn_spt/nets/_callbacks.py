@@ -9,15 +9,15 @@ from skorch.callbacks import Callback, LRScheduler
 
 from sklearn_spt._progress import Progress
 from sklearn_spt._validation import check_integer
+from sklearn_spt.nets._parts import optimizers
 from sklearn_spt.nets._schedules import n_batches, right_trapezoidal
 
 
 class ScheduledLR(Callback):
-    """Before each training step, multiply every group's initial learning rate by a factor.
+    """Before each training step, multiply every group's initial rate by ``multiplier(step)``."""
 
-    The factor is ``multiplier(step)``; the function must be picklable. skorch's ``LRScheduler``
-    restarts at each ``partial_fit``. Here one schedule may span several runs and a new optimiser.
-    """
+    # Unlike skorch's LRScheduler, which restarts at each partial_fit, one schedule may span several
+    # runs and a new optimiser.
 
     def __init__(self, multiplier: Callable[[int], float]) -> None:
         self.multiplier = multiplier
@@ -32,8 +32,8 @@ class ScheduledLR(Callback):
         """Remember the initial rates, once."""
         if not self.base_:
             self.base_ = {
-                name: [group["lr"] for group in getattr(net, name + "_").param_groups]
-                for name in net._optimizers
+                name: [group["lr"] for group in optimizer.param_groups]
+                for name, optimizer in optimizers(net).items()
             }
 
     def on_batch_begin(
@@ -53,9 +53,9 @@ class ScheduledLR(Callback):
         self._set_rates(net, 1.0)
 
     def _set_rates(self, net: Any, factor: float) -> None:
+        of_net = optimizers(net)
         for name, rates in self.base_.items():
-            groups = getattr(net, name + "_").param_groups
-            for group, rate in zip(groups, rates, strict=True):
+            for group, rate in zip(of_net[name].param_groups, rates, strict=True):
                 group["lr"] = rate * factor
 
 

@@ -15,10 +15,8 @@ POOLINGS = ("auto", "mean", "cls")
 
 
 def attention_mask(ids: torch.Tensor, pad_id: int) -> torch.Tensor:
-    """Return a mask of shape (n, width): True up to the last id that is not padding.
-
-    A padding id inside a text was written by its author, and counts as a token.
-    """
+    """Return a mask of shape (n, width): True up to the last id that is not padding."""
+    # a padding id inside a text was written by its author, and counts as a token
     positions = torch.arange(ids.shape[1], device=ids.device)
     last = torch.where(ids != pad_id, positions, -1).amax(dim=1, keepdim=True)
     return positions <= last
@@ -31,10 +29,7 @@ def mean_over_tokens(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 
 class Encoder(nn.Module):
-    """Turn token ids of shape (n, width) into vectors of shape (n, d).
-
-    The parameters are those of `BertClassifier`; with bf16 the encoder runs under autocast.
-    """
+    """Turn token ids of shape (n, width) into vectors of shape (n, d)."""
 
     def __init__(self, pretrained: str, pooling: str = "auto", precision: str = "fp32") -> None:
         super().__init__()
@@ -66,10 +61,7 @@ class Encoder(nn.Module):
     def states(
         self, ids: torch.Tensor, mask: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Return the last states, of shape (n, width, d), and the output of the pooler, if any.
-
-        States at padding are undefined.
-        """
+        """Return the last states, (n, width, d), and the pooler's output, if any."""
         found = packing_of(self.model, ids, mask)
         if found is None:
             out = self.model(input_ids=ids, attention_mask=mask.long())

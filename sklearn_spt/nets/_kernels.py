@@ -56,11 +56,7 @@ def _is_fast_dropout(x: torch.Tensor, p: float) -> bool:
 
 # -- dropout -------------------------------------------------------------------------------------
 def byte_dropout(x: torch.Tensor, p: float) -> torch.Tensor:
-    """Zero each element with probability `p` and scale the rest so that the mean is kept.
-
-    `p` is rounded to a multiple of 1/256 below one (0.1 becomes 26/256 = 0.1016). The scale uses
-    the rounded value, so that the expectation of the result is exactly `x`.
-    """
+    """Apply dropout with `p` rounded to a multiple of 1/256, such as 26/256 = 0.1016 for 0.1."""
     threshold = min(round(p * _LEVELS), _LEVELS - 1)
     if threshold == 0:
         return x
@@ -166,10 +162,7 @@ def _attended(
     p: float,
     scale: float,
 ) -> torch.Tensor:
-    """Return attention outputs for q, k and v of shape (n * heads, width, d), with dropout p.
-
-    `seen`, of shape (n, 1, width or 1, width), is True where a token may be attended to.
-    """
+    """Attend with q, k, v of shape (n * heads, width, d); `seen` is (n, 1, 1 or width, width)."""
     if seen is None:
         scores = torch.bmm(q * scale, k.transpose(1, 2))
     else:
@@ -203,12 +196,9 @@ AttentionMaskInterface.register(ATTENTION, mask)
 def packing_of(
     model: Any, ids: torch.Tensor, mask: torch.Tensor
 ) -> tuple[Packing, torch.Tensor] | None:
-    """Return the packing of a batch and the positions of its tokens; None if it stays padded.
-
-    Only training on a CPU uses packing. On a GPU the program would wait for the number of tokens.
-    In evaluation batches have almost no padding, and torch's attention is faster. Models that
-    `may_be_packed` rejects stay padded too.
-    """
+    """Return the packing of a batch and the positions of its tokens; None if it stays padded."""
+    # Only training on a CPU uses packing. On a GPU the program would wait for the number of tokens.
+    # In evaluation batches have almost no padding, and torch's attention is faster.
     # first the checks that a compiler can follow; a trace would record the sizes of this batch
     if torch.compiler.is_compiling() or not model.training:
         return None

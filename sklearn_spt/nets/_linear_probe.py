@@ -30,17 +30,9 @@ def linear_probe(
     weights: FloatArray | None = None,
     balanced: bool = True,
 ) -> LinearHead | None:
-    """Fit a logistic regression on vectors `F`; with `balanced` all classes have the same weight.
-
-    It minimises the mean cross-entropy plus half the squared norm of its weights, on vectors that
-    are shifted and scaled to a mean of 0 and a mean variance of 1 (less if they differ by less than
-    a tenth of their size). So the regularisation depends neither on the scale of the vectors nor on
-    the number of rows.
-
-    The result applies to vectors that are not scaled. A class without rows, or without weight, gets
-    no weights and a bias of -log(n + n_classes), which makes it unlikely. The result is None if
-    there is only one class, if all vectors are equal, or if one is not finite.
-    """
+    """Fit a logistic regression on `F`; None with one class, equal vectors or one not finite."""
+    # Shift and scale give the vectors a mean of 0 and a mean variance of 1, and the loss is a mean.
+    # So the regularisation depends neither on the scale of the vectors nor on the number of rows.
     row_weights = np.ones(len(F)) if weights is None else np.asarray(weights, dtype=np.float64)
     used = row_weights > 0
     F, codes, row_weights = F[used], codes[used], row_weights[used]
@@ -65,7 +57,7 @@ def linear_probe(
         coef = np.vstack([-coef / 2, coef / 2])
         intercept = np.concatenate([-intercept / 2, intercept / 2])
     W = np.zeros((n_classes, F.shape[1]))
-    b = np.full(n_classes, -np.log(n + n_classes))
+    b = np.full(n_classes, -np.log(n + n_classes))  # makes a class without rows unlikely
     W[present] = coef / scale
     b[present] = intercept - W[present] @ center
     return LinearHead(W, b)
@@ -74,10 +66,7 @@ def linear_probe(
 def subsample_by_class(
     codes: IntArray, weights: FloatArray, n: int, rng: np.random.Generator
 ) -> IntArray:
-    """Draw at most `n` rows with weight, without replacement and in turn from each class.
-
-    A rare class is drawn with all its rows. The row numbers ascend.
-    """
+    """Draw at most `n` rows with weight, in turn from each class, without replacement."""
     rows = rng.permutation(np.flatnonzero(weights > 0))
     turn = np.empty(len(rows), dtype=np.int64)  # number of earlier rows of the same class
     for code in np.unique(codes[rows]):

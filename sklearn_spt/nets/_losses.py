@@ -12,10 +12,7 @@ from torch import Tensor
 
 
 def soft_cross_entropy(logits: Tensor, target: Tensor, temperature: float = 1.0) -> Tensor:
-    """Compute ``-sum_c target_c * log softmax(logits / T)_c`` for each row.
-
-    Half precision is raised to float32 first. A row of the target may be scaled by a weight.
-    """
+    """Compute ``-sum_c target_c * log softmax(logits / T)_c`` for each row, at least in float32."""
     z = logits.to(torch.promote_types(logits.dtype, torch.float32))
     log_p = torch.log_softmax(z / temperature, dim=1)
     return -(target.detach().to(log_p.dtype) * log_p).sum(dim=1)
@@ -129,10 +126,7 @@ def distillation_targets(
     soft: NDArray[np.floating] | None,
     weight: NDArray[np.floating] | None = None,
 ) -> NDArray[np.float32]:
-    """Build targets ``[hard | soft]`` for `DistillationLoss` from two matrices of shape (n, K).
-
-    None as `soft` stands for zeros. A weight multiplies both halves of its row.
-    """
+    """Build targets ``[hard | soft]`` from matrices (n, K); a weight multiplies its whole row."""
     soft = np.zeros_like(hard) if soft is None else soft
     target = np.concatenate([hard, soft], axis=1, dtype=np.float32, casting="same_kind")
     if weight is not None:

@@ -22,15 +22,12 @@ _TOKEN_BY_TOKEN = (
 
 
 class Packing:
-    """Positions of the tokens of a batch in padded rows, and in one packed row.
-
-    ``tokens`` and ``padding`` hold places in the flattened rows. ``places`` holds the number of the
-    token at each place, and 0 at padding. The mask of shape (n, width) is True at tokens.
-    """
+    """Positions of the tokens of a batch in padded rows, and in one packed row."""
 
     def __init__(self, mask: torch.Tensor) -> None:
-        self.mask = mask
+        self.mask = mask  # (n, width), True at tokens
         flat = mask.flatten()
+        # places in the flattened rows, and the number of the token at each place, 0 at padding
         self.tokens = flat.nonzero().squeeze(1)
         self.padding = (~flat).nonzero().squeeze(1)
         self.places = torch.zeros(len(flat), dtype=torch.int64)
@@ -123,11 +120,7 @@ class _Packed(_Rearranged):
 
 
 def may_be_packed(model: Any) -> bool:
-    """Whether a model is known to mix tokens only in its attention.
-
-    That holds for encoders of some model types, as transformers builds them. A decoder depends on
-    the order of tokens, and custom parts and hooks may mix tokens.
-    """
+    """Whether a model is known to mix tokens only in its attention; custom parts may do more."""
     config = model.config
     return (
         config.model_type in (*_FROM_ZERO, *_FROM_PADDING)

@@ -8,20 +8,12 @@ from __future__ import annotations
 
 
 def slanted(step: int, n_steps: int) -> float:
-    """Fall in a straight line from 1 to 0, without warm-up, as in the authors' code.
-
-    The last step has ``1 / n_steps``; from `n_steps` on the multiplier is 0.
-    """
+    """Fall in a straight line from 1 to 0 over `n_steps`, as in the authors' code."""
     return 0.0 if step >= n_steps else 1.0 - step / n_steps
 
 
 def right_trapezoidal(step: int, n_constant: int, n_decay: int) -> float:
-    """Stay at 1 for `n_constant` steps, then fall in a straight line to 0 over `n_decay` steps.
-
-    The steps of both stages are counted together. The last step has ``1 / n_decay``. See "Learning
-    rate" in P. Karisani and N. Karisani, "Semi-Supervised Text Classification via
-    Self-Pretraining", WSDM 2021.
-    """
+    """Stay at 1 for `n_constant` steps, then fall in a straight line to 0 over `n_decay` steps."""
     return 1.0 if step < n_constant else slanted(step - n_constant, n_decay)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -37,18 +38,19 @@ from sklearn_spt.nets._encoder import POOLINGS, Encoder
 from sklearn_spt.nets._linear_probe import LinearHead, linear_probe, subsample_by_class
 from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.text._encoding import check_texts, check_token_ids, encode_texts, is_text
-from sklearn_spt.text._pretrained import default_learning_rate, pad_token_id, resolve_max_length
+from sklearn_spt.text._pretrained import (
+    TextSource,
+    default_learning_rate,
+    pad_token_id,
+    resolve_max_length,
+)
 
 #: Most rows that a linear probe is fitted on; initial weights do not need more.
 _PROBE_ROWS = 2000
 
 
 class TokenNet(DeviceLoop):
-    """skorch net over token ids with the parameters of `BertClassifier`.
-
-    It resolves "auto" into ``device_``, ``precision_`` and ``lr_`` without changing the parameters,
-    builds the module for the known classes, cuts batches, and moves between devices in a pickle.
-    """
+    """skorch net over token ids with the parameters of `BertClassifier`."""
 
     pretrained: str
     pooling: str
@@ -62,11 +64,18 @@ class TokenNet(DeviceLoop):
     precision_: str
     lr: Any
     lr_: float
+    #: What a net that was loaded from a folder reads texts with, until it is fitted again.
+    _text_source: TextSource | None = None
+
+    @property
+    def reads_with(self) -> str | os.PathLike[str]:
+        """The encoder whose tokenizer and configuration are used."""
+        return self.pretrained if self._text_source is None else self._text_source
 
     def _check_params(self) -> None:
         check_option(self.pooling, "pooling", POOLINGS)
         check_option(self.head_init, "head_init", ("linear_probe", "random"))
-        resolve_max_length(self.max_length, self.pretrained)
+        resolve_max_length(self.max_length, self.reads_with)
         check_real(self.dropout, "dropout", low=0, high=1, closed="left")
         check_integer(self.batch_size, "batch_size", low=1)
         check_integer(self.max_epochs, "max_epochs", low=0)
@@ -95,8 +104,8 @@ class TokenNet(DeviceLoop):
         """
         if is_text(X):
             texts = check_texts(X)
-            return encode_texts(texts, self.pretrained, self.max_length, full_width=full_width)
-        return check_token_ids(X, self.pretrained)
+            return encode_texts(texts, self.reads_with, self.max_length, full_width=full_width)
+        return check_token_ids(X, self.reads_with)
 
     def start_head(
         self,
@@ -107,11 +116,7 @@ class TokenNet(DeviceLoop):
         balanced: bool = True,
         known: LinearHead | None = None,
     ) -> LinearHead | None:
-        """Set the linear layer to a linear probe of the encoder if `head_init` asks for it.
-
-        Return the weights, which a later call with the same rows may pass as `known`. None means
-        that the layer keeps its weights.
-        """
+        """Set the linear layer to a linear probe if `head_init` asks for it; return the probe."""
         module = getattr(self.module_, "_orig_mod", self.module_)  # the module before compile
         if self.head_init == "random" or type(module) is not BertModule:
             return None
@@ -246,7 +251,7 @@ class TokenNet(DeviceLoop):
         params: dict[str, Any] = super().get_params_for(prefix)
         if prefix in ("iterator_train", "iterator_valid"):
             if is_class(getattr(self, prefix), TokenBatches):
-                params.setdefault("pad_id", pad_token_id(self.pretrained))
+                params.setdefault("pad_id", pad_token_id(self.reads_with))
                 params.setdefault("device", self.device_)
                 params.setdefault("in_order", prefix == "iterator_valid")
                 if self._graphs is not None:
@@ -283,7 +288,7 @@ class TokenNet(DeviceLoop):
     def _in_batches(
         self, ids: npt.NDArray[np.int32], compute: Callable[[torch.Tensor], torch.Tensor]
     ) -> torch.Tensor:
-        pad_id = pad_token_id(self.pretrained)
+        pad_id = pad_token_id(self.reads_with)
         return in_batches(compute, ids, pad_id, self.batch_size, self.device_)
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -2,9 +2,6 @@
 
 `BertClassifier` and all methods train their nets through these functions, so that a supervised fit
 is the same everywhere.
-
-skorch has no public list of the optimisers of a net, and a custom net may have several. So these
-functions read the private `net._optimizers`.
 """
 
 from __future__ import annotations
@@ -28,6 +25,7 @@ from sklearn_spt._sampling import epoch_rows
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 from sklearn_spt.nets._callbacks import BatchProgress, ScheduledLR, steps_per_epoch
 from sklearn_spt.nets._losses import DistillationLoss
+from sklearn_spt.nets._parts import optimizers
 from sklearn_spt.nets._protocol import prepared
 
 
@@ -43,14 +41,10 @@ def quiet(net: NeuralNet) -> Iterator[None]:
 
 
 def fresh_net(template: NeuralNet, classes: AnyArray, max_epochs: int) -> NeuralNet:
-    """Return an initialised clone of `template`.
-
-    It sets ``train_split`` (skorch would hold out a fifth of the rows), the criterion,
-    ``max_epochs`` and, if the net has it, ``classes``. All other parameters stay.
-    """
+    """Return an initialised clone of `template` with the settings of the method."""
     net = clone(template)
     params: dict[str, Any] = {
-        "train_split": None,
+        "train_split": None,  # skorch would hold out a fifth of the rows
         "criterion": DistillationLoss,
         "criterion__lam": 0.0,
         "criterion__temperature": 1.0,
@@ -86,25 +80,22 @@ def set_loss(
     max_epochs: int,
     keep_optimizer: bool = False,
 ) -> None:
-    """Set λ and T of the criterion for the next stage; the module keeps its weights.
-
-    skorch builds a new optimiser when the criterion changes, as the paper's released code does
-    between its two stages. ``keep_optimizer=True`` keeps the optimiser's state.
-    """
-    states = {name: getattr(net, name + "_").state_dict() for name in net._optimizers}
+    """Set λ and T of the criterion for the next stage; the module keeps its weights."""
+    # skorch builds a new optimiser when the criterion changes, as the paper's code does
+    states = {name: optimizer.state_dict() for name, optimizer in optimizers(net).items()}
     with quiet(net):
         net.set_params(
             criterion__lam=lam, criterion__temperature=temperature, max_epochs=max_epochs
         )
     if keep_optimizer:
-        for name, state in states.items():
-            getattr(net, name + "_").load_state_dict(state)
+        for name, optimizer in optimizers(net).items():
+            optimizer.load_state_dict(states[name])
 
 
 def release_optimizer(net: NeuralNet) -> None:
     """Free the state of the optimiser after the last training step."""
-    for name in net._optimizers:
-        getattr(net, name + "_").state.clear()
+    for optimizer in optimizers(net).values():
+        optimizer.state.clear()
 
 
 def n_steps(net: NeuralNet, X: Any, targets: AnyArray, epochs: int) -> int:
@@ -135,11 +126,8 @@ def train(
 ) -> list[float]:
     """Train `net` for some more epochs and return the mean training loss of each.
 
-    Each epoch draws new rows: class-balanced with replacement, or a shuffle. `targets` go to the
-    criterion, and `codes` hold the classes for balanced draws. The step counter of `schedule`
-    continues. ``on_epoch(net, epoch)`` is called after each epoch, counted from 1. It ends the
-    training by returning True, and does not change the random stream of the training.
-    ``keep_optimizer=False`` frees the optimiser's state at the end.
+    `targets` go to the criterion, and `codes` hold the classes for balanced draws. The step counter
+    of `schedule` continues. ``on_epoch(net, epoch)`` ends the training by returning True.
     """
     losses: list[float] = []
     own = net.callbacks_
@@ -177,14 +165,11 @@ def train(
 
 
 def ends_early(net: NeuralNet, end_of_epoch: Callable[[], object]) -> bool:
-    """Call a function that may end the training; return True if EarlyStopping of skorch did.
-
-    EarlyStopping raises KeyboardInterrupt, as Ctrl-C does. Its counter tells the two apart.
-    """
+    """Call a function that may end the training; return True if EarlyStopping of skorch did."""
     try:
         end_of_epoch()
     except KeyboardInterrupt:
-        for _, callback in net.callbacks_:
+        for _, callback in net.callbacks_:  # Ctrl-C raises the same, but the counter is not full
             if isinstance(callback, EarlyStopping) and callback.misses_ == callback.patience:
                 return True
         raise
@@ -218,11 +203,9 @@ def predict_logits(net: NeuralNet, X: Any, n_classes: int) -> FloatArray:
 
 
 def _with_own_generator(net: NeuralNet) -> NeuralNet:
-    """Return a view of the net whose DataLoader draws no number from torch's global generator.
-
-    A DataLoader draws the seed of its workers, even if it has none. The net itself stays as it
-    is, so that several threads can predict.
-    """
+    """Return a view of the net whose DataLoader draws no number from torch's global generator."""
+    # A DataLoader draws the seed of its workers, even if it has none. The net itself stays as it
+    # is, so that several threads can predict.
     loader = net.iterator_valid
     own = isinstance(loader, type) and issubclass(loader, DataLoader)
     if not own or "iterator_valid__generator" in vars(net):

@@ -16,7 +16,7 @@ from skorch.utils import multi_indexing
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData
 from sklearn_spt._functional import predicted_classes
-from sklearn_spt._holdout import HoldOut, hold_out, positive_code, weights_of
+from sklearn_spt._holdout import HoldOut, hold_out, positive_code
 from sklearn_spt._random import derive_seed, root_seed
 from sklearn_spt._typing import FloatArray
 from sklearn_spt._validation import check_integer, check_option, check_real
@@ -356,21 +356,10 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             positive=positive,
             otherwise="All of them are trained on, and the last nets are kept.",
             remedy="Label more rows of the rare classes, or set validation_fraction=None.",
-            stacklevel=4,
         )
-        if held_out is None:
-            return data, None
-        train = replace(
-            data,
-            X_labeled=multi_indexing(data.X_labeled, held_out.train),
-            y=data.y[held_out.train],
-            weights=weights_of(data.weights, held_out.train, 0),
-        )
-        return train, held_out
+        return (data if held_out is None else held_out.training_part(data)), held_out
 
     def _sample_sizes(self, n_unlabeled: int) -> list[int]:
-        if n_unlabeled == 0:
-            return []
         step = resolve_step_size(self.step_size, n_unlabeled)
         sizes = growing_sample_sizes(n_unlabeled, step, self._first_size(step), self.max_iter)
         if self.alpha > 0 and len(sizes) == 1:

@@ -27,12 +27,9 @@ def class_shares(codes: IntArray, n_classes: int, weights: FloatArray | None = N
 
 
 def logit_adjusted(P: ArrayLike, shares: ArrayLike, tau: float) -> FloatArray:
-    """Return ``P_c * shares_c ** tau``, scaled to rows that sum to 1.
-
-    At τ = 0 this is `P`; at τ = 1 the shares are the prior of the classes. Menon et al. (ICLR 2021,
-    section 4.1) subtract ``tau * log(shares)`` from logits of nets trained on classes as they come.
-    Here nets see all classes equally often, so the sign is the opposite.
-    """
+    """Return ``P_c * shares_c ** tau``, scaled to rows that sum to 1."""
+    # Menon et al. (ICLR 2021, section 4.1) subtract tau * log(shares) from logits of nets that see
+    # classes as they come. Here nets see all classes equally often, so the sign is the opposite.
     P = np.asarray(P, dtype=np.float64)
     if tau == 0:
         return P
@@ -61,20 +58,13 @@ def worthwhile_tau(predicted: ArrayLike, shares: ArrayLike) -> float:
     return float(max(tau, 0.0))
 
 
-def matching_tau(P: ArrayLike, shares: ArrayLike, target: ArrayLike | None = None) -> float:
-    """Choose τ so that the shares of the predicted classes are closest to `target`.
-
-    The candidates are 51 values from 0 to `worthwhile_tau`, the distance is the total variation,
-    and the smallest of equally good values wins. The default of `target` is `shares`. Equal shares
-    give 0.
-    """
-    P, shares = np.asarray(P, dtype=np.float64), np.asarray(shares, dtype=np.float64)
-    goal = shares if target is None else np.asarray(target, dtype=np.float64)
+def matching_tau(P: FloatArray, shares: FloatArray, target: FloatArray) -> float:
+    """Choose τ from 0 to `worthwhile_tau` so that the predicted shares are closest to `target`."""
     if not len(P) or np.ptp(shares) == 0:
         return 0.0
     K = len(shares)
-    taus = np.linspace(0, worthwhile_tau(class_shares(P.argmax(axis=1), K), goal), _N_TAUS)
+    taus = np.linspace(0, worthwhile_tau(class_shares(P.argmax(axis=1), K), target), _N_TAUS)
     there = [class_shares(logit_adjusted(P, shares, tau).argmax(axis=1), K) for tau in taus]
-    distances = np.abs(np.array(there) - goal).sum(axis=1)
-    # equal distances may differ in their last digits
+    distances = np.abs(np.array(there) - target).sum(axis=1)
+    # the smallest of equally good values, whose distances may differ in their last digits
     return float(taus[int(np.argmax(distances <= distances.min() + 1e-12))])

@@ -10,22 +10,10 @@ from sklearn_spt._sampling import share_up
 def growing_sample_sizes(
     n_unlabeled: int, step: int, first: int | None = None, max_iter: int | None = None
 ) -> list[int]:
-    """Return the sample size of each iteration: it starts at `first` and grows by `step`.
-
-    `first` is `step` by default. The last sample holds all documents, unless `max_iter` is reached.
-    """
-    first = step if first is None else first
-    for name, value, least in (
-        ("n_unlabeled", n_unlabeled, 0),
-        ("step", step, 1),
-        ("first", first, 1),
-        ("max_iter", 0 if max_iter is None else max_iter, 0),
-    ):
-        if value < least:
-            raise ValueError(f"{name} must be at least {least}, got {value!r}.")
+    """Return the sizes from `first` (default: `step`) in steps to all documents, or `max_iter`."""
     if n_unlabeled == 0:
         return []
-    sizes = [*range(first, n_unlabeled, step), n_unlabeled]
+    sizes = [*range(step if first is None else first, n_unlabeled, step), n_unlabeled]
     return sizes[:max_iter]
 
 

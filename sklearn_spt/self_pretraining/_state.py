@@ -20,18 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class State:
-    """The state after iteration `t`; at t = 0 teacher and student are the supervised start.
-
-    `S` holds mean and variance of each class for inertia. `pseudo` and `labeled_iter` have one
-    entry for each document of U; it is -1 if the document was never drawn.
-    """
+    """The state after iteration `t`; at t = 0 teacher and student are the supervised start."""
 
     t: int
     student: NeuralNet
     teacher: NeuralNet | None
-    S: dict[int, tuple[float, float]]
-    pseudo: IntArray
-    labeled_iter: IntArray
+    S: dict[int, tuple[float, float]]  # mean and variance of each class, for inertia
+    pseudo: IntArray  # code of each document of U, -1 if it was never drawn
+    labeled_iter: IntArray  # iteration that gave it, or -1
     start: NeuralNet | None  # None if the ensemble is without it
 
     @property

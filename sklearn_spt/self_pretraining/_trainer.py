@@ -38,10 +38,8 @@ _AfterStage1 = tuple[NeuralNet, ScheduledLR, np.random.Generator, list[float]]
 class SelfPretrainingTrainer(SupervisedTrainer):
     """Trains the teacher and the students of one fit.
 
-    L and U are the labelled and unlabelled documents of `data`. Every random number is a function
-    of the root seed and the iteration t. `memory` keeps what does not depend on λ and α: the first
-    teacher, its labels, and stage 1 of the first student. Inertia acts from the second student on,
-    and λ in stage 2.
+    L and U are the labelled and unlabelled documents of `data`. `memory` keeps what does not depend
+    on λ and α: the first teacher, its labels, and stage 1 of the first student.
     """
 
     #: Reading of the paper: whether stage 2 goes on with the optimiser of stage 1.

@@ -19,11 +19,9 @@ def _malloc_trim() -> Any:
 
 
 def give_back() -> None:
-    """Return the free memory of all threads to the system, with glibc only.
-
-    On its own, glibc shrinks each thread's heap at the end only, and one small object there keeps
-    the whole heap. A call takes some milliseconds.
-    """
+    """Return the free memory of all threads to the system, with glibc only."""
+    # on its own, glibc shrinks each thread's heap at the end only, and one small object there keeps
+    # the whole heap
     trim = _malloc_trim()
     if trim is not None:
         trim(0)

@@ -52,10 +52,7 @@ def is_text(X: Any) -> bool:
 
 
 def check_texts(X: Any, name: str = "X") -> list[str]:
-    """Return the texts of a list, tuple, array, Series or one-column frame as a list of str.
-
-    An unusable `X` raises an error that calls it `name`, and names the row at fault.
-    """
+    """Return the texts of a list, tuple, array, Series or one-column frame as a list of str."""
     if isinstance(X, str | bytes):
         raise TypeError(
             f"{name} is a single {type(X).__name__}, not a sequence of texts; wrap it in a list: "
@@ -99,10 +96,8 @@ def _check_surrogates(text: str, name: str, row: int) -> None:
 
 
 def check_token_ids(X: ArrayLike, pretrained: str | os.PathLike[str]) -> NDArray[np.int32]:
-    """Return a numeric matrix as int32 token ids of an encoder; name the first value that is none.
-
-    Floats that are whole numbers pass, since some meta-estimators turn matrices into floats.
-    """
+    """Return a numeric matrix as int32 token ids of an encoder, or name the first wrong value."""
+    # floats that are whole numbers pass, since some meta-estimators turn matrices into floats
     ids = check_array(X, dtype="numeric", ensure_all_finite=False, input_name="X")
     if ids.dtype.kind not in "iuf":
         raise ValueError(f"X must be a matrix of token ids, got the dtype {ids.dtype}.")
@@ -173,11 +168,7 @@ def encode_texts(
     *,
     full_width: bool = True,
 ) -> NDArray[np.int32]:
-    """Encode texts as token ids, padded at the right; each distinct text is tokenised once.
-
-    The result is `max_length` wide, or as wide as its longest text with ``full_width=False``.
-    Longer texts lose tokens at the end, but keep the final special token.
-    """
+    """Encode texts as token ids, padded at the right to `max_length` or to the longest text."""
     max_length = resolve_max_length(max_length, pretrained)
     # A repeated text is encoded in its first row and copied to the others.
     numbers: dict[str, int] = {}

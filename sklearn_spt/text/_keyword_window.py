@@ -19,10 +19,7 @@ _WORD = re.compile(r"\S+")
 
 
 def texts_and_keywords(X: Any, keywords: Any = None) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Return the texts of X and the keywords of each.
-
-    X may have a second column of keywords; `keywords` are those of the rows that have none there.
-    """
+    """Return the texts of X and the keywords of each: its own in a second column, or `keywords`."""
     common = parsed_keywords(keywords, "keywords")
     texts_column, keywords_column = _two_columns(X)
     if keywords_column is None:
@@ -58,10 +55,7 @@ def parsed_keywords(given: Any, name: str) -> tuple[str, ...]:
 
 
 def first_occurrence(text: str, keyword: str) -> tuple[int, int] | None:
-    """Return the span of a keyword's first occurrence as a whole word in any case, or None.
-
-    Any white space may separate its words. "#flu" and "flu's" hold "flu", "flushot" does not.
-    """
+    """Return the span of a keyword's first occurrence as a whole word in any case, or None."""
     found = _pattern(keyword).search(text)
     return None if found is None else found.span()
 
@@ -69,6 +63,7 @@ def first_occurrence(text: str, keyword: str) -> tuple[int, int] | None:
 @functools.lru_cache(maxsize=1024)
 def _pattern(keyword: str) -> re.Pattern[str]:
     words = r"\s+".join(re.escape(word) for word in keyword.split())
+    # "#flu" and "flu's" hold "flu", "flushot" does not
     return re.compile(rf"(?<!\w){words}(?!\w)", re.IGNORECASE)
 
 

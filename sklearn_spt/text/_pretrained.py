@@ -12,6 +12,7 @@ import json
 import math
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,6 +37,31 @@ _SMALL_ENCODER = 30_000_000
 _PAPER_LENGTH = 160
 
 
+@dataclass(frozen=True, eq=False)
+class TextSource(os.PathLike[str]):
+    """The tokenizer and configuration of an encoder in memory.
+
+    A net that was loaded from a folder reads texts with it: it needs no file of its encoder. The
+    functions below take it as `pretrained`, except those that read weights.
+    """
+
+    name: str
+    tokenizer: Any
+    config: Any
+
+    def __fspath__(self) -> str:
+        """Return the name of the encoder, for messages."""
+        return self.name
+
+
+def text_source(pretrained: str | os.PathLike[str]) -> TextSource:
+    """Return the tokenizer and configuration of an encoder, shared within the process."""
+    if isinstance(pretrained, TextSource):
+        return pretrained
+    tokenizer, config = _read(_read_tokenizer, pretrained), _read(_read_config, pretrained)
+    return TextSource(os.fspath(pretrained), tokenizer, config)
+
+
 # -- weights -------------------------------------------------------------------------------------
 
 
@@ -47,6 +73,11 @@ def load_encoder(pretrained: str | os.PathLike[str]) -> torch.nn.Module:
     """
     encoder: torch.nn.Module = _read(_read_encoder, pretrained)
     return copy.deepcopy(encoder)
+
+
+def forget_encoders() -> None:
+    """Free the encoders that `load_encoder` keeps."""
+    _read_encoder.cache_clear()
 
 
 @functools.lru_cache(maxsize=2)
@@ -176,9 +207,9 @@ def load_tokenizer(pretrained: str | os.PathLike[str], max_length: int | None = 
 
 @functools.lru_cache(maxsize=16)
 def _truncating_tokenizer(
-    folder: str, fingerprint: Fingerprint, max_length: int | None
+    folder: str | TextSource, fingerprint: Fingerprint, max_length: int | None
 ) -> Tokenizer:
-    tokenizer = copy.deepcopy(_read_tokenizer(folder, fingerprint)[0])
+    tokenizer = copy.deepcopy(_read_tokenizer(folder, fingerprint).backend_tokenizer)
     tokenizer.no_padding()
     tokenizer.no_truncation()
     if max_length is not None:
@@ -188,7 +219,9 @@ def _truncating_tokenizer(
 
 
 @functools.lru_cache(maxsize=8)
-def _read_tokenizer(folder: str, fingerprint: Fingerprint) -> tuple[Tokenizer, int]:
+def _read_tokenizer(folder: str | TextSource, fingerprint: Fingerprint) -> Any:
+    if isinstance(folder, TextSource):
+        return folder.tokenizer
     from transformers import AutoTokenizer
 
     what = f"The tokenizer in {folder} cannot be loaded"
@@ -202,11 +235,13 @@ def _read_tokenizer(folder: str, fingerprint: Fingerprint) -> tuple[Tokenizer, i
         )
     if wrapper.pad_token_id is None:
         raise ValueError(f"The tokenizer in {folder} has no padding token.")
-    return tokenizer, int(wrapper.pad_token_id)
+    return wrapper
 
 
 @functools.lru_cache(maxsize=8)
-def _read_config(folder: str, fingerprint: Fingerprint) -> Any:
+def _read_config(folder: str | TextSource, fingerprint: Fingerprint) -> Any:
+    if isinstance(folder, TextSource):
+        return folder.config
     from transformers import AutoConfig
 
     return _from_pretrained(AutoConfig, folder, f"{folder}/config.json cannot be used")
@@ -214,7 +249,7 @@ def _read_config(folder: str, fingerprint: Fingerprint) -> Any:
 
 def pad_token_id(pretrained: str | os.PathLike[str]) -> int:
     """Return the id of the padding token of an encoder."""
-    return int(_read(_read_tokenizer, pretrained)[1])
+    return int(_read(_read_tokenizer, pretrained).pad_token_id)
 
 
 def vocabulary_size(pretrained: str | os.PathLike[str]) -> int:
@@ -279,6 +314,9 @@ def encoder_state(pretrained: str | os.PathLike[str]) -> object:
 
 def _read(reader: Callable[..., Any], pretrained: str | os.PathLike[str], *args: Any) -> Any:
     """Call a cached reader with the folder of an encoder and the state of its files."""
+    if isinstance(pretrained, TextSource):
+        with LOCK:
+            return reader(pretrained, (), *args)
     folder = encoder_folder(pretrained)
     if not os.path.isfile(os.path.join(folder, "config.json")):
         raise ValueError(f"{folder} is not a pretrained encoder: it holds no config.json.")

@@ -25,11 +25,9 @@ def n_threads_for(n_chunks: int) -> int:
 
 @contextmanager
 def own_threads_off() -> Iterator[None]:
-    """Keep the tokenizers library from starting its own threads inside the block.
-
-    After it has started threads, it warns at each later fork of the process. The environment
-    variable is its only switch; a value that the user set stays.
-    """
+    """Keep the tokenizers library from starting its own threads inside the block."""
+    # After it has started threads, it warns at each later fork of the process. The environment
+    # variable is its only switch; a value that the user set stays.
     global _environment_users
     with _environment_lock:
         if _environment_users or _PARALLELISM not in os.environ:

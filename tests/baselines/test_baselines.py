@@ -153,18 +153,6 @@ def test_without_unlabelled_texts_it_is_bert_classifier(
         np.testing.assert_array_equal(off.predict_proba(tiny_texts), expected)
 
 
-@pytest.mark.filterwarnings("ignore:no unlabelled document:UserWarning")
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "co-training"])
-def test_texts_are_learned_from(tiny_checkpoint, tiny_texts, kind):
-    texts, truth = tiny_texts * 2, np.tile(["got", "not"], 24)
-    y = truth.astype(object)
-    y[24:] = None
-    net = BertClassifier(tiny_checkpoint, max_length=16, lr=1e-2, batch_size=8)
-    clf = model(kind, net, finetune_epochs=12, unlabeled_marker=None).fit(texts, y)
-    assert clf.transduction_[:24].tolist() == y[:24].tolist()
-    assert clf.score(texts, truth) > 0.8
-
-
 @pytest.mark.parametrize(
     ("kind", "params", "why"),
     [
@@ -256,44 +244,6 @@ def test_a_failed_fit_keeps_the_old_model(moons, kind):
         with pytest.raises(ValueError, match=match):
             clf.fit(bad_X, bad_y)
         assert vars(clf) == before
-
-
-#: Settings under which each of the changes below makes a difference.
-LONG = {
-    "spaced-rep": {"episode_patience": 9, "max_iter": 2, "episode_epochs": 8, "patience": 8},
-    "mutual learning": {"n_nets": 3},
-}
-CHANGES = {
-    "spaced-rep": {
-        "n_queues": 2,
-        "episode_epochs": 4,
-        "patience": 1,
-        "correct": "agreement+confidence",
-        "max_fraction": 0.3,
-        "validation_fraction": 0.4,
-        "refit": True,
-        "finetune_epochs": 2,
-        "balanced_batches": False,
-    },
-    "mutual learning": {
-        "n_nets": 2,
-        "kl_weight": 0.5,
-        "update": "sequential",
-        "epoch_over": "unlabeled",
-        "balanced_batches": False,
-    },
-}
-
-
-@pytest.mark.parametrize("kind", CHANGES)
-def test_each_parameter_changes_the_result(moons, kind):
-    X, y = moons
-    settings = {"net": mlp_net(batch_size=16, lr=0.2), **LONG[kind]}
-    plain = model(kind, **settings).fit(X, y)
-    for name, value in CHANGES[kind].items():
-        other = model(kind, **(settings | {name: value})).fit(X, y)
-        same_net = np.array_equal(plain.predict_proba(X), other.predict_proba(X))
-        assert not same_net or plain_history(plain) != plain_history(other), name
 
 
 @every_method

@@ -169,21 +169,6 @@ def test_the_product_of_certain_opposites_is_their_mean():
 
 
 # -- the nets ----------------------------------------------------------------------------------
-def test_identical_views_and_seeds_give_identical_nets(moons, monkeypatch):
-    X, y = moons
-    monkeypatch.setitem(VIEWS, "keyword", VIEWS["sentence"])
-    clf = model().fit(X, y)
-    assert clf.n_iter_ == 3
-    s, k = clf.estimators_
-    for a, b in zip(s.module_.parameters(), k.module_.parameters(), strict=True):
-        assert torch.equal(a, b)
-    alone = torch.softmax(s.forward(X).double(), dim=1).numpy()
-    np.testing.assert_allclose(clf.predict_proba(X), alone, atol=1e-7)
-    assert [r["n_train"]["sentence"] for r in clf.history_] == [
-        r["n_train"]["keyword"] for r in clf.history_
-    ]
-
-
 @pytest.mark.parametrize("combine", ["mean", "product"])
 def test_the_prediction_combines_both_nets(moons, combine):
     X, y = moons
@@ -211,73 +196,6 @@ def test_no_unlabelled_rows_are_two_supervised_nets(moons):
 
 
 # -- the selection -----------------------------------------------------------------------------
-@pytest.fixture(scope="module", params=["pool", "quota"])
-def run(request, moons):
-    """States of a run on two columns, and what joined the training sets in each iteration."""
-    X, y = moons
-    clf = model(one_column_net(), views=COLUMNS, threshold=0.6, growth=request.param)
-    data = clf._validate(clf.estimator, X, y, None, None)
-    trainer = SupervisedTrainer(clf, clf.estimator, data.classes, "")
-    joined, states = [None], []
-    select = clf._select_by_view
-
-    def spy(*args):
-        new = select(*args)
-        pools.append((args, new))
-        return new
-
-    pools: list = []
-    clf._select_by_view = spy
-    for state in clf._iterations(trainer, data):
-        states.append(state)
-        if pools:
-            joined.append(pools[-1])
-        if len(states) == 6:
-            break
-    assert len(states) == 6
-    return trainer, data, states, joined
-
-
-def test_a_document_gets_the_confident_label_of_the_other_net(run):
-    trainer, data, states, joined = run
-    seen = 0
-    for t in range(1, len(states)):
-        P = {
-            view: trainer.probabilities(net, data.X_unlabeled[view])
-            for view, net in zip(VIEWS, states[t - 1].nets, strict=True)
-        }
-        _, (for_s, for_k) = joined[t]
-        for (rows, codes), teacher in ((for_s, "keyword"), (for_k, "sentence")):
-            assert (P[teacher][rows].max(axis=1) >= 0.6).all()
-            np.testing.assert_array_equal(P[teacher][rows].argmax(axis=1), codes)
-            seen += len(rows)
-    assert seen >= 8
-
-
-def test_each_set_grows_by_a_tenth_at_most(run):
-    _, _, states, joined = run
-    for t in range(1, len(states)):
-        for i, view in enumerate(VIEWS):
-            before = states[t - 1].record["n_train"][view]
-            after = states[t].record["n_train"][view]
-            assert after - before == len(joined[t][1][i][0])
-            assert after - before <= max(1, int(0.1 * before))
-
-
-def test_added_documents_are_no_candidates_again(run):
-    _, _, states, joined = run
-    gone: set[int] = set()
-    for t in range(1, len(states)):
-        new = {int(row) for rows, _ in joined[t][1] for row in rows}
-        assert not new & gone
-        gone |= new
-        assert set(np.flatnonzero(states[t].pseudo >= 0)) == gone
-        assert states[t].record["n_added"] == len(new)
-        assert (states[t].labeled_iter[list(new)] == t).all()
-        before = states[t - 1].pseudo >= 0
-        np.testing.assert_array_equal(states[t].pseudo[before], states[t - 1].pseudo[before])
-
-
 def selected(p_s, p_k, n_train=(20, 20), **params):
     clf = model(**params)
     P = [np.column_stack([1 - np.array(p), p]) for p in (p_s, p_k)]
@@ -338,40 +256,6 @@ def test_many_conflicts_do_not_block_the_last_document():
     p = np.append(np.linspace(0.99, 0.9, 2000), 0.8)  # more than the recursion limit
     for_s, for_k = selected(p, np.append(1 - p[:-1], 0.8), n_train=(10, 10))
     assert for_s == for_k == [(2100, 1)]
-
-
-@pytest.mark.parametrize("growth", ["pool", "quota"])
-def test_a_document_with_conflicting_labels_is_skipped(moons, growth, monkeypatch):
-    X, y = moons
-    marked_as = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-
-    def probabilities(self, net, X):
-        """The nets disagree on row 30 with certainty and agree on all others."""
-        p = np.tile([0.2, 0.8], (len(X), 1))
-        here = (conflicting[id(net) in keyword_nets] == X).all(axis=1)
-        p[here] = marked_as[id(net) in keyword_nets]
-        return p
-
-    keyword_nets: set = set()
-    conflicting = X[30, :1], X[30, 1:]
-    train = SupervisedTrainer.train
-
-    def spy(self, X, codes, *path, **options):
-        net, losses = train(self, X, codes, *path, **options)
-        kept.append(net)
-        if path[1:] == (2,):
-            keyword_nets.add(id(net))
-        return net, losses
-
-    kept: list = []
-    monkeypatch.setattr(SupervisedTrainer, "train", spy)
-    monkeypatch.setattr(SupervisedTrainer, "probabilities", probabilities)
-    settings = {"max_fraction": 1e-9, "growth": growth, "finetune_epochs": 1}
-    clf = model(one_column_net(), views=COLUMNS, n_iterations=12, **settings).fit(X, y)
-    assert clf.n_iter_ == 12
-    assert [record["n_added"] for record in clf.history_] == [0] + [1] * 12
-    assert clf.transduction_[30] == -1
-    assert clf.history_[-1]["n_train"] == {"sentence": 42, "keyword": 42}
 
 
 def test_shared_sets_are_the_same(moons):
@@ -702,30 +586,6 @@ def test_the_state_representation(tiny_checkpoint, words):
     np.testing.assert_allclose(clf.predict_proba(texts), mean, atol=1e-6)
     again = pickle.loads(pickle.dumps(clf))
     np.testing.assert_array_equal(again.predict_proba(texts), clf.predict_proba(texts))
-
-
-def test_the_state_view_learns_what_stands_at_the_keyword(tiny_checkpoint):
-    # which of the two words is the keyword tells the class; the texts are all the same
-    X = np.array([["the flu shot", word] for word in ["flu", "shot"] * 24], dtype=object)
-    truth = np.tile([0, 1], 24)
-    net = BertClassifier(tiny_checkpoint, max_length=8, lr=1e-2, batch_size=8)
-    clf = CoDecompositionClassifier(
-        net,
-        keyword_representation="state",
-        threshold=0.5,
-        n_iterations=1,
-        finetune_epochs=6,
-        combine="product",
-        random_state=0,
-    )
-    assert clf.fit(X, marked(truth)).score(X, truth) == 1
-
-
-def test_states_need_texts(tiny_checkpoint, words):
-    texts, truth = words
-    ids = net_of(tiny_checkpoint).encode(texts)
-    with pytest.raises(ValueError, match="'state' needs texts"):
-        of_texts(tiny_checkpoint, keyword_representation="state").fit(ids, marked(truth))
 
 
 # -- the contract ------------------------------------------------------------------------------

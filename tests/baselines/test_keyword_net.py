@@ -22,14 +22,6 @@ from sklearn_spt.text._pretrained import vocabulary_size
 
 
 # -- marks -------------------------------------------------------------------------------------
-def test_a_keyword_at_word_4_with_two_pieces_has_one_mark(tiny_checkpoint):
-    text = "she got the flu shots today"  # [CLS] she got the flu shot ##s today [SEP]
-    marks = keyword_marks([text], [("shots",)], tiny_checkpoint, 16)
-    # word 4, its first piece, shifted by one for [CLS]
-    assert np.flatnonzero(marks[0]).tolist() == [5]
-    assert marks.shape == (1, 16)
-
-
 @pytest.mark.parametrize(
     ("text", "keywords", "expected"),
     [

@@ -30,28 +30,12 @@ def test_due_documents_by_epoch(epoch, due):
     np.testing.assert_array_equal(due_documents(np.arange(6), epoch, 6), due)
 
 
-def test_due_documents_are_rows():
-    queue = np.array([3, 0, 1, 2, 0, 5])
-    np.testing.assert_array_equal(due_documents(queue, 4, 6), [1, 2, 3, 4])
-    assert len(due_documents(np.array([1, 2]), 3, 6)) == 0
-
-
 # -- how they move -----------------------------------------------------------------------------
-def test_a_correct_document_rises_more_and_more_slowly():
-    queues = [int(q[0]) for q in after(16, lambda epoch, due: np.ones(len(due), bool))]
-    assert queues == [1, 2, 2, 3, 3, 3, 3] + [4] * 8 + [5]
-
-
 @given(st.integers(1, 70), st.integers(1, 8))
 def test_the_queue_of_a_correct_document_is_logarithmic(epochs, n_queues):
     queues = after(epochs, lambda epoch, due: np.ones(len(due), bool), n_queues=n_queues)
     expected = [min(n_queues - 1, 1 + int(math.log2(e))) for e in range(1, epochs + 1)]
     assert [int(q[0]) for q in queues] == expected
-
-
-def test_a_wrong_document_stays_in_the_first_queue():
-    queues = after(20, lambda epoch, due: np.zeros(len(due), bool))
-    assert [int(q[0]) for q in queues] == [0] * 20
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 7), st.floats(0, 1))

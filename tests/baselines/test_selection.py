@@ -1,12 +1,15 @@
-"""Candidate pools and quotas."""
+"""Candidate pools, quotas, and the most confident candidates."""
 
 from __future__ import annotations
+
+import math
+from fractions import Fraction
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sklearn_spt.baselines._selection import growing_pools, pool_size, quota_limit
+from sklearn_spt.baselines._selection import growing_pools, pool_size, quota_limit, throttle
 
 
 def rng(seed=0):
@@ -49,21 +52,31 @@ def test_pools_are_disjoint_parts_of_what_is_left(n_unlabeled, n_left, t, growth
         assert sizes.tolist() == [pool_size(step, n_unlabeled, n_left) for step in steps]
 
 
-def test_pools_are_uniform():
-    first = [next(growing_pools(np.arange(50), 2, 50, "pool", rng(s))) for s in range(2000)]
-    share = np.bincount(np.concatenate(first), minlength=50) / 2000
-    assert np.abs(share - 0.2).max() < 5 * np.sqrt(0.2 * 0.8 / 2000)
-
-
-def test_pools_are_drawn_by_the_generator_alone():
-    a, b, c = (
-        np.concatenate(list(growing_pools(np.arange(20), 1, 20, "pool", rng(s)))) for s in (0, 0, 1)
-    )
-    np.testing.assert_array_equal(a, b)
-    assert not np.array_equal(a, c)
-
-
 def test_the_quota_grows_linearly():
     assert [quota_limit(t, 300, 0.1) for t in (1, 2, 10)] == [30, 60, 300]
     assert quota_limit(3, 5, 0.1) == 3  # at least one a step
     assert quota_limit(1, 100, 0.29) == 29  # 0.29 * 100 is 28.999999999999996
+
+
+# -- throttling ---------------------------------------------------------------------------------
+def throttle_loop_by_loop(confidence, n_train, threshold, max_fraction):
+    eligible = [(-conf, i) for i, conf in enumerate(confidence) if conf >= threshold]
+    n = min(len(eligible), max(1, math.floor(Fraction(str(max_fraction)) * n_train)))
+    return [i for _, i in sorted(eligible)[:n]]
+
+
+@given(
+    st.lists(st.sampled_from([0.5, 0.8, 0.9, 0.95, 1.0]), max_size=40),
+    st.integers(0, 300),
+    st.sampled_from([0.0, 0.8, 0.9, 0.93, 1.01]),
+    st.sampled_from([0.0, 0.05, 0.1, 0.29, 1.0]),
+)
+def test_throttling_equals_the_steps_written_as_loops(confidence, n_train, threshold, max_fraction):
+    rows = throttle(np.array(confidence), n_train, threshold, max_fraction)
+    assert rows.dtype == np.int64
+    assert rows.tolist() == throttle_loop_by_loop(confidence, n_train, threshold, max_fraction)
+
+
+def test_threshold_is_included_in_either_precision():
+    for dtype in (np.float32, np.float64):
+        assert throttle(np.array([0.9, 0.89], dtype=dtype), 10, 0.9, 0.1).tolist() == [0]

@@ -29,7 +29,7 @@ def model(net=None, **params):
 
 
 # -- an independent implementation -------------------------------------------------------------
-def reference(X_l, y, X_u, *, threshold, n):
+def reference(X_l, y, X_u, *, threshold, growth, n):
     """Self-training, implemented independently: own loops, own selection, own rates, plain SGD.
 
     Only the seeds are shared, so that both draw the same rows and weights.
@@ -38,16 +38,19 @@ def reference(X_l, y, X_u, *, threshold, n):
     def fit(X, y, t):
         return sgd_net(X, y, t, epochs=5, R=1.0, B=16)
 
-    f, left, added = fit(X_l, y, 0), list(range(len(X_u))), {}
+    f, left, added, N = fit(X_l, y, 0), list(range(len(X_u))), {}, len(y)
     for t in range(1, n + 1):
         order = np.random.default_rng(derive_seed(0, t, 1)).permutation(np.array(left))
-        step = -(-len(X_u) // 10)
-        for size in range(t * step, len(left) + step, step):
+        most, step = max(1, int(0.1 * len(y))), -(-len(X_u) // 10)
+        sizes = range(t * step, len(left) + step, step)
+        if growth == "quota":
+            most, sizes = min(most, t * max(1, int(0.1 * N))), [len(left)]
+        for size in sizes:
             pool = np.sort(order[:size])
             p = probabilities(f, X_u[pool])
             conf = p.max(axis=1)
             ranked = sorted(np.flatnonzero(conf >= threshold), key=lambda i: (-conf[i], pool[i]))
-            chosen = ranked[: max(1, int(0.1 * len(y)))]
+            chosen = ranked[:most]
             if chosen:
                 break
         else:
@@ -61,11 +64,18 @@ def reference(X_l, y, X_u, *, threshold, n):
     return f, added
 
 
-@pytest.mark.parametrize("threshold", [0.6, 0.85])
-def test_equals_an_independent_implementation(moons, threshold):
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"threshold": 0.6, "growth": "pool"},
+        {"threshold": 0.85, "growth": "pool"},
+        {"threshold": 0.6, "growth": "quota"},
+    ],
+)
+def test_equals_an_independent_implementation(moons, params):
     X, y, _ = moons
-    clf = model(threshold=threshold).fit(X, y)
-    f, added = reference(X[:30], y[:30], X[30:], threshold=threshold, n=4)
+    clf = model(**params).fit(X, y)
+    f, added = reference(X[:30], y[:30], X[30:], n=4, **params)
     assert_same_weights(clf.estimators_[0], f)
     assert len(added) >= 4
     for row in range(90):
@@ -74,81 +84,6 @@ def test_equals_an_independent_implementation(moons, threshold):
 
 
 # -- the training sets -------------------------------------------------------------------------
-@pytest.fixture(scope="module", params=["pool", "quota"])
-def run(request, moons):
-    """All states of a run, with the classifier, its trainer and the documents."""
-    X, y, _ = moons
-    clf = model(threshold=0.6, growth=request.param)
-    data = clf._validate(clf.estimator, X, y, None, None)
-    trainer = SupervisedTrainer(clf, clf.estimator, data.classes, "")
-    states = []
-    for state in clf._iterations(trainer, data):
-        states.append(state)
-        if len(states) == 7:
-            break
-    return clf, trainer, data, states
-
-
-def test_no_iteration_adds_more_than_a_tenth(run):
-    _, _, data, states = run
-    sizes = [state.record["n_train"] for state in states]
-    assert sizes[0] == len(data.y) == 30
-    for before, after, state in zip(sizes[:-1], sizes[1:], states[1:], strict=True):
-        assert 1 <= after - before <= max(1, int(0.1 * before))
-        assert state.record["n_added"] == after - before
-
-
-def test_added_and_remaining_documents_partition_u(run):
-    _, _, data, states = run
-    for t, state in enumerate(states):
-        added = state.labeled_iter >= 1
-        np.testing.assert_array_equal(added, state.pseudo >= 0)
-        assert added.sum() == state.record["n_train"] - 30
-        assert set(state.labeled_iter[added]) == set(range(1, t + 1))
-    assert len(states[-1].pseudo) == data.n_unlabeled == 90
-
-
-def test_the_most_confident_of_the_pool_were_added(run):
-    clf, trainer, data, states = run
-    for t in range(1, len(states)):
-        before, state = states[t - 1], states[t]
-        left = np.flatnonzero(before.pseudo < 0)
-        size = state.record["pool_size"]
-        if clf.growth == "quota":
-            assert size == len(left)
-        else:
-            left = trainer.rng(t, 1).permutation(left)[:size]
-            assert size == min(9 * t, len(before.pseudo) - (before.pseudo >= 0).sum())
-        confidence = trainer.probabilities(before.nets[0], data.X_unlabeled).max(axis=1)
-        added = np.flatnonzero(state.labeled_iter == t)
-        assert set(added) <= set(left)
-        assert (confidence[added] >= 0.6).all()
-        others = np.setdiff1d(left, added)
-        assert confidence[others].max() <= confidence[added].min()
-
-
-def test_pseudo_labels_are_those_of_the_last_net_and_never_revised(run):
-    _, trainer, data, states = run
-    for t in range(1, len(states)):
-        before, state = states[t - 1], states[t]
-        added = state.labeled_iter == t
-        P = trainer.probabilities(before.nets[0], data.X_unlabeled)
-        np.testing.assert_array_equal(state.pseudo[added], P[added].argmax(axis=1))
-        old = before.pseudo >= 0
-        np.testing.assert_array_equal(state.pseudo[old], before.pseudo[old])
-        np.testing.assert_array_equal(state.labeled_iter[old], before.labeled_iter[old])
-
-
-def test_every_iteration_has_a_fresh_net(run):
-    _, trainer, data, states = run
-    assert len({id(state.nets[0]) for state in states}) == len(states)
-    again, _ = trainer.train(data.X_labeled, data.y, 0)
-    for a, b in zip(
-        again.module_.parameters(), states[0].nets[0].module_.parameters(), strict=True
-    ):
-        assert torch.equal(a, b)
-
-
 def test_a_pool_without_a_confident_document_grows(moons):
     X, y, _ = moons
     confidence = model(n_iterations=0, random_state=1).fit(X, y).predict_proba(X[30:]).max(axis=1)
@@ -229,6 +164,3 @@ def test_history_is_complete_and_plain(moons):
     assert set(records[0]["seconds"]) == {"training", "validation"}
     assert set(records[1]["seconds"]) == {"labeling", "training", "validation"}
     assert clf.history_ == clf.selection_history_[: clf.n_iter_ + 1]
-
-
-# -- progress ----------------------------------------------------------------------------------

@@ -11,9 +11,8 @@ import torch
 from helpers.nets import mlp_net
 from helpers.sgd import assert_same_weights, partial_moons, probabilities, sgd_net
 from sklearn.metrics import f1_score
-from skorch.callbacks import Callback, EarlyStopping
 
-from sklearn_spt import BertClassifier, _holdout
+from sklearn_spt import _holdout
 from sklearn_spt._holdout import validation_split
 from sklearn_spt._random import derive_seed
 from sklearn_spt._supervised import SupervisedTrainer
@@ -171,16 +170,6 @@ def test_history_is_consistent(moons, params):
     assert clf.best_iter_ == int(np.argmax(scores))
 
 
-def test_fitted_attributes(moons):
-    X, y, truth = moons
-    clf = model(mlp_net(lr=0.5), episode_epochs=16, patience=16).fit(X, y)
-    assert len(clf.estimators_) == 1
-    assert clf.n_iter_ == len(clf.history_) - 1 >= 1
-    assert clf.queue_sizes_.shape == (clf.n_iter_, 6)
-    assert 0 <= clf.designated_queue_ < 6
-    assert clf.score(X, truth) > 0.75
-
-
 def test_only_due_documents_are_labelled(moons, monkeypatch):
     X, y, _ = moons
     labelled = []
@@ -235,29 +224,6 @@ def test_the_best_epoch_is_kept(moons, scores):
     assert not torch.equal(kept["last.weight"], nets[4]["last.weight"])
 
 
-def test_the_best_epoch_of_an_encoder_is_kept(tiny_checkpoint, tiny_texts, scores):
-    y = [0, 1] * 6 + [-1] * 12
-    net = BertClassifier(tiny_checkpoint, max_length=16, lr=0.01)
-    scores[:] = [0.1, 0.2, 0.9, 0.5]
-    clf = model(net, threshold=1.1, finetune_epochs=3).fit(tiny_texts, y)
-    assert clf.history_[1]["best_epoch"] == 2
-    train, _, _ = validation_split(
-        np.array(y[:12]), 0.2, np.random.default_rng(derive_seed(0, 0, 1))
-    )
-    seen = []
-    trainer = SupervisedTrainer(clf, net, clf.classes_, "")
-    X = net.encode(tiny_texts)
-    trainer.train(
-        X[train],
-        np.array(y)[train],
-        1,
-        epochs=4,
-        on_epoch=lambda M, epoch: seen.append(trainer.probabilities(M, X)),
-    )
-    np.testing.assert_allclose(clf.predict_proba(tiny_texts), seen[1], atol=1e-6)
-    assert np.abs(seen[1] - seen[3]).max() > 1e-4
-
-
 def test_without_a_better_score_the_start_is_kept_and_the_fit_ends(moons, scores):
     X, y, _ = moons
     scores[:] = [0.5]
@@ -298,39 +264,6 @@ def test_the_fit_ends_without_confident_documents(moons):
     assert clf.n_iter_ == 1
     assert (clf.transduction_[40:] == -1).all()
     assert (clf.labeled_iter_[40:] == -1).all()
-
-
-class Runs(Callback):
-    """Counts the training runs and their epochs, over all clones."""
-
-    epochs: list[int] = []  # noqa: RUF012
-
-    def on_train_begin(self, net, X=None, y=None, **kwargs):
-        self.epochs.append(0)
-
-    def on_epoch_end(self, net, **kwargs):
-        self.epochs[-1] += 1
-
-
-def test_an_episode_is_one_training_run_for_callbacks(moons):
-    X, y, _ = moons
-    Runs.epochs.clear()
-    net = mlp_net(batch_size=16, lr=0.2, callbacks=[("runs", Runs())])
-    clf = model(net, threshold=1.01, patience=9).fit(X, y)
-    assert Runs.epochs == [3, 4]  # the start, and the episode
-    assert len(clf.history_[1]["loss"]) == 4
-
-
-def test_early_stopping_ends_an_episode(moons):
-    X, y, _ = moons
-    stop = EarlyStopping(monitor="train_loss", patience=3, threshold=10.0, sink=lambda text: None)
-    net = mlp_net(batch_size=16, lr=0.2, callbacks=[stop])
-    clf = model(net, threshold=1.01, patience=30, episode_epochs=30).fit(X, y)
-    lasted = len(clf.history_[1]["loss"])
-    assert 3 <= lasted < 10
-    assert 1 <= clf.history_[1]["best_epoch"] <= lasted
-    deepest = np.flatnonzero(clf.queue_sizes_[0]).max()
-    assert deepest <= 1 + int(np.log2(lasted))  # documents moved in these epochs alone
 
 
 def test_the_fit_ends_if_all_documents_are_labelled(moons):
@@ -419,5 +352,5 @@ def test_rows_of_weight_zero_do_not_validate(moons):
     X, y, _ = moons
     w = np.ones(len(y))
     w[:10] = 0
-    clf = model(max_iter=1).fit(X, y, sample_weight=w)
-    assert clf.history_[1]["n_train"] == 40 - 6  # a fifth of thirty is held out
+    clf = model(validation_fraction=0.4).fit(X, y, sample_weight=w)
+    assert clf.history_[1]["n_train"] == 40 - 12  # two fifths of thirty are held out

@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-import torch
 from helpers.nets import FollowingNet, PaddedMLP, mlp_net
 from helpers.sgd import assert_same_weights, partial_moons, probabilities, sgd_net
 from sklearn.datasets import make_blobs
@@ -138,15 +137,6 @@ def test_history_is_consistent(moons, growth):
     assert any(record["n_added"] for record in rounds)
 
 
-def test_fitted_attributes(moons):
-    X, y, truth = moons
-    clf = model(mlp_net(lr=0.5), finetune_epochs=20).fit(X, y)
-    assert len(clf.estimators_) == len(set(map(id, clf.estimators_))) == 3
-    first = [net.module_.first.weight for net in clf.estimators_]
-    assert not any(torch.equal(a, b) for a, b in zip(first, first[1:] + first[:1], strict=True))
-    assert clf.score(X, truth) > 0.8
-
-
 # -- how it ends -------------------------------------------------------------------------------
 @pytest.mark.parametrize("growth", ["pool", "quota"])
 def test_without_candidates_it_ends_at_once_with_the_bootstrap_nets(moons, growth):
@@ -215,26 +205,6 @@ def test_the_fit_ends_if_few_labels_change_with_a_full_pool(moons, monkeypatch, 
     assert clf.termination_condition_ == "tol"
     assert clf.n_iter_ == n_iter
     assert clf.history_[-1]["label_changes"] < 1
-
-
-def test_all_nets_label_before_any_is_trained_again(moons, monkeypatch):
-    """Steps 4 to 6 see nets of the last iteration, even where net 1 is new."""
-    X, y, _ = moons
-    seen = []
-    real = module.disagreement_sets
-
-    def watched(P, threshold, quotas):
-        seen.append(P.copy())
-        return real(P, threshold, quotas)
-
-    monkeypatch.setattr(module, "disagreement_sets", watched)
-    clf = model(max_iter=1, growth="quota").fit(X, y)
-    start = model(max_iter=0).fit(X, y)
-    assert len(seen) == 1
-    np.testing.assert_allclose(
-        seen[0], [probabilities(net.module_, X[20:]) for net in start.estimators_], atol=1e-6
-    )
-    assert len(clf.history_[1]["loss"]) >= 1
 
 
 # -- limits ------------------------------------------------------------------------------------

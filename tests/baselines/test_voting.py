@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import permutations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sklearn_spt.baselines._voting import (
     bootstrap_rows,
     disagreement_sets,
-    disagreements,
     majority_mean,
     majority_vote,
 )
@@ -99,39 +96,6 @@ def test_sets_equal_a_slow_oracle(seed, n, K, threshold, quotas):
     assert as_dicts(disagreement_sets(P, threshold, quotas)) == slow_sets(P, threshold, quotas)
 
 
-@given(seeds, sizes, class_numbers)
-def test_without_threshold_and_cap_they_are_what_exactly_two_agree_on(seed, n, K):
-    P = probabilities(seed, n, K)
-    labels = disagreement_sets(P, 0.0, ALL)
-    distinct = np.array([len(set(votes)) for votes in P.argmax(axis=2).T])
-    assert (labels >= 0).sum() == (distinct == 2).sum()
-    assert ((labels >= 0).sum(axis=0) <= 1).all()  # the sets are disjoint
-    if K == 2:
-        assert (labels >= 0).sum() == (distinct > 1).sum()  # whatever is not unanimous
-    np.testing.assert_array_equal(labels >= 0, disagreements(P, 0.0))
-
-
-@given(seeds, sizes, class_numbers, st.floats(0, 0.9))
-def test_permuted_nets_have_permuted_sets(seed, n, K, threshold):
-    P = probabilities(seed, n, K)
-    quotas = np.array([3, 5, 7])
-    labels = disagreement_sets(P, threshold, quotas.tolist())
-    for order in permutations(range(3)):
-        moved = disagreement_sets(P[list(order)], threshold, quotas[list(order)].tolist())
-        np.testing.assert_array_equal(moved, labels[list(order)])
-
-
-def test_one_confident_net_of_the_two_is_enough_and_both_count_in_the_ranking():
-    low, mid, high = [0.55, 0.45], [0.7, 0.3], [0.9, 0.1]
-    other = [0.4, 0.6]
-    P = np.array([[other] * 4, [high, low, high, mid], [low, mid, mid, high]])
-    labels = disagreement_sets(P, 0.9, [2, 1, 1])
-    np.testing.assert_array_equal(labels[0], [-1, -1, 0, 0])  # a tie: 2 and 3 before 0
-    np.testing.assert_array_equal(disagreements(P, 0.9)[0], [True, False, True, True])
-    np.testing.assert_array_equal(disagreement_sets(P, 0.9, [1, 1, 1])[0], [-1, -1, 0, -1])
-    assert (labels[1:] == -1).all()
-
-
 # -- the vote ----------------------------------------------------------------------------------
 @given(seeds, sizes, class_numbers)
 def test_a_majority_wins_and_else_the_mean_decides(seed, n, K):
@@ -142,21 +106,9 @@ def test_a_majority_wins_and_else_the_mean_decides(seed, n, K):
         assert vote[x] == (winner if count > 1 else P[:, x].mean(axis=0).argmax())
 
 
-def test_small_votes():
-    a, b, c = [0.5, 0.4, 0.1], [0.1, 0.8, 0.1], [0.2, 0.3, 0.5]
-    vote = majority_vote(np.array([[a, a, a, b], [a, b, b, c], [b, a, c, b]]))
-    np.testing.assert_array_equal(vote, [0, 0, 1, 1])
-
-
 def test_a_class_without_votes_may_win_by_the_mean():
     P = np.array([[[0.4, 0.0, 0.25, 0.35]], [[0.0, 0.4, 0.25, 0.35]], [[0.25, 0.0, 0.4, 0.35]]])
     assert majority_vote(P).tolist() == [3]
-
-
-@pytest.mark.parametrize("n", [0, 7])
-def test_one_net_votes_for_its_prediction(n):
-    P = probabilities(0, n, n_nets=1)
-    np.testing.assert_array_equal(majority_vote(P), P[0].argmax(axis=1))
 
 
 @given(seeds, sizes, class_numbers)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,13 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_spt.datasets import (
-    duplicate_groups,
-    duplicates_of,
-    fetch_illness,
-    fetch_phm_tuning,
-)
-from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
+from sklearn_spt.datasets import _duplicates, duplicate_groups, duplicates_of
 
 # -- an oracle without index, regular expressions or shortcuts ---------------------------------
 # Posts are written from parts of which the oracle knows the words; no part needs to be read.
@@ -98,21 +90,9 @@ def test_groups_are_the_connected_components(collection, threshold):
     assert groups.tolist() == [appeared[number] for number in numbers]
 
 
-@settings(deadline=None, max_examples=50)
-@given(collection=COLLECTIONS, threshold=THRESHOLDS)
-def test_what_is_connected_to_a_reference_is_in_its_group(collection, threshold):
-    half = len(collection) // 2
-    texts, reference = texts_of(collection)[half:], texts_of(collection)[:half]
-    groups = duplicate_groups(reference + texts, threshold=threshold)
-    there = set(groups[:half].tolist())
-    reasons = duplicates_of(texts, reference, threshold=threshold)
-    assert all(
-        group in there for group, why in zip(groups[half:].tolist(), reasons, strict=True) if why
-    )
-
-
-# Random long texts hardly ever lie near the threshold: made from each other, they do.
-def test_large_collections_of_variants():
+def test_collections_of_several_blocks(monkeypatch):
+    """Texts that were made from each other, so that many lie near the threshold."""
+    monkeypatch.setattr(_duplicates, "_BLOCK", 7)
     rng = np.random.default_rng(0)
     vocabulary = np.array([f"w{i}" for i in range(40)])
     base = [vocabulary[rng.integers(40, size=rng.integers(2, 25))].tolist() for _ in range(60)]
@@ -128,6 +108,9 @@ def test_large_collections_of_variants():
         found = duplicates_of(texts_of(ours), texts_of(theirs), threshold=threshold)
         assert found.tolist() == [reason(post, theirs, threshold) for post in ours]
         assert min(Counter(found.tolist()).values()) > 10
+    groups = duplicate_groups(texts_of(theirs + ours))
+    monkeypatch.setattr(_duplicates, "_BLOCK", 1000)
+    assert groups.tolist() == duplicate_groups(texts_of(theirs + ours)).tolist()
 
 
 # -- what counts as the same ------------------------------------------------------------------
@@ -154,21 +137,6 @@ def test_what_is_the_same(text, expected):
     assert duplicates_of([text], ["home with the flu, day two"]).tolist() == [expected]
 
 
-def test_entities_are_resolved():
-    assert duplicates_of(["tea &lt;3 &amp; bed"], ["tea <3 & bed"]).tolist() == ["exact"]
-
-
-def test_near_duplicates_and_the_threshold():
-    ten = "one two three four five six seven eight nine ten"  # eight shingles
-    texts = [ten + " eleven twelve", ten + " eleven twelve thirteen", ten.replace("five", "5")]
-    assert duplicates_of(texts, [ten]).tolist() == ["near", "", ""]  # 8/10, 8/11, 5/11
-    assert duplicates_of(texts, [ten], threshold=5 / 11).tolist() == ["near", "near", "near"]
-    assert duplicates_of(texts, [ten], threshold=1.0).tolist() == ["", "", ""]
-    assert duplicates_of(["flu bad"], ["bad flu"], threshold=1.0).tolist() == ["near"]
-    # the same shingles, and not the same words
-    assert duplicates_of(["a a a a"], ["a a a"], threshold=1.0).tolist() == ["near"]
-
-
 def test_retweets_that_were_cut():
     whole = "in bed with a very bad flu since monday and nobody brings me any soup at all"
     cut = "RT @somebody: In bed with a very bad flu since Mon..."
@@ -191,37 +159,13 @@ def test_a_letter_for_letter_copy_is_exact_whatever_it_is():
     assert duplicate_groups(["@a", "", "@a", " ", ""]).tolist() == [0, 1, 0, 2, 1]
 
 
-def test_groups_are_chains():
-    words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
-    texts = [" ".join(words[start : start + 7]) for start in (0, 1, 2, 3)]
-    # each has four of six shingles in common with the next one, and three of seven with the next
-    assert duplicate_groups(texts, threshold=2 / 3).tolist() == [0, 0, 0, 0]
-    assert duplicate_groups(texts, threshold=0.7).tolist() == [0, 1, 2, 3]
-    assert duplicates_of(texts[:1], texts[2:], threshold=2 / 3).tolist() == [""]
-
-
-def test_groups_keep_duplicates_on_one_side_of_a_split():
-    texts = [f"post number {i // 3} says this" for i in range(60)]
-    y = np.arange(60) // 3 % 2
-    groups = duplicate_groups(texts)
-    assert groups.tolist() == (np.arange(60) // 3).tolist()
-    splitter = SemiSupervisedStratifiedKFold(n_splits=4)
-    for train, test in splitter.split(texts, y, groups=groups):
-        found = duplicates_of(np.array(texts)[train], np.array(texts)[test])
-        assert set(found.tolist()) == {""}
-
-
 # -- containers and errors --------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "container",
-    [list, tuple, iter, pd.Series, lambda x: np.array(x), lambda x: np.array(x, dtype=object)],
-)
+@pytest.mark.parametrize("container", [list, iter, pd.Series, np.array])
 def test_containers(container):
     texts = ["home with the flu", "flu season"]
     reasons = duplicates_of(container(texts), container(["Flu season!"]))
     assert reasons.tolist() == ["", "exact"]
     assert reasons.dtype == "<U7"
-    assert (reasons == "").tolist() == [True, False]
     groups = duplicate_groups(container(texts))
     assert groups.tolist() == [0, 1]
     assert groups.dtype == np.int64
@@ -231,51 +175,21 @@ def test_nothing_to_compare():
     assert duplicates_of([], ["flu"]).tolist() == []
     assert duplicates_of(["flu"], []).tolist() == [""]
     assert duplicate_groups([]).tolist() == []
-    assert duplicate_groups([]).dtype == np.int64
 
 
 @pytest.mark.parametrize(
     ("texts", "reference", "options", "error", "match"),
     [
         ("flu", ["flu"], {}, TypeError, "texts must be a list or array of str, got str"),
-        (["flu"], "flu", {}, TypeError, "reference must be a list or array of str, got str"),
-        (3, ["flu"], {}, TypeError, "texts must be a list or array of str, got int"),
+        (["flu"], 3, {}, TypeError, "reference must be a list or array of str, got int"),
         (["flu", None], ["flu"], {}, TypeError, "texts must hold str only; row 1 .*NoneType"),
-        (["flu"], [np.nan], {}, TypeError, "reference must hold str only; row 0 .*float"),
         (["flu"], ["flu"], {"threshold": 0.0}, ValueError, r"threshold must lie in \(0, 1\]"),
         (["flu"], ["flu"], {"threshold": 1.1}, ValueError, r"threshold must lie in \(0, 1\]"),
-        (["flu"], ["flu"], {"threshold": "high"}, TypeError, "threshold must be a number"),
     ],
 )
 def test_errors(texts, reference, options, error, match):
     with pytest.raises(error, match=match):
         duplicates_of(texts, reference, **options)
-
-
-def test_errors_of_groups():
-    with pytest.raises(TypeError, match="texts must hold str only; row 1"):
-        duplicate_groups(["flu", 3])
-    with pytest.raises(ValueError, match="threshold"):
-        duplicate_groups(["flu"], threshold=2)
-
-
-# -- real data --------------------------------------------------------------------------------
-def has(*parts):
-    return Path(os.environ.get("SKLEARN_SPT_DATA", "-"), *parts).is_file()
-
-
-@pytest.mark.skipif(
-    not (has("illness", "data.txt") and has("phm_tuning", "tuning.dataset")),
-    reason="the Illness and tuning files are not here: SKLEARN_SPT_DATA names no such folder",
-)
-def test_real_tweets():
-    texts = fetch_illness(download_if_missing=False).data
-    found = duplicates_of(texts[2000:], texts[:2000])
-    assert Counter(found.tolist()) == {"": 20531, "exact": 87, "near": 42}
-    texts = fetch_phm_tuning(download_if_missing=False).data
-    groups = duplicate_groups(texts)
-    assert groups.max() + 1 == 7687
-    # nothing of one group repeats anything of the others
-    order = np.random.default_rng(0).permutation(7687)
-    here = np.isin(groups, order[:1500])
-    assert set(duplicates_of(texts[~here], texts[here]).tolist()) == {""}
+    if texts != ["flu"] or options:
+        with pytest.raises(error, match=match):
+            duplicate_groups(texts, **options)

@@ -23,17 +23,12 @@ def test_data_home_is_found_in_the_documented_order(tmp_path, monkeypatch):
 
 def test_clear_data_home_deletes_downloads_and_nothing_else(tmp_path):
     home = tmp_path / "home"
-    downloads = home / "sklearn_spt_downloads"
-    downloads.mkdir(parents=True)
-    (downloads / "x.txt").write_text("x")
-    mine = home / "illness" / "data.txt"
-    mine.parent.mkdir()
-    mine.write_text("mine")
+    for name in ("sklearn_spt_downloads", "illness"):
+        (home / name).mkdir(parents=True)
+        (home / name / "data.txt").touch()
     clear_data_home(home)
     assert sorted(path.name for path in home.rglob("*")) == ["data.txt", "illness"]
-    mine.unlink()
-    mine.parent.rmdir()
-    clear_data_home(str(home))
-    assert not home.exists()
-    clear_data_home(home)  # nothing there: nothing to do
-    assert not home.exists()
+    (home / "illness").rename(tmp_path / "illness")
+    for _ in range(2):  # the second time, nothing is there
+        clear_data_home(str(home))
+        assert not home.exists()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
 import json
 
 import numpy as np
@@ -14,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_spt.datasets import load_texts
-from sklearn_spt.datasets._tables import read_fields
 
 TEXTS = [
     "in bed, with the flu",
@@ -163,7 +161,6 @@ def test_labels(tmp_path, labels, options, target, names):
         ("p.csv", "text;label\na;1\n", {}, r"no column 'text' \(text=\).*'text;label'.*sep="),
         ("p.csv", "text,class\na,1\n", {}, r"no column 'label' \(label=\).*'text', 'class'.*None"),
         ("p.csv", "text,label\na,1\n", {"keyword": "k"}, r"no column 'k' \(keyword=\)"),
-        ("p.csv", "text,label\na,1\n", {"id": "k"}, r"no column 'k' \(id=\)"),
         ("p.csv", "text,label\na,1\n ,1\n", {}, r"line 3, column 'text': an empty text"),
         ("p.csv", "text,label\n", {}, "holds no row"),
         ("p.csv", "", {}, "is empty"),
@@ -174,14 +171,8 @@ def test_labels(tmp_path, labels, options, target, names):
         ("p.jsonl", '{"text": "a", "label": 1}\nb\n', {}, r"line 2: no JSON .*one JSON object"),
         ("p.jsonl", '{"text": "a", "label": 1}\n[1]\n', {}, "line 2: list instead of a JSON"),
         ("p.jsonl", '{"text": "a", "label": [1]}', {}, "line 1, column 'label': a label must"),
-        (
-            "p.jsonl",
-            '{"text": 3, "label": 1}',
-            {},
-            "column 'text': no text, but of type int",
-        ),
+        ("p.jsonl", '{"text": 3, "label": 1}', {}, "column 'text': no text, but of type int"),
         ("p.jsonl", '{"text": "a", "label": 1}\n{"label": 1}', {}, "line 2, column 'text': an em"),
-        ("p.jsonl", "", {}, "holds no row"),
         ("p.jsonl", '{"text": "a"}', {"sep": ",", "format": "jsonl"}, "sep must be None"),
         ("p.csv", b"text,label\na,1\n\xe9,1\n", {}, "line 3: byte 0xe9 is not utf-8"),
         ("p.csv.gz", b"text,label\n", {}, "cannot be unpacked"),
@@ -213,34 +204,14 @@ def test_bad_parameters(tmp_path, options, match):
         load_texts(path, **options)
 
 
-def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.csv"):
-        load_texts(tmp_path / "nowhere.csv")
-
-
 def test_no_long_text_in_a_message(tmp_path):
     path = tmp_path / "posts.csv"
     path.write_text("a very long text of somebody who forgot the names of the columns,1\nb,1\n")
-    with pytest.raises(ValueError, match="no column 'text'") as error:
+    with pytest.raises(ValueError, match=r"no column 'text' (?!.*somebody who forgot)"):
         load_texts(path)
-    assert "somebody who forgot" not in str(error.value)
 
 
 def test_latin_1(tmp_path):
     path = tmp_path / "posts.csv"
     path.write_bytes("text,label\n\u00e9t\u00e9,1\n".encode("latin-1"))
     assert load_texts(path, encoding="latin-1").data.tolist() == ["\u00e9t\u00e9"]
-    assert read_fields(path, encoding=None)[1] == (2, ["\u00e9t\u00e9", "1"])
-    path.write_bytes("text,label\n\u00e9t\u00e9,1\n".encode())
-    assert read_fields(path, encoding=None)[1] == (2, ["\u00e9t\u00e9", "1"])
-
-
-def test_the_same_as_pandas(tmp_path):
-    out = io.StringIO()
-    frame = pd.DataFrame({"text": [*TEXTS, "two\nlines"], "label": [1.0, 0.0, None, 1.0, 0.0]})
-    frame.to_csv(out, index=False, lineterminator="\n")
-    path = tmp_path / "posts.csv"
-    path.write_text(out.getvalue(), encoding="utf-8", newline="")
-    dataset = load_texts(path)
-    assert dataset.data.tolist() == frame.text.tolist()
-    assert dataset.target.tolist() == frame.label.fillna(-1).astype(int).tolist()

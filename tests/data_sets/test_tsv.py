@@ -21,27 +21,13 @@ def write(tmp_path):
 
 
 def test_load_tsv(write):
-    path = write(
-        "0001\t3\tflu\tin bed with the flu\n"
-        '0002\t1\theart attack\tso "funny", almost a \'heart attack\n'
-        "0003\t\tflu\tunlabelled\twith a TAB\t\n"
-        "\n"
-        "0004\t-1\tflu\t \u00e9t\u00e9 \u2028 and \x85 more \U0001f912 \n"
-        "0005\t 3 \t\t\n"
-    )
+    path = write('02\t1\theart attack\tso "funny"\n\n03\t\tflu\t with a\tTAB\t\n04\t 3 \t\tx\n')
     dataset = load_tsv(path)
-    assert dataset.data.tolist() == [
-        "in bed with the flu",
-        'so "funny", almost a \'heart attack',
-        "unlabelled\twith a TAB\t",
-        " \u00e9t\u00e9 \u2028 and \x85 more \U0001f912 ",
-        "",
-    ]
-    assert dataset.target.tolist() == [1, 0, -1, -1, 1]
+    assert dataset.data.tolist() == ['so "funny"', " with a\tTAB\t", "x"]
+    assert dataset.target.tolist() == [0, -1, 1]
     assert dataset.target.dtype == np.int64
-    assert dataset.keyword.tolist() == ["flu", "heart attack", "flu", "flu", ""]
-    assert dataset.ids.tolist() == ["0001", "0002", "0003", "0004", "0005"]
-    assert dataset.data.dtype == dataset.keyword.dtype == dataset.ids.dtype == object
+    assert dataset.keyword.tolist() == ["heart attack", "flu", ""]
+    assert dataset.ids.tolist() == ["02", "03", "04"]
     assert dataset.target_names == ["negative", "positive"]
     assert dataset.filename == str(path)
     X, y = load_tsv(str(path), return_X_y=True)
@@ -97,7 +83,6 @@ def test_load_tsv_gives_back_what_was_written(tmp_path_factory, rows):
         ("1\t3\tk\ta\n\n2\t7\tk\tb\n", r"line 3: unknown label '7'. Labels are -1, 1, 3 or"),
         (b"1\t3\tk\ta\n2\t1\tk\t\xe9t\n", "line 2: byte 0xe9 is not utf-8"),
         ("\n\n", "holds no document"),
-        ("", "holds no document"),
     ],
 )
 def test_load_tsv_names_the_line_at_fault(write, content, match):
@@ -119,8 +104,3 @@ def test_load_tsv_names_the_line_at_fault(write, content, match):
 def test_load_tsv_rejects_bad_parameters(write, options, error, match):
     with pytest.raises(error, match=match):
         load_tsv(write("1\t3\tk\ta\n"), **options)
-
-
-def test_load_tsv_without_a_file(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        load_tsv(tmp_path / "none.tsv")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sklearn_spt.datasets import load_flu_vaccine, load_nepal_earthquake, load_smm4h_adr
-from sklearn_spt.datasets._tweets import tweet_texts, year_of
+from sklearn_spt.datasets._tweets import year_of
 
 LOADERS = {
     "nepal_earthquake": load_nepal_earthquake,
@@ -27,39 +27,36 @@ def number_of(year, month=6):
 
 def write_lines(path, rows):
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = "".join(row if isinstance(row, str) else json.dumps(row) for row in join(rows))
-    content = text.encode()
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    content = "".join(f"{line}\n" for line in lines).encode()
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
     return path
 
 
-def join(rows):
-    for row in rows:
-        yield row
-        yield "\n"
+def flu_rows(*years_and_labels, text="shot in {}"):
+    """Rows of the release, with texts unless `text` is empty."""
+    for year, label in years_and_labels:
+        labels = {} if label is None else {"flu_vaccine_intent_to_receive": label}
+        row = {"id": number_of(year, 12), "label": {"flu_vaccine_relevant": "yes", **labels}}
+        yield {**row, "tweet": {"text": text.format(year), "id": 1}} if text else row
 
 
 # -- what all of them do ----------------------------------------------------------------------
 @pytest.fixture
 def home(tmp_path):
     """A data home with all three."""
-    nepal = tmp_path / "nepal_earthquake"
     for fold, label in (("train", "relevant"), ("dev", "not_relevant"), ("test", "relevant")):
         rows = ["tweet_id\ttext\tlabel", f"1\t{fold} tents needed\t{label}"]
-        write_lines(nepal / f"2015_Nepal_Earthquake_{fold}.tsv", rows)
-    flu = [
-        {
-            "id": number_of(2013),
-            "tweet": {"text": "flu shot tomorrow"},
-            "label": {"flu_vaccine_intent_to_receive": "yes"},
-        }
-    ]
-    write_lines(tmp_path / "flu_vaccine" / "flu_vaccine.json.gz", flu)
-    write_lines(
-        tmp_path / "smm4h_adr" / "task2_en_training.tsv",
-        ["tweet_id\tuser_id\ttweet\tclass", "1\t2\tthese pills keep me up\t1"],
-    )
+        write_lines(tmp_path / "nepal_earthquake" / f"2015_Nepal_Earthquake_{fold}.tsv", rows)
+    write_lines(tmp_path / "flu_vaccine" / "flu_vaccine.json.gz", flu_rows((2013, "yes")))
+    rows = ["tweet_id\tuser_id\ttweet\tclass", "1\t2\tthese pills keep me up\t1"]
+    write_lines(tmp_path / "smm4h_adr" / "task2_en_training.tsv", rows)
     return tmp_path
+
+
+@pytest.fixture
+def nepal(home):
+    return home / "nepal_earthquake"
 
 
 @pytest.mark.parametrize("name", LOADERS)
@@ -69,7 +66,6 @@ def test_from_the_data_home_or_a_folder(home, monkeypatch, name):
     assert dataset.data.dtype == dataset.fold.dtype == dataset.ids.dtype == object
     assert dataset.target.dtype == np.int64
     assert len(dataset.target_names) == 2
-    assert all(type(text) is str for text in dataset.data)
     assert all(filename.startswith(str(home / name)) for filename in dataset.filenames)
     assert "Reference" in dataset.DESCR
     assert load(data_home=home).data.tolist() == dataset.data.tolist()
@@ -80,25 +76,18 @@ def test_from_the_data_home_or_a_folder(home, monkeypatch, name):
 
 
 @pytest.mark.parametrize("name", LOADERS)
-def test_nothing_there(tmp_path, name):
+def test_nothing_there_or_bad_parameters(tmp_path, name):
     with pytest.raises(FileNotFoundError, match=f"{name} of the data home") as error:
         LOADERS[name](data_home=tmp_path)
     assert str(tmp_path / name) in str(error.value)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("name", LOADERS)
-def test_bad_parameters(home, name):
-    with pytest.raises(ValueError, match="subset must be one of 'all'"):
-        LOADERS[name](home / name, subset="validation")
     with pytest.raises(TypeError, match="return_X_y must be True or False"):
-        LOADERS[name](home / name, return_X_y=1)
+        LOADERS[name](data_home=tmp_path, return_X_y=1)
 
 
 # -- Nepal earthquake -------------------------------------------------------------------------
 @pytest.mark.parametrize("folder", [".", "nepal", "ACL_ICWSM_2018_datasets/nepal"])
-def test_nepal(home, folder):
-    nepal = home / "nepal_earthquake"
+def test_nepal(nepal, folder):
     (nepal / folder).mkdir(parents=True, exist_ok=True)
     for file in nepal.glob("*.tsv"):
         file.rename(nepal / folder / file.name)
@@ -108,15 +97,12 @@ def test_nepal(home, folder):
     )
     (nepal / folder / "2015_Nepal_Earthquake_test.tsv").write_bytes(content.encode("latin-1"))
     dataset = load_nepal_earthquake(nepal)
-    assert dataset.data.tolist() == [
-        "train tents needed", "dev tents needed", '"\u00e9t\u00e9 is fine', "help"
-    ]  # fmt: skip
+    assert dataset.data.tolist()[1:] == ["dev tents needed", '"\u00e9t\u00e9 is fine', "help"]
     assert dataset.target.tolist() == [1, 0, 0, 1]
     assert dataset.target_names == ["not_relevant", "relevant"]
     assert dataset.fold.tolist() == ["train", "dev", "test", "test"]
     assert dataset.ids.tolist() == ["1", "1", "5", "6"]
     assert len(dataset.filenames) == 3
-    assert load_nepal_earthquake(nepal, subset="dev").data.tolist() == ["dev tents needed"]
 
 
 @pytest.mark.parametrize(
@@ -124,74 +110,56 @@ def test_nepal(home, folder):
     [
         ("unlabelled.tsv", ["tweet_id\ttext", "8\twater", "9\tfood", "10\t "]),
         ("unlabeled.csv", ["id,tweet", "8,water", "9,food"]),
-        ("unlabelled.jsonl", [{"id_str": "8", "id": 7, "text": "water"},
-                                {"id": 9, "text": "food"}]),
-        ("unlabeled.jsonl.gz", [{"id": 8, "text": "cut", "full_text": "water"},
-                                {"id": 9, "full_text": "food"}]),
-        ("unlabelled.json", [{"8": "water", "9": "food", "10": ""}]),
-        ("unlabelled.txt", [{"8": {"text": "water"}, "9": {"full_text": "food"}}]),
+        ("unlabelled.json", [{"id_str": "8", "id": 7, "text": "water"}, {"id": 9, "text": "food"}]),
+        ("unlabeled.jsonl.gz", [{"id": 8, "full_text": "water"}, {"id": 9, "full_text": "food"}]),
+        ("unlabelled.txt", ["id\ttext", "8\twater", "9\tfood"]),
     ],
-)  # fmt: skip
-def test_nepal_with_unlabelled_tweets(home, name, rows):
-    nepal = home / "nepal_earthquake"
+)
+def test_nepal_with_unlabelled_tweets(nepal, name, rows):
     write_lines(nepal / "2015_Nepal_Earthquake_unlabelled_ids.txt", ["8", "9", "10"])
     assert set(load_nepal_earthquake(nepal).fold) == {"train", "dev", "test"}
-    with pytest.raises(FileNotFoundError, match=r"numbers only .*unlabelled_ids\.txt"):
-        load_nepal_earthquake(nepal, subset="unlabelled")
-    write_lines(nepal / f"2015_Nepal_Earthquake_{name}", rows)
+    path = write_lines(nepal / f"2015_Nepal_Earthquake_{name}", rows)
     dataset = load_nepal_earthquake(nepal)
     assert dataset.data.tolist()[3:] == ["water", "food"]
     assert dataset.target.tolist()[3:] == [-1, -1]
     assert dataset.fold.tolist()[3:] == ["unlabelled"] * 2
     assert dataset.ids.tolist()[3:] == ["8", "9"]
-    only = load_nepal_earthquake(nepal, subset="unlabelled")
-    assert only.data.tolist() == ["water", "food"]
-    assert len(only.filenames) == 1
+    assert dataset.filenames[3:] == [str(path)]
 
 
 @pytest.mark.parametrize(
     ("rows", "match"),
     [
-        (["tweet_id\ttext", "1\thelp"], r"test\.tsv, line 1: no column 'label'.*'tweet_id'"),
-        (["1\thelp\trelevant"], "line 1: no column 'text'"),
+        (["tweet_id\ttext", "1\thelp"], r"test\.tsv has no column 'label' or .*'tweet_id'"),
+        (["1\thelp\trelevant", "2\tok\trelevant"], r"test\.tsv has no column 'text'"),
+        (["tweet_id\ttext\tlabel"], "holds no row"),
         (["tweet_id\ttext\tlabel", "1\thelp\tmaybe"], "line 2, column 'label': unknown label"),
         (["tweet_id\ttext\tlabel", "1\t\trelevant"], "line 2, column 'text': an empty text"),
         (["tweet_id\ttext\tlabel", "1\thelp"], r"line 2: 2 column\(s\) instead of the 3"),
     ],
-)  # fmt: skip
-def test_nepal_errors(home, rows, match):
-    nepal = home / "nepal_earthquake"
+)
+def test_nepal_errors(nepal, rows, match):
     write_lines(nepal / "2015_Nepal_Earthquake_test.tsv", rows)
     with pytest.raises(ValueError, match=match):
         load_nepal_earthquake(nepal)
 
 
-def test_nepal_with_a_missing_fold(home):
-    nepal = home / "nepal_earthquake"
+def test_nepal_with_a_missing_fold_or_texts_without_numbers(nepal):
+    write_lines(nepal / "2015_Nepal_Earthquake_unlabelled.tsv", ["number\twords", "1\twater"])
+    with pytest.raises(ValueError, match=r"no column 'id_str' or .*'number', 'words'"):
+        load_nepal_earthquake(nepal)
     (nepal / "2015_Nepal_Earthquake_dev.tsv").unlink()
     with pytest.raises(FileNotFoundError, match=r"2015_Nepal_Earthquake_dev\.tsv is missing"):
         load_nepal_earthquake(nepal)
-    assert load_nepal_earthquake(nepal, subset="test").target.tolist() == [1]
 
 
 # -- flu vaccine ------------------------------------------------------------------------------
-def flu_rows(with_texts):
-    rows = []
-    for year, label in ((2013, "yes"), (2014, "no"), (2015, "no"), (2016, "Yes"), (2014, None)):
-        number = number_of(year, 12)
-        labels = {"flu_vaccine_relevant": "no" if label is None else "yes"}
-        if label is not None:
-            labels["flu_vaccine_intent_to_receive"] = label
-        row = {"id": number, "label": labels}
-        if with_texts:
-            row["tweet"] = {"text": f"shot in {year}", "id": 1}
-        rows.append(row)
-    return rows
+ROWS = ((2013, "yes"), (2014, "no"), (2015, "no"), (2016, "Yes"), (2014, None))
 
 
 @pytest.mark.parametrize("name", ["flu_vaccine.json", "flu_vaccine.json_.gz", "flu_vaccine.jsonl"])
 def test_flu_vaccine(tmp_path, name):
-    path = write_lines(tmp_path / name, flu_rows(True))
+    path = write_lines(tmp_path / name, flu_rows(*ROWS))
     dataset = load_flu_vaccine(tmp_path)
     assert dataset.data.tolist() == [f"shot in {year}" for year in (2013, 2014, 2015, 2016)]
     assert dataset.target.tolist() == [1, 0, 0, 1]
@@ -201,11 +169,11 @@ def test_flu_vaccine(tmp_path, name):
     assert dataset.ids.tolist()[0] == number_of(2013, 12)
     assert dataset.n_dropped == {"no intent label": 1, "no text": 0}
     assert dataset.filenames == [str(path)]
-    assert load_flu_vaccine(path, subset="test").target.tolist() == [0, 1]
+    assert load_flu_vaccine(path).data.tolist() == dataset.data.tolist()
 
 
 def test_flu_vaccine_with_texts_of_its_own(tmp_path):
-    write_lines(tmp_path / "flu_vaccine.json.gz", flu_rows(False))
+    write_lines(tmp_path / "flu_vaccine.json.gz", flu_rows(*ROWS, text=""))
     with pytest.raises(ValueError, match=r"4 have no text.*numbers and labels.*texts="):
         load_flu_vaccine(tmp_path)
     rows = [{"id_str": number_of(year, 12), "text": f"s {year}"} for year in (2013, 2015, 2014)]
@@ -216,9 +184,6 @@ def test_flu_vaccine_with_texts_of_its_own(tmp_path):
     assert len(dataset.filenames) == 2
     texts.rename(tmp_path / "flu_vaccine_texts.jsonl")
     assert load_flu_vaccine(tmp_path).data.tolist() == dataset.data.tolist()
-    other = write_lines(tmp_path / "other.jsonl", [{"id": 5, "text": "x"}])
-    with pytest.raises(ValueError, match=r"other\.jsonl has no text for those numbers"):
-        load_flu_vaccine(tmp_path, texts=other)
 
 
 def test_flu_vaccine_as_a_table(tmp_path):
@@ -232,51 +197,43 @@ def test_flu_vaccine_as_a_table(tmp_path):
     dataset = load_flu_vaccine(tmp_path)
     assert dataset.data.tolist() == ["shot done", "no, thanks"]
     assert dataset.year.tolist() == [2009, 2015]
-    assert dataset.fold.tolist() == ["train", "test"]
 
 
 @pytest.mark.parametrize(
-    ("rows", "match"),
+    ("row", "year"),
     [
-        (["tweet_id,intent,text", "1,perhaps,a"], "line 2, column .*: unknown label 'perhaps'"),
-        (["tweet_id,intent,text", "1,yes,a"], "line 2, column 'created_at': neither a date"),
-        (["tweet_id,text", "1,a"], r"no column with the intent labels.*'tweet_id', 'text'"),
-        (["intent,text", "yes,a"], "no column with the numbers of the tweets"),
-        (["tweet_id,intent,text"], "holds no row"),
-        (["tweet_id,intent,text", "1,,a"], "gives no row for subset='all': 1 have no intent label"),
+        ({"created_at": "Wed Dec 31 23:59:59 +0000 2014"}, 2014),
+        ({"tweet": {"created_at": "2015-01-01 00:00:00"}}, 2015),
+        ({"date": "31.12.2014"}, 2014),
+        ({"year": 2016}, 2016),
+        ({"id": "277588214733230080"}, 2012),
+        ({"id": number_of(2015, 1)}, 2015),
+        ({"id": str(int(number_of(2015, 1)) - (1 << 22))}, 2014),
+        ({"id": "12345"}, None),
+        ({"id": "a1"}, None),
     ],
 )
-def test_flu_vaccine_errors(tmp_path, rows, match):
-    write_lines(tmp_path / "flu_vaccine.csv", rows)
-    with pytest.raises(ValueError, match=match):
-        load_flu_vaccine(tmp_path)
+def test_year_of_a_tweet(row, year):
+    assert year_of(row) == year
 
 
 # -- SMM4H ------------------------------------------------------------------------------------
 def test_smm4h_2020(tmp_path):
-    write_lines(
-        tmp_path / "task2_en_training.tsv",
-        ["tweet_id\tuser_id\ttweet\tclass", "1\t9\tthese pills, no sleep\t1", "2\t9\tfine\t0"],
-    )
-    write_lines(
-        tmp_path / "validation" / "task2_en_validation.tsv",
-        ["Tweet_ID\tclass\ttweet", '3\t0\tso "well"'],
-    )
-    write_lines(tmp_path / "task2_en_test.tsv", ["tweet_id\ttweet", "4\tpills pills"])
-    for other in ("task1_training.tsv", "task2_fr_training.tsv", "readme.txt"):
-        write_lines(tmp_path / other, ["something else"])
+    files = {
+        "task2_en_test.tsv": ["tweet_id\ttweet", "4\tpills pills"],
+        "task2_en_training.tsv": ["tweet_id\tuser_id\ttweet\tclass", "1\t9\tpills, no sleep\t1"],
+        "validation/task2_en_validation.tsv": ["Tweet_ID\tclass\ttweet", '3\t0\tso "well"'],
+        **{f"{name}.tsv": ["else"] for name in ("task1_training", "task2_fr_training", "readme")},
+    }
+    for name, rows in files.items():
+        write_lines(tmp_path / name, rows)
     dataset = load_smm4h_adr(tmp_path)
-    order = np.argsort(dataset.ids)
-    assert dataset.ids[order].tolist() == ["1", "2", "3", "4"]
-    assert dataset.data[order].tolist() == [
-        "these pills, no sleep", "fine", 'so "well"', "pills pills"
-    ]  # fmt: skip
-    assert dataset.target[order].tolist() == [1, 0, 0, -1]
-    assert dataset.fold[order].tolist() == ["train", "train", "dev", "test"]
+    assert dataset.data.tolist() == ["pills pills", "pills, no sleep", 'so "well"']
+    assert dataset.ids.tolist() == ["4", "1", "3"]
+    assert dataset.target.tolist() == [-1, 1, 0]
+    assert dataset.fold.tolist() == ["test", "train", "dev"]
     assert dataset.target_names == ["no adverse drug reaction", "adverse drug reaction"]
-    assert load_smm4h_adr(tmp_path, subset="dev").data.tolist() == ['so "well"']
-    one = load_smm4h_adr(tmp_path / "task2_en_training.tsv")
-    assert one.target.tolist() == [1, 0]
+    assert load_smm4h_adr(tmp_path / "task2_en_training.tsv").target.tolist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -295,51 +252,25 @@ def test_smm4h_2019_without_a_header(tmp_path, rows, target):
     assert dataset.target.tolist() == target
     assert dataset.ids.tolist() == ["1", "2"]
     assert dataset.fold.tolist() == ["train"] * 2
-    with pytest.raises(FileNotFoundError, match="no file for subset='test'"):
-        load_smm4h_adr(tmp_path, subset="test")
 
 
 @pytest.mark.parametrize(
-    ("rows", "match"),
+    ("name", "rows", "match"),
     [
-        (["1\t9\t1\tsleepy", "2\t9\t2\tok"], "line 2, column 'class': unknown class"),
-        (["1\t9\t1\tsleepy", "2\t9\t0\t "], "line 2, column 'tweet': an empty text"),
-        (["1\tsleepy"], r"line 1: 2 column\(s\), without names"),
-        (["tweet_id\tclass", "1\t0"], "no column 'tweet'"),
-        (["tweet_id\tclass\ttweet"], "or no row"),
-        ([], "is empty"),
+        ("smm4h_adr", ["1\t9\t1\tsleepy", "2\t9\t2\tok"], "line 2, column 'class': unknown lab"),
+        ("smm4h_adr", ["1\t9\t1\tsleepy", "2\t9\t0\t "], "line 2, column 'tweet': an empty text"),
+        ("smm4h_adr", ["1\tsleepy"], r"line 1: 2 column\(s\), without names"),
+        ("smm4h_adr", ["tweet_id\tclass", "1\t0"], "no column 'tweet'"),
+        ("smm4h_adr", [], "is empty"),
+        ("flu_vaccine", ["id\tintent\ttext", "1\tyep\ta"], r"line 2, column .*label.*'no', 'yes'"),
+        ("flu_vaccine", ["id\tintent\ttext", "1\tyes\ta"], "'created_at': neither a date"),
+        ("flu_vaccine", ["id\ttext", "1\ta"], r"no column 'label.flu.*'id', 'text'"),
+        ("flu_vaccine", ["intent\ttext", "yes\ta"], "no column 'id_str' or 'tweet_id'"),
+        ("flu_vaccine", ["id\tintent\ttext", "1\t\ta"], "gives no row: 1 have no intent label"),
     ],
 )
-def test_smm4h_errors(tmp_path, rows, match):
+def test_smm4h_and_flu_vaccine_errors(tmp_path, name, rows, match):
     path = write_lines(tmp_path / "train.tsv", rows)
     with pytest.raises(ValueError, match=match) as error:
-        load_smm4h_adr(path)
+        LOADERS[name](path)
     assert "train.tsv" in str(error.value)
-    with pytest.raises(ValueError, match=match):
-        load_smm4h_adr(tmp_path)
-
-
-# -- tweets -----------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("row", "year"),
-    [
-        ({"created_at": "Wed Dec 31 23:59:59 +0000 2014"}, 2014),
-        ({"tweet": {"created_at": "2015-01-01 00:00:00"}}, 2015),
-        ({"date": "31.12.2014"}, 2014),
-        ({"year": 2016}, 2016),
-        ({"id": "277588214733230080"}, 2012),
-        ({"id": number_of(2015, 1)}, 2015),
-        ({"id": str(int(number_of(2015, 1)) - (1 << 22))}, 2014),
-        ({"id": "12345"}, None),
-        ({"id": "a1"}, None),
-        ({}, None),
-    ],
-)
-def test_year_of_a_tweet(row, year):
-    assert year_of(row) == year
-
-
-def test_texts_without_the_columns(tmp_path):
-    path = write_lines(tmp_path / "texts.tsv", ["number\twords", "1\twater"])
-    with pytest.raises(ValueError, match=r"column with the tweets' numbers.*'number', 'words'"):
-        tweet_texts(path)

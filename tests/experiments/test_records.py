@@ -25,11 +25,17 @@ def folder(tmp_path):
     return tmp_path / "cells"
 
 
+def test_records_come_back_as_they_were(folder):
+    assert read_records([folder]) == [record(seed=seed) for seed in (0, 1, 2)]
+    assert read_record(folder / "x-seed1.json") == record(seed=1)
+    assert state_of(folder / "x-seed1.json") == "done"
+    assert state_of(folder / "b.json") == "missing"
+
+
 def test_a_packed_file_reads_like_its_folder(folder, tmp_path):
     assert pack_records(folder, tmp_path / "cells.jsonl") == 3
     packed = read_records([tmp_path / "cells.jsonl"])
     assert packed == read_records([folder])
-    assert [entry["cell"]["seed"] for entry in packed] == [0, 1, 2]
     again = tmp_path / "again.jsonl"
     pack_records(folder, again)
     assert again.read_bytes() == (tmp_path / "cells.jsonl").read_bytes()
@@ -57,15 +63,6 @@ def test_a_line_that_is_not_a_record_is_named(folder, tmp_path, line):
         read_records([file])
 
 
-def test_a_record_comes_back_as_it_was(tmp_path):
-    written = record()
-    write_record(tmp_path / "sub" / "a.json", written)
-    assert read_record(tmp_path / "sub" / "a.json") == written
-    assert read_records([tmp_path]) == [written]
-    assert state_of(tmp_path / "sub" / "a.json") == "done"
-    assert state_of(tmp_path / "b.json") == "missing"
-
-
 def test_a_record_that_cannot_be_written_leaves_the_old_one(tmp_path):
     path = tmp_path / "a.json"
     write_record(path, {"schema": 1, "status": "done", "cell": {}})
@@ -75,13 +72,14 @@ def test_a_record_that_cannot_be_written_leaves_the_old_one(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_damaged_or_foreign_file_is_named(tmp_path):
-    (tmp_path / "a.json").write_text('{"schema": 1, "cel')
-    with pytest.raises(ValueError, match=r"a\.json is damaged"):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [('{"schema": 1, "cel', r"a\.json is damaged"), ("[]", r"a\.json is not a record")],
+)
+def test_a_damaged_or_foreign_file_is_named(tmp_path, content, message):
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(ValueError, match=message):
         read_record(tmp_path / "a.json")
-    (tmp_path / "b.json").write_text("[]")
-    with pytest.raises(ValueError, match=r"b\.json is not a record"):
-        read_record(tmp_path / "b.json")
 
 
 def test_no_records_is_an_error_that_says_what_to_do(tmp_path):

@@ -61,14 +61,14 @@ def test_true_probabilities_are_calibrated():
     assert calibration_error(y, too_sure) > 0.1
 
 
-def test_the_calibration_error_by_hand():
-    # bins of a third: (1/3, 2/3] holds two rows of mean 0.58 and accuracy 0.5, (2/3, 1] one
-    P = np.array([[0.6, 0.4], [0.56, 0.44], [0.1, 0.9]])
-    y = np.array([0, 1, 1])
-    assert calibration_error(y, P, n_bins=3) == pytest.approx((2 * 0.08 + 0.1) / 3)
-
-
-def test_a_bin_holds_its_right_end():
-    P = np.array([[0.5, 0.5], [0.51, 0.49]])
-    # 0.5 is in (0, 0.5], 0.51 in (0.5, 1]: an error of 0.5 down and one of 0.49 up do not cancel
-    assert calibration_error(np.array([1, 0]), P, n_bins=2) == pytest.approx((0.5 + 0.49) / 2)
+@pytest.mark.parametrize(
+    ("P", "y", "n_bins", "error"),
+    [
+        # (1/3, 2/3] holds two rows of mean 0.58 and accuracy 0.5, (2/3, 1] one
+        ([[0.6, 0.4], [0.56, 0.44], [0.1, 0.9]], [0, 1, 1], 3, (2 * 0.08 + 0.1) / 3),
+        # 0.5 is in (0, 0.5], 0.51 in (0.5, 1]: errors of opposite signs do not cancel
+        ([[0.5, 0.5], [0.51, 0.49]], [1, 0], 2, (0.5 + 0.49) / 2),
+    ],
+)
+def test_the_calibration_error_by_hand(P, y, n_bins, error):
+    assert calibration_error(np.array(y), np.array(P), n_bins) == pytest.approx(error)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
@@ -10,12 +12,11 @@ from helpers.nets import mlp_net
 from sklearn_spt import SelfPretrainingClassifier
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def closed_figures():
-    import matplotlib.pyplot as plt
-
     yield
-    plt.close("all")
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture(scope="session")

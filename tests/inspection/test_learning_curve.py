@@ -12,8 +12,6 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 from sklearn_spt.inspection import LearningCurveDisplay
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
-
 
 def test_from_records():
     records = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
@@ -279,14 +278,6 @@ def test_it_is_a_splitter_of_scikit_learn():
         "SemiSupervisedStratifiedKFold(n_splits=5, random_state=None, shuffle=False, "
         "unlabeled_marker=-1)"
     )
-
-
-def test_pickle_and_clone_keep_the_folds():
-    y = np.tile([0, 1, -1], 10)
-    cv = SemiSupervisedStratifiedKFold(3, shuffle=True, random_state=1, unlabeled_marker=-1)
-    expected = folds_of(cv, y, y)
-    assert folds_of(pickle.loads(pickle.dumps(cv)), y, y) == expected
-    assert folds_of(clone(cv, safe=False), y, y) == expected
 
 
 def test_grid_search_scores_labelled_rows_only(iris):

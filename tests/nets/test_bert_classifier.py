@@ -6,12 +6,10 @@ import copy
 import pickle
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import torch
 from helpers.nets import Fails, Rates
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from skorch.callbacks import Callback, LRScheduler
 from skorch.dataset import ValidSplit
 from skorch.exceptions import DeviceWarning, NotInitializedError
@@ -42,26 +40,6 @@ def make(tiny_checkpoint):
 
 
 # -- input -------------------------------------------------------------------------------------
-CONTAINERS = {
-    "list": list,
-    "tuple": tuple,
-    "array of str": np.array,
-    "column of objects": lambda t: np.array(t, dtype=object).reshape(-1, 1),
-    "pandas Series": pd.Series,
-    "pandas frame": lambda t: pd.DataFrame({"text": t}),
-    "polars Series": pl.Series,
-    "polars frame": lambda t: pl.DataFrame({"text": t}),
-}
-
-
-@pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS)
-def test_containers_of_texts(make, texts, y, container):
-    expected = make(max_epochs=1).fit(texts, y).predict_proba(texts)
-    clf = make(max_epochs=1).fit(container(texts), y)
-    np.testing.assert_array_equal(clf.predict_proba(container(texts)), expected)
-    assert not hasattr(clf, "n_features_in_")
-
-
 def test_token_ids_give_the_same_result_as_texts(make, texts, y, tiny_checkpoint):
     ids = TokenIdVectorizer(tiny_checkpoint, max_length=16).transform(texts)
     expected = make().fit(texts, y).predict_proba(texts)
@@ -325,14 +303,6 @@ def test_copies_predict_the_same(make, texts, y, copied):
     twin = copied(clf)
     assert (twin.device, twin.device_) == ("auto", clf.device_)
     np.testing.assert_array_equal(twin.predict_proba(texts), clf.predict_proba(texts))
-
-
-def test_clone_drops_the_fit(make, texts, y):
-    twin = clone(make(pooling="cls").fit(texts, y))
-    assert is_classifier(twin)
-    assert twin.pooling == "cls"
-    assert not twin.initialized_
-    assert not hasattr(twin, "device_")
 
 
 def test_a_net_from_cuda_loads_on_the_cpu(make, texts, y):

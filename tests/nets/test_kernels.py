@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.nets import set_dropout
-from scipy.stats import binom, chisquare, ks_2samp
+from scipy.stats import binom, chisquare
 from torch import nn
 
 from sklearn_spt.nets._encoder import Encoder
@@ -48,14 +48,6 @@ def test_kept_share_and_scale(p):
     low, high = binom.interval(1 - 1e-4, N, 1 - rounded(p))
     assert low <= kept <= high
     torch.testing.assert_close(out.unique(), torch.tensor([0.0, 1 / (1 - rounded(p))]).double())
-
-
-@pytest.mark.parametrize("p", [0.1, 0.5])
-def test_sums_have_the_distribution_of_torchs_dropout(p):
-    x = torch.linspace(0.5, 1.5, 64, dtype=torch.float64).repeat(3000, 1)
-    ours = byte_dropout(x, p).sum(dim=1)
-    plain = nn.functional.dropout(x, rounded(p), training=True).sum(dim=1)
-    assert ks_2samp(ours.numpy(), plain.numpy()).pvalue > 0.01
 
 
 def test_every_byte_of_a_word_is_uniform():
@@ -105,13 +97,6 @@ def test_input_that_is_not_contiguous():
     torch.testing.assert_close(out[kept], 2 * x[kept])
     expanded = byte_dropout(torch.ones(1, 1).expand(40, 50), 0.5)
     assert expanded.unique().tolist() == [0.0, 2.0]
-
-
-def test_bf16_keeps_the_mean_to_its_own_precision():
-    out = byte_dropout(torch.ones(N, dtype=torch.bfloat16), 0.1).double()
-    # 8 bits of mantissa round the factor, as they do in torch's own dropout
-    deviation = np.sqrt(rounded(0.1) / (1 - rounded(0.1)) / N)
-    assert abs(float(out.mean()) - 1) < 2**-8 + 4.5 * deviation
 
 
 def test_the_gradient_is_the_mask():

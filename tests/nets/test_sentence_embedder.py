@@ -124,21 +124,6 @@ def test_names_of_the_columns(embedder, tiny_texts):
         clone(embedder).get_feature_names_out()
 
 
-@pytest.mark.parametrize("container", [list, pd.Series])
-def test_pandas_and_polars_output(embedder, tiny_texts, container):
-    plain = clone(embedder).fit_transform(tiny_texts)
-    embedder.set_output(transform="pandas")
-    frame = embedder.fit(container(tiny_texts)).transform(container(tiny_texts))
-    assert isinstance(frame, pd.DataFrame)
-    assert frame.columns[0] == "sentenceembedder0"
-    assert set(frame.dtypes) == {np.dtype(np.float32)}
-    np.testing.assert_array_equal(frame.to_numpy(), plain)
-    unfitted = clone(embedder).set_output(transform="pandas").transform(tiny_texts)
-    pd.testing.assert_frame_equal(unfitted, frame)
-    polars = embedder.set_output(transform="polars").fit_transform(container(tiny_texts))
-    np.testing.assert_array_equal(polars.to_numpy(), plain)
-
-
 def test_clone_and_pickle(embedder, tiny_texts):
     expected = embedder.fit_transform(tiny_texts)
     dumped = pickle.dumps(embedder)

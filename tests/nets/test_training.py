@@ -98,15 +98,6 @@ def test_fresh_net_changes_only_the_documented_parameters(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_seed_decides_about_the_initial_weights():
-    def weights(seed):
-        with isolated(seed):
-            return fresh_net(mlp_net(), CLASSES, 1).module_.first.weight
-
-    assert torch.equal(weights(1), weights(1))
-    assert not torch.equal(weights(1), weights(2))
-
-
 @pytest.mark.parametrize("keep", [True, False])
 def test_set_loss_keeps_the_weights_and_on_request_the_optimizer(data, keep):
     net = fresh_net(mlp_net(optimizer=torch.optim.Adam), CLASSES, 1)

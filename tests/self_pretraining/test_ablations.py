@@ -324,21 +324,6 @@ def test_one_stage_differs_in_mixing_both_sets_alone(data, full):
             assert ablated.clf.history_[t][key] == full.clf.history_[t][key]
 
 
-@pytest.mark.parametrize("switch", ABLATIONS.values(), ids=ABLATIONS)
-def test_transduction_has_the_pseudo_labels_of_the_last_iteration(data, switch):
-    X, _ = data
-    ablated = record(data, **switch)
-    U = X[N_LABELED:]
-    sampled = {x.tobytes() for x in U}
-    taught = {
-        x.tobytes(): target[K:].argmax()
-        for step in ablated.steps[2]
-        for x, target in zip(step.X, step.target, strict=True)
-        if x.tobytes() in sampled
-    }
-    assert ablated.clf.transduction_[N_LABELED:].tolist() == [taught[x.tobytes()] for x in U]
-
-
 # -- balanced draws ----------------------------------------------------------------------------
 @pytest.mark.parametrize("switch", [{}, *ABLATIONS.values()], ids=["full", *ABLATIONS])
 def test_every_variant_draws_its_classes_equally_often(data, switch):

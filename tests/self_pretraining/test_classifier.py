@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 from helpers.nets import MLP, NaNMLP, SoftmaxMLP, mlp_net
+from helpers.sgd import partial_moons
 from helpers.variants import variant
 from joblib import Parallel, delayed
 from scipy.special import softmax
-from sklearn.datasets import make_moons
 from sklearn.exceptions import NotFittedError
 from skorch import NeuralNet, NeuralNetClassifier
 from skorch.callbacks import LRScheduler
@@ -30,10 +30,7 @@ from sklearn_spt._sampling import class_balanced_draws, draw_sample
 @pytest.fixture(scope="module")
 def moons():
     """200 rows, 20 of them labelled, and the true labels."""
-    X, truth = make_moons(200, noise=0.1, random_state=0)
-    y = truth.copy()
-    y[20:] = -1
-    return X.astype(np.float32), y, truth
+    return partial_moons(200, 20, 0.1)
 
 
 def model(net=None, **params):
@@ -160,12 +157,6 @@ def test_the_prediction_is_the_mean_of_probabilities(moons):
     np.testing.assert_allclose((P[1] + P[2]) / 2, two.predict_proba(X), atol=1e-7)
 
 
-def test_a_start_that_is_also_the_teacher_counts_once(moons):
-    X, y, _ = moons
-    clf = model(max_iter=1, alpha=0).fit(X, y)
-    assert clf.estimators_ == [clf.teacher_, clf.student_]
-
-
 # -- fitted attributes -------------------------------------------------------------------------
 def test_fitted_attributes(moons):
     X, y, _ = moons
@@ -290,47 +281,6 @@ def test_first_teacher_is_the_baseline(tiny_checkpoint, tiny_texts):
 
 
 # -- parameters --------------------------------------------------------------------------------
-SWITCHES = [
-    {"switch": "one stage"},
-    {"switch": "no distillation"},
-    {"switch": "slanted"},
-    {"alpha": 0.0},
-    {"switch": "independent variance"},
-    {"switch": "raw state"},
-    {"balanced_batches": False},
-    {"switch": "half first sample"},
-    {"lam": 1.0},
-]
-
-
-def trained_well(X, y, **switch):
-    settings = {"alpha": 0.6, "step_size": 60, "pretrain_epochs": 5, "finetune_epochs": 20}
-    return model(mlp_net(lr=0.5), **{**settings, **switch}).fit(X, y)
-
-
-@pytest.fixture(scope="module")
-def full(moons):
-    return trained_well(*moons[:2])
-
-
-@pytest.mark.parametrize("switch", SWITCHES, ids=str)
-def test_each_switch_changes_the_result_and_still_learns(moons, full, switch):
-    X, y, truth = moons
-    ablated = trained_well(X, y, **switch)
-    assert np.abs(full.predict_proba(X) - ablated.predict_proba(X)).max() > 1e-6
-    assert full.score(X, truth) > 0.8
-    assert ablated.score(X, truth) > 0.8
-
-
-def test_weight_zero_removes_a_label(moons):
-    X, y, truth = moons
-    wrong = y.copy()
-    wrong[:6] = 1 - wrong[:6]
-    w = np.ones(len(y))
-    w[:6] = 0
-    assert model().fit(X, wrong, sample_weight=w).score(X, truth) > 0.75
-
-
 def test_weights_of_unlabelled_rows_and_the_scale_of_weights_have_no_effect(moons):
     X, y, _ = moons
     w = np.linspace(1, 2, len(y))
@@ -446,31 +396,6 @@ def test_plain_criteria_pass(moons):
         np.testing.assert_array_equal(clf.predict_proba(X), expected)
     plain = NeuralNet(MLP, nn.CrossEntropyLoss, lr=0.1, batch_size=8)
     np.testing.assert_array_equal(model(plain).fit(X, y).predict_proba(X), expected)
-
-
-@pytest.mark.parametrize(
-    ("y", "weights", "match"),
-    [
-        ([-1] * 4, None, "no labelled row"),
-        ([0, 1], None, "X has 4 rows, y has 2"),
-        ([0, 1, -1, -1], [0, 0, 1, 1], "zero for every labelled row"),
-    ],
-)
-def test_bad_labels_and_weights(y, weights, match):
-    clf = model()
-    with pytest.raises(ValueError, match=match):
-        clf.fit(np.zeros((4, 2)), y, sample_weight=weights)
-    assert_unfitted(clf)
-
-
-def test_a_failed_refit_keeps_the_old_model(moons):
-    X, y, _ = moons
-    clf = model().fit(X, y)
-    before = clf.predict_proba(X)
-    with pytest.raises(ValueError, match="no labelled row"):
-        clf.fit(np.zeros((4, 5)), [-1] * 4)
-    assert clf.n_features_in_ == 2
-    np.testing.assert_array_equal(clf.predict_proba(X), before)
 
 
 def test_nested_parameters_need_an_explicit_net():

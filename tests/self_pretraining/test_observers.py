@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers.kills import KillAfter, Killed
 from helpers.nets import mlp_net
 from sklearn.datasets import make_classification, make_moons
 from sklearn.metrics import f1_score
@@ -157,16 +156,6 @@ def test_a_fit_that_helps_or_has_no_iteration_does_not_warn(moons, scripted):
     clf = model(max_iter=0).fit(X, y)
     assert clf.best_iter_ == clf.n_iter_ == 0
     assert clf.history_[0]["validation_score"] == 0.8
-
-
-def test_a_resumed_fit_keeps_the_best(moons, tmp_path):
-    X, y = moons
-    plain = model(patience=3).fit(X, y)
-    with pytest.raises(Killed):
-        model(patience=3, checkpoint_dir=tmp_path, on_iteration=KillAfter(2)).fit(X, y)
-    resumed = model(patience=3, checkpoint_dir=tmp_path).fit(X, y)
-    assert resumed.best_iter_ == plain.best_iter_
-    np.testing.assert_array_equal(resumed.predict_proba(X), plain.predict_proba(X))
 
 
 # -- limits --------------------------------------------------------------------------------------

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from helpers.nets import mlp_net
-from sklearn.datasets import make_moons
+from helpers.sgd import partial_moons
 
 from sklearn_spt import SelfPretrainingClassifier
 
 
 def test_an_iteration_predicts_with_each_net_and_the_ensemble():
-    X, y = make_moons(200, noise=0.1, random_state=0)
-    X, y = X.astype(np.float32), np.where(np.arange(200) < 20, y, -1)
+    X, y, _ = partial_moons(200, 20, 0.1)
     settings = {"step_size": 90, "finetune_epochs": 4, "random_state": 0}
     seen = []
 

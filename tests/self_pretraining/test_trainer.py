@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from helpers.nets import mlp_net
+from helpers.sgd import partial_moons
 from helpers.variants import variant
-from sklearn.datasets import make_moons
 from skorch.callbacks import Callback, EarlyStopping
 
 
 @pytest.fixture(scope="module")
 def moons():
     """200 rows, 20 of them labelled."""
-    X, y = make_moons(200, noise=0.1, random_state=0)
-    y[20:] = -1
-    return X.astype(np.float32), y
+    return partial_moons(200, 20, 0.1)[:2]
 
 
 @pytest.fixture
@@ -56,14 +53,6 @@ def test_the_first_iteration_does_not_depend_on_alpha(moons):
             clf = model(alpha=alpha, step_size=90, max_iter=1).fit(X, y)
         found.append(clf.predict_proba(X))
     np.testing.assert_array_equal(*found)
-
-
-def test_a_new_optimizer_matters_if_it_has_a_state(moons):
-    X, y = moons
-    net = mlp_net(optimizer=torch.optim.Adam, lr=0.01)
-    kept = model(net, switch="kept optimizer").fit(X, y).predict_proba(X)
-    renewed = model(net).fit(X, y).predict_proba(X)
-    assert np.abs(kept - renewed).max() > 1e-6
 
 
 def test_early_stopping_of_the_net_ends_a_stage_but_not_the_fit(moons, rates):

@@ -94,12 +94,6 @@ def test_a_missing_text_is_named_by_its_row(missing, shown, container):
     assert is_text(X)
 
 
-@pytest.mark.parametrize("typed", [pd.Series, lambda t: pd.Series(t, dtype="string"), pl.Series])
-def test_a_missing_text_of_a_typed_series_is_named_by_its_row(typed):
-    with pytest.raises(ValueError, match="X holds a missing text in row 1"):
-        check_texts(typed(["a", None]))
-
-
 @pytest.mark.parametrize("entry", [3, 2.5, b"bytes", ["a"], {"a": 1}])
 def test_an_entry_that_is_not_a_text_is_named_by_row_and_type(entry):
     message = f"row 2 is of type {type(entry).__name__}"
@@ -269,13 +263,6 @@ def test_any_text_can_be_encoded(tiny_checkpoint, texts, max_length):
     assert (ids[:, 0] == 2).all()
     assert (ids[np.arange(len(texts)), lengths - 1] == 3).all()
     np.testing.assert_array_equal(check_token_ids(ids, tiny_checkpoint), ids)
-
-
-def test_rows_do_not_depend_on_their_neighbours(tiny_checkpoint, tiny_texts):
-    texts = tiny_texts + tiny_texts[::-1]
-    together = encode_texts(texts, tiny_checkpoint, 9)
-    alone = np.vstack([encode_texts([text], tiny_checkpoint, 9) for text in texts])
-    np.testing.assert_array_equal(together, alone)
 
 
 def test_ids_are_those_of_transformers(minilm):

@@ -1,0 +1,1 @@
+"""Fitted classifiers on disk: save and load without pickles, and export for other libraries."""
