@@ -66,5 +66,5 @@ plt.show()
 # ----------------------
 # The same from ``history_``, which every fit keeps: how many pseudo-labels each class has, and how
 # inertia moves their probabilities.
-PseudoLabelDisplay.from_estimator(clf, class_names={0: "no report", 1: "report"})
+PseudoLabelDisplay.from_estimator(clf)
 plt.show()

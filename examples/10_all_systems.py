@@ -48,14 +48,14 @@ net = NeuralNetClassifier(
     verbose=0,
 )
 epochs = {"finetune_epochs": 8}
-add = {"threshold": 0.6, "max_iter": 5}  # how sure a pseudo-label has to be, and how often
+add = {"threshold": 0.5, "max_iter": 5}  # the surest texts first, five times
 systems = {
     "Supervised": spt.SelfPretrainingClassifier(net, max_iter=0, **epochs),
     "Self-training": spt.ThrottledSelfTrainingClassifier(net, **add, **epochs),
     "Tri-training": spt.TriTrainingClassifier(net, **add, **epochs),
     "Mutual learning": spt.MutualLearningClassifier(net, **epochs),
     "Spaced repetition": spt.SpacedRepetitionClassifier(
-        net, episode_epochs=8, max_iter=2, threshold=0.6, **epochs
+        net, episode_epochs=8, max_iter=2, threshold=0.5, **epochs
     ),
     "Co-decomposition": spt.CoDecompositionClassifier(net, views=views, **add, **epochs),
     "Self-Pretraining": spt.SelfPretrainingClassifier(net, pretrain_epochs=3, **epochs),
