@@ -86,7 +86,7 @@ net = NeuralNetClassifier(
     batch_size=32,
     verbose=0,
 )
-epochs = {"pretrain_epochs": 8, "finetune_epochs": 25}
+epochs = {"pretrain_epochs": 8, "finetune_epochs": 80}
 one = SelfPretrainingClassifier(net, max_iter=0, random_state=0, **epochs).fit(X, y)
 spt = SelfPretrainingClassifier(net, step_size=0.5, random_state=0, **epochs).fit(X, y)
 accuracy = {
