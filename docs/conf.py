@@ -1,11 +1,18 @@
-"""Sphinx configuration. `tox -e docs` builds the pages; nothing is fetched while it does."""
+"""Sphinx configuration. `tox -e docs` builds the pages; nothing is fetched while it does.
 
+The gallery runs the programs of examples/. SKLEARN_SPT_INTERSPHINX=1 also fetches the inventories
+of other projects, so that their names become links; it needs the network.
+"""
+
+import os
 import sys
 from pathlib import Path
 
-import sklearn_spt
-
+os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+import sklearn_spt
 
 project = "sklearn_spt"
 author = "The sklearn_spt developers"
@@ -19,9 +26,23 @@ extensions = [
     "record_tables",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
+
+if os.environ.get("SKLEARN_SPT_INTERSPHINX"):
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "python": ("https://docs.python.org/3", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+        "skorch": ("https://skorch.readthedocs.io/en/stable", None),
+        "torch": ("https://docs.pytorch.org/docs/stable", None),
+    }
 
 autosummary_generate = True
 autodoc_typehints = "none"  # the numpydoc sections name the types
@@ -30,15 +51,32 @@ numpydoc_show_class_members = False  # _templates/autosummary/class.rst chooses 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"[\\/]\d\d_\w+\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "reset_argv": "gallery_arguments.arguments",
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": ("sklearn_spt",),
+    "image_scrapers": ("matplotlib",),
+    "capture_repr": (),  # what a page shows, it prints
+    "show_memory": False,
+    "remove_config_comments": True,
+}
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
 html_static_path = ["_static"]
-html_css_files = ["tables.css"]
+html_css_files = ["site.css"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"sklearn_spt {release}"
 html_theme_options = {
+    "header_links_before_dropdown": 4,
     "navigation_with_keys": False,
     "show_toc_level": 2,
 }
 # Pages without pages below them: an empty column would only narrow their tables and code.
-html_sidebars = {name: [] for name in ("user_guide", "nets", "results", "departures")}
+html_sidebars = {name: [] for name in ("index", "nets", "experiments", "departures", "changes")}
 html_show_sourcelink = False
 toc_object_entries_show_parents = "hide"

@@ -1,4 +1,8 @@
-"""Save a classifier, load it elsewhere, and serve one of its nets with another library.
+"""
+Save, load and serve
+====================
+
+Save a classifier, load it elsewhere, and serve one of its nets with another library.
 
 Run ``python examples/08_save_and_serve.py``; under a minute on two cores. ``save`` keeps all, and
 ``load`` gives equal probabilities without the encoder. ``export`` writes the last student alone,
@@ -29,7 +33,7 @@ def megabytes(folder: Path) -> float:
 
 def main() -> None:
     """Fit, save, load, export, and compare."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[4])
     parser.add_argument("--n-labeled", type=int, default=100, help="labelled posts (100)")
     parser.add_argument("--n-unlabeled", type=int, default=300, help="unlabelled posts (300)")
     parser.add_argument("--n-test", type=int, default=500, help="test posts (500)")

@@ -59,20 +59,32 @@ def environment() -> dict[str, str]:
 # ---------------------------------------------------------------------------------------------
 # Version
 # ---------------------------------------------------------------------------------------------
-def test_version_is_the_same_everywhere():
-    citation = re.search(
-        r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.M
-    )
+def test_version_has_one_place():
     newest = re.search(r"^## (\S+)", (ROOT / "CHANGES.md").read_text(encoding="utf-8"), re.M)
-    assert citation is not None
     assert newest is not None
-    assert citation.group(1) == newest.group(1) == sklearn_spt.__version__
+    assert newest.group(1) == sklearn_spt.__version__
+    for name in ("CITATION.cff", "README.md", "pyproject.toml", "docs/conf.py"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert not re.search(r"^\s*(version|release)\s*[:=]\s*[\"{]?\d", text, re.M), name
 
 
 def test_version_can_be_read_without_an_import():
     # The build backend reads it from the text: an import would need torch at build time.
     text = (ROOT / "sklearn_spt" / "__init__.py").read_text(encoding="utf-8")
     assert re.findall(r'^__version__ = "(.+)"$', text, re.M) == [sklearn_spt.__version__]
+
+
+def test_page_of_a_package_index_has_no_link_into_the_repository():
+    core = pytest.importorskip("hatchling.metadata.core")
+    plugins = pytest.importorskip("hatchling.plugin.manager").PluginManager()
+    text = core.ProjectMetadata(str(ROOT), plugins).core.readme
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "](docs/" in readme
+    assert "<img " in readme
+    assert "<img " not in text
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert [t for t in targets if not t.startswith(("https://", "#"))] == []
+    assert "when to use it, and when not" in text
 
 
 # ---------------------------------------------------------------------------------------------

@@ -113,6 +113,12 @@ def make_short_texts(
     ValueError, TypeError
         A parameter out of its range.
 
+    Notes
+    -----
+    With ``weights=[0.83], ambiguity=0.2, flip_y=0.08`` and 300 labels, one fine-tuned net and
+    frozen embeddings have about the F1 that they have on the tweets of `fetch_illness`. Single
+    words say more here than there, because generated posts repeat them.
+
     Examples
     --------
     >>> from sklearn_spt.datasets import make_short_texts
