@@ -307,7 +307,7 @@ class BaseSemiSupervisedClassifier(
         """Encode X and X_unlabeled, which must be of the same kind; None for no rows."""
         if X_unlabeled is None or not n_rows(X_unlabeled, "X_unlabeled"):
             return self._encode(net, X, reset=True), None
-        if isinstance(net, TextNet):
+        if self._one_text_a_row and isinstance(net, TextNet):
             check_documents(X, "X")
             check_documents(X_unlabeled, "X_unlabeled")
         if isinstance(net, TextNet) and is_text(X) != is_text(X_unlabeled):
