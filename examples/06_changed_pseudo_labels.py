@@ -64,7 +64,8 @@ plt.show()
 # %%
 # The history of the fit
 # ----------------------
-# The same from ``history_``, which every fit keeps: how many pseudo-labels each class has, and how
+# :class:`~sklearn_spt.inspection.FitReport` makes a page of it. From ``history_``, which every fit
+# keeps: how many pseudo-labels each class has, and how
 # inertia moves their probabilities.
 PseudoLabelDisplay.from_estimator(clf)
 plt.show()

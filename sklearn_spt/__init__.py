@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         ThrottledSelfTrainingClassifier,
         TriTrainingClassifier,
     )
+    from sklearn_spt.cli._versions import show_versions
     from sklearn_spt.model_selection._comparison import (
         SupervisedComparison,
         compare_with_supervised,
@@ -51,6 +52,7 @@ __all__ = [
     "TweetNormalizer",
     "compare_with_supervised",
     "load",
+    "show_versions",
 ]
 
 __getattr__, __dir__ = lazy_names(
@@ -74,5 +76,6 @@ __getattr__, __dir__ = lazy_names(
         "TweetNormalizer": "text._normalization",
         "compare_with_supervised": "model_selection",
         "load": "persistence._saving",
+        "show_versions": "cli._versions",
     },
 )

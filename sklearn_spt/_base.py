@@ -6,6 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -35,15 +36,25 @@ from sklearn_spt._validation import (
     check_verbose,
     forget_features,
     n_rows,
+    short_repr,
+    shown,
+    with_versions,
+    without_versions,
 )
 from sklearn_spt.nets._bert_classifier import BertClassifier
-from sklearn_spt.nets._callbacks import reject_lr_scheduler
+from sklearn_spt.nets._callbacks import check_callbacks
+from sklearn_spt.nets._fit_tasks import FitTaskMixin
 from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.nets._protocol import TextNet, prepared
 from sklearn_spt.nets._training import predict_logits
 from sklearn_spt.persistence._saving import SavingMixin
-from sklearn_spt.text._documents import check_documents
+from sklearn_spt.text._allocator import give_back
+from sklearn_spt.text._documents import check_documents, check_finite, check_matrix
 from sklearn_spt.text._encoding import check_texts, is_text
+from sklearn_spt.text._locations import encoder_folder
+
+# Writeable, since torch warns of read-only arrays.
+_ANY_MATRIX = {"allow_nd": True, "force_writeable": True, "ensure_all_finite": False}
 
 
 @dataclass(frozen=True)
@@ -74,7 +85,13 @@ class SemiSupervisedData:
 
 
 class BaseSemiSupervisedClassifier(
-    SavingMixin, LabelsMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
+    SavingMixin,
+    FitTaskMixin,
+    LabelsMixin,
+    ClassifierMixin,
+    MetaEstimatorMixin,
+    BaseEstimator,
+    ABC,
 ):
     """Template of the semi-supervised classifiers; a subclass writes `_fit`."""
 
@@ -84,6 +101,9 @@ class BaseSemiSupervisedClassifier(
     balanced_batches: bool
     random_state: Any
     verbose: int
+
+    #: Number of parts of the fit that its callbacks see.
+    _n_subtasks = 0
 
     #: Whether a text document is one text, without keywords in a second column.
     _one_text_a_row = True
@@ -121,13 +141,16 @@ class BaseSemiSupervisedClassifier(
         with all_or_nothing(self):
             self._check_params()
             net = self._template_net()
+            if isinstance(net, BertClassifier):
+                encoder_folder(net.pretrained, self.verbose)
             data = self._validate(net, X, y, X_unlabeled, sample_weight)
             if data.n_unlabeled == 0:
                 warn_no_unlabeled(self.unlabeled_marker, data.classes)
-            with isolated(n_threads=prepared(net).n_threads):
+            with isolated(n_threads=prepared(net).n_threads), self._followed(self._n_subtasks):
                 self.n_threads_ = torch.get_num_threads()
                 self._fit(net, data)
             self.classes_ = data.classes
+        give_back()
         return self
 
     def _check_params(self) -> None:
@@ -192,11 +215,24 @@ class BaseSemiSupervisedClassifier(
             net = params.get(name, getattr(self, name))
             if net is None or isinstance(net, str):
                 raise ValueError(
-                    f"{given} cannot be set while {name}={net!r}: pass the net explicitly, as in "
-                    f"{type(self).__name__}({name}=BertClassifier())."
+                    f"{given} cannot be set while {name}={shown(net)}: pass the net explicitly, as "
+                    f"in {type(self).__name__}({name}=BertClassifier())."
                 )
         super().set_params(**params)
         return self
+
+    def __repr__(self) -> str:
+        """Show the parameters that differ from their defaults, also those of the net."""
+        defaults = {name: p.default for name, p in signature(type(self)).parameters.items()}
+        return short_repr(self, defaults)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: the attributes, and the versions of the libraries."""
+        return with_versions(super().__getstate__())
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickle; warn if another version wrote it."""
+        super().__setstate__(without_versions(state, type(self).__name__))
 
     def __sklearn_tags__(self) -> Tags:
         """Say whether texts are accepted."""
@@ -220,7 +256,7 @@ class BaseSemiSupervisedClassifier(
                 f"module returns logits{hint}; got {kind}."
             )
         _reject_own_criterion(net, name)
-        reject_lr_scheduler(net, name)
+        check_callbacks(net, name)
         return net
 
     # -- documents ------------------------------------------------------------------------------
@@ -260,21 +296,18 @@ class BaseSemiSupervisedClassifier(
                 "SentenceEmbedder."
             )
         mapping = isinstance(X, Mapping) and not hasattr(X, "tocsr")  # scipy's DOK matrix is a dict
-        if reset and (mapping or text):
-            forget_features(self)
-        if mapping:
-            return X
-        if text:
-            return net.encode(check_texts(X, name))
+        if mapping or text:
+            if reset:
+                forget_features(self)
+            return X if mapping else net.encode(check_texts(X, name))
         if isinstance(X, torch.Tensor):
             X = X.detach().cpu().numpy()
-        array = validate_data(  # writeable, since torch warns of read-only arrays
-            self, X, reset=reset, dtype="numeric", allow_nd=True, force_writeable=True
-        )
+        check_matrix(X, name)
+        array = validate_data(self, X, reset=reset, dtype="numeric", **_ANY_MATRIX)
         if isinstance(net, TextNet):
             return net.encode(array)
-        if not array.dtype.isnative:
-            array = array.astype(array.dtype.newbyteorder("="))
+        check_finite(array, name)
+        array = array.astype(array.dtype.newbyteorder("="), copy=False)
         if array.dtype.kind == "f" and array.dtype.itemsize > 4:  # torch's weights are float32
             array = array.astype(np.float32 if torch.get_default_dtype() == torch.float32 else "d")
         return array

@@ -12,8 +12,9 @@ from sklearn.model_selection import train_test_split
 from skorch.utils import multi_indexing
 
 from sklearn_spt._base import SemiSupervisedData
-from sklearn_spt._sampling import share_up
+from sklearn_spt._random import share_up
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
+from sklearn_spt._validation import shown
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,9 @@ def positive_code(classes: AnyArray, pos_label: Any) -> int:
         return len(classes) - 1
     codes = [code for code, label in enumerate(classes.tolist()) if label == pos_label]
     if not codes:
-        raise ValueError(f"pos_label={pos_label!r} is none of the classes {classes.tolist()}.")
+        raise ValueError(
+            f"pos_label={shown(pos_label)} is none of the classes {shown(classes.tolist())}."
+        )
     return codes[0]
 
 

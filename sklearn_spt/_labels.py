@@ -87,7 +87,7 @@ def unlabeled_mask(y: Any, unlabeled_marker: Any = -1) -> tuple[BoolArray, AnyAr
         row = int(np.flatnonzero(missing)[0])
         raise ValueError(
             f"y contains a missing value (NaN or None) in row {row}, and {int(missing.sum())} in "
-            f"all, but unlabelled rows are marked with unlabeled_marker={unlabeled_marker!r}. "
+            f"all, but unlabelled rows are marked with unlabeled_marker={shown(unlabeled_marker)}. "
             "Label these rows, replace the value by the marker, or set unlabeled_marker=None."
         )
     if isinstance(unlabeled_marker, str):
@@ -97,7 +97,7 @@ def unlabeled_mask(y: Any, unlabeled_marker: Any = -1) -> tuple[BoolArray, AnyAr
     if isinstance(unlabeled_marker, bool) or not isinstance(unlabeled_marker, numbers.Real):
         raise TypeError(
             "unlabeled_marker must be a number, a string or a missing value (None, NaN), got "
-            f"{unlabeled_marker!r} of type {type(unlabeled_marker).__name__}."
+            f"{shown(unlabeled_marker)} of type {type(unlabeled_marker).__name__}."
         )
     _reject_marker_as_text(labels, unlabeled_marker)
     if labels.dtype.kind in "USb":  # False is not the marker 0
@@ -128,7 +128,7 @@ def _reject_marker_as_text(labels: AnyArray, marker: Any) -> None:
         ):
             raise ValueError(
                 f"y holds the string {shown(value)} in row {row}, while unlabelled rows are marked "
-                f"with the number {marker!r}. Convert the marker to a number (numpy turns "
+                f"with the number {shown(marker)}. Convert the marker to a number (numpy turns "
                 "['a', -1] into strings: use a list or dtype=object), or pass "
                 f"unlabeled_marker={str(marker)!r}."
             )
@@ -167,7 +167,7 @@ def check_labels(
     if not labeled.any():
         raise ValueError(
             f"y has no labelled row: all {n_samples} rows carry the marker of unlabelled rows, "
-            f"{unlabeled_marker!r}. At least one row of each of two classes must be labelled."
+            f"{shown(unlabeled_marker)}. At least one row of each of two classes must be labelled."
         )
     given = labels[labeled]
     codes = np.full(n_samples, -1, dtype=np.int64)
@@ -212,8 +212,8 @@ def _remedy(marked: BoolArray, marker: Any) -> str:
     if not marked.any():
         return "Label some rows of another class."
     return (
-        f"{int(marked.sum())} rows carry the marker of unlabelled rows, {marker!r}. If that is a "
-        "class, choose another unlabeled_marker, for instance None; else label some rows of "
+        f"{int(marked.sum())} rows carry the marker of unlabelled rows, {shown(marker)}. If that "
+        "is a class, choose another unlabeled_marker, for instance None; else label some rows of "
         "another class."
     )
 
@@ -236,10 +236,14 @@ def warn_no_unlabeled(marker: Any, classes: AnyArray) -> None:
     """Warn that a semi-supervised fit is a supervised one."""
     named = ", ".join(map(shown, classes[:10])) + (", ..." if len(classes) > 10 else "")
     likely = likely_marker(classes)
-    hint = "" if likely is None else f" Is {likely!r} the marker? Set unlabeled_marker={likely!r}."
+    hint = (
+        ""
+        if likely is None
+        else f" Is {shown(likely)} the marker? Set unlabeled_marker={shown(likely)}."
+    )
     warnings.warn(
-        f"y holds no unlabelled row (marker {marker!r}) and X_unlabeled is empty: the model is "
-        f"trained on the labelled rows alone, n_iter_ is 0. The classes are {named}.{hint}",
+        f"y holds no unlabelled row (marker {shown(marker)}) and X_unlabeled is empty: the model "
+        f"is trained on the labelled rows alone, n_iter_ is 0. The classes are {named}.{hint}",
         UserWarning,
         stacklevel=3,
     )
@@ -279,7 +283,7 @@ def labeled_part(X: Any, y: Any, sample_weight: Any, marker: Any) -> tuple[Any, 
     if not len(rows):
         raise ValueError(
             f"y has no labelled row to score: all {len(labels)} rows carry the marker of "
-            f"unlabelled rows, {marker!r}. In cross-validation, use "
+            f"unlabelled rows, {shown(marker)}. In cross-validation, use "
             "SemiSupervisedStratifiedKFold, which tests labelled rows only."
         )
     if len(rows) == len(labels):
@@ -379,7 +383,7 @@ class LabelsMixin:
         if left_out:
             warnings.warn(
                 f"score leaves out {left_out} of {left_out + len(labels)} rows, which y marks as "
-                f"unlabelled with {self.unlabeled_marker!r}.",
+                f"unlabelled with {shown(self.unlabeled_marker)}.",
                 UserWarning,
                 stacklevel=2,
             )

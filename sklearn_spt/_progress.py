@@ -1,7 +1,9 @@
-"""The progress bar of a fit."""
+"""What a fit shows: a progress bar, and a line for each iteration."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
@@ -9,11 +11,17 @@ from tqdm.auto import tqdm
 
 
 class Progress:
-    """Shows the number of processed texts on standard error; ``verbose=0`` shows nothing."""
+    """Shows the number of processed texts, or of another unit, on standard error.
 
-    def __init__(self, verbose: int, description: str, total: int = 0) -> None:
+    ``verbose=0`` shows nothing, 1 a bar, and 2 also the lines that are passed to `line`.
+    """
+
+    def __init__(
+        self, verbose: int, description: str, total: int = 0, *, unit: str = "text"
+    ) -> None:
+        self._lines = verbose >= 2
         self._bar: Any = (
-            tqdm(total=total, desc=description, unit="text", leave=True, dynamic_ncols=True)
+            tqdm(total=total, desc=description, unit=unit, leave=True, dynamic_ncols=True)
             if verbose
             else None
         )
@@ -34,6 +42,11 @@ class Progress:
         if self._bar is not None:
             self._bar.set_postfix_str(text)
 
+    def line(self, text: str) -> None:
+        """Show a line above the bar, with ``verbose=2``."""
+        if self._lines:
+            self._bar.write(text, file=sys.stderr)
+
     def __enter__(self) -> Progress:
         return self
 
@@ -45,3 +58,31 @@ class Progress:
     ) -> None:
         if self._bar is not None:
             self._bar.close()
+
+
+def iteration_line(entry: Mapping[str, Any]) -> str:
+    """Describe an entry of ``history_`` in one line."""
+    parts = []
+    counts = entry.get("pseudo_label_counts") or {}
+    if size := sum(counts.values()):
+        shares = ", ".join(f"{str(label)[:20]} {n / size:.1%}" for label, n in counts.items())
+        parts.append(f"{size:,} pseudo-labels ({shares})")
+    if entry.get("changed") is not None:
+        parts.append(f"{entry['changed']:.1%} changed")
+    parts += [f"{stage} loss {loss:.4f}" for stage, loss in last_losses(entry).items()]
+    if entry.get("validation_score") is not None:
+        parts.append(f"validation score {entry['validation_score']:.3f}")
+    parts.append(f"{sum(entry['seconds'].values()):.1f} s")
+    return f"iteration {entry['iteration']}: {'; '.join(parts)}"
+
+
+def last_losses(entry: Mapping[str, Any]) -> dict[str, float]:
+    """Return the loss of the last epoch of each stage of an iteration."""
+    losses = entry.get("loss") or {}
+    stages = {"training": losses} if isinstance(losses, list) else losses
+    nets = ("cross_entropy", "kl")  # an iteration is an epoch there, with a loss for each net
+    return {
+        stage: sum(values) / len(values) if stage in nets else values[-1]
+        for stage, values in stages.items()
+        if values
+    }

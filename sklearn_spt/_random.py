@@ -1,7 +1,8 @@
-"""Derived seeds, and blocks that restore the global random states."""
+"""Derived seeds, blocks that restore the global random states, and random draws of rows."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,12 @@ import numpy as np
 import torch
 
 from sklearn_spt._runtime import ProcessLock
+from sklearn_spt._typing import IntArray
+from sklearn_spt._validation import shown
+
+# Relative rounding error of a share of a count: 0.07 * 100 is 7.000000000000001, and
+# 0.29 * 100 is 28.999999999999996.
+_ROUNDING = 1e-12
 
 
 def derive_seed(root: int, *path: int) -> int:
@@ -34,10 +41,10 @@ def root_seed(random_state: int | np.random.RandomState | None) -> int:
     if isinstance(random_state, bool | np.bool_) or not isinstance(random_state, int | np.integer):
         raise ValueError(
             "random_state must be None, a non-negative integer or a numpy RandomState, got "
-            f"{random_state!r}."
+            f"{shown(random_state)}."
         )
     if random_state < 0:
-        raise ValueError(f"random_state must not be negative, got {random_state!r}.")
+        raise ValueError(f"random_state must not be negative, got {shown(random_state)}.")
     return int(random_state)
 
 
@@ -68,21 +75,26 @@ def isolated(seed: int = 0, n_threads: int | None = None) -> Iterator[None]:
     with exclusive(n_threads):
         python_state = random.getstate()
         numpy_state = np.random.get_state()  # noqa: NPY002 - the global generator is meant
-        devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
+        # To read a generator of CUDA would start CUDA, which a fit on the CPU does not need and
+        # which breaks forks. Where it has not started, torch keeps the seed until it does.
+        started = torch.cuda.is_initialized()
+        cuda_seed = torch.initial_seed()
         try:
-            with torch.random.fork_rng(devices=devices):
+            with torch.random.fork_rng(range(torch.cuda.device_count()) if started else ()):
                 random.seed(seed)
                 np.random.seed(seed % 2**32)  # noqa: NPY002
                 torch.manual_seed(seed)
                 yield
         finally:
+            if not started and torch.cuda.is_available():
+                torch.cuda.manual_seed_all(cuda_seed)
             random.setstate(python_state)
             np.random.set_state(numpy_state)  # noqa: NPY002
 
 
 def random_states() -> dict[str, Any]:
     """Return the states of the generators that `isolated` seeds."""
-    on_cuda = torch.cuda.is_available()
+    on_cuda = torch.cuda.is_initialized()
     return {
         "python": random.getstate(),
         "numpy": np.random.get_state(),  # noqa: NPY002 - the global generator is meant
@@ -96,5 +108,50 @@ def set_random_states(states: dict[str, Any]) -> None:
     random.setstate(states["python"])
     np.random.set_state(states["numpy"])  # noqa: NPY002
     torch.set_rng_state(states["torch"])
-    if states["cuda"]:
+    if states["cuda"] and torch.cuda.is_initialized():  # as after loading a net that is there
         torch.cuda.set_rng_state_all(states["cuda"])
+
+
+# -- draws; each function takes its generator as an argument -----------------------------------
+def share_up(share: float, n: int) -> int:
+    """Return a share of a count, rounded up; a floating-point error does not round up."""
+    return math.ceil(share * n * (1 - _ROUNDING))
+
+
+def share_down(share: float, n: int) -> int:
+    """Return a share of a count, rounded down; a floating-point error does not round down."""
+    return math.floor(share * n * (1 + _ROUNDING))
+
+
+def class_balanced_draws(codes: IntArray, rng: np.random.Generator) -> IntArray:
+    """Draw as many rows as there are, with replacement, so that each class is equally likely.
+
+    Row i has the probability ``1 / (K * n_c)``, where c is its class, n_c the number of rows of
+    that class, and K the number of classes present.
+    """
+    if len(codes) == 0:
+        return np.empty(0, dtype=np.int64)
+    # Drawing a class and then one of its rows costs O(1). Small integers sort in linear time.
+    narrow = codes.astype(np.min_scalar_type(int(codes.max())))
+    by_class = np.argsort(narrow, kind="stable")
+    sizes = np.bincount(narrow)
+    first = np.cumsum(sizes) - sizes
+    present = np.flatnonzero(sizes)
+    c = present[rng.integers(len(present), size=len(codes))]
+    rows = by_class[first[c] + rng.integers(sizes[c])]
+    return np.asarray(rows, dtype=np.int64)
+
+
+def shuffled(n: int, rng: np.random.Generator) -> IntArray:
+    """Return the rows 0, ..., n - 1 in random order."""
+    return rng.permutation(n).astype(np.int64, copy=False)
+
+
+def epoch_rows(codes: IntArray, balanced: bool, rng: np.random.Generator) -> IntArray:
+    """Draw the rows of one epoch: class-balanced with replacement, or all of them shuffled."""
+    return class_balanced_draws(codes, rng) if balanced else shuffled(len(codes), rng)
+
+
+def draw_sample(n_unlabeled: int, size: int, rng: np.random.Generator) -> IntArray:
+    """Draw distinct unlabelled documents, uniformly and in random order."""
+    return rng.choice(n_unlabeled, size=size, replace=False).astype(np.int64, copy=False)

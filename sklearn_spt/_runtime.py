@@ -1,4 +1,4 @@
-"""Lazy imports, and locks that survive a fork: what concerns the running process.
+"""Lazy imports, locks that survive a fork, limits of time: what concerns the running process.
 
 torch takes seconds to import, and `sklearn_spt.datasets` and the splitter do not need it.
 """
@@ -9,8 +9,11 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
 
 
 def lazy_names(
@@ -29,6 +32,29 @@ def lazy_names(
         return sorted({*vars(sys.modules[package]), *modules})
 
     return get, names
+
+
+def within(seconds: float, what: str, work: Callable[[], _T]) -> _T:
+    """Return the result of `work`, or raise a TimeoutError about `what` after some seconds.
+
+    The time limits of network libraries hold for each packet, and some try again. The thread is
+    given up, since nothing can interrupt it; the end of the process does not wait for it.
+    """
+    outcome: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        return outcome.result(timeout=seconds)
+    except TimeoutError:
+        if outcome.done():  # an error of `work` itself
+            raise
+        raise TimeoutError(f"{what} did not answer within {seconds:.0f} seconds") from None
 
 
 class ProcessLock:

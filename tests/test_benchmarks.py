@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 import torch
 from conftest import _build_checkpoint
+
+from sklearn_spt.text._pretrained import load_encoder
 
 FOLDER = Path(__file__).parents[1] / "examples" / "benchmarks"
 MODULES = [file.stem for file in FOLDER.glob("*.py")]
@@ -38,7 +41,7 @@ def program(monkeypatch):
 
 @pytest.fixture
 def run(program, monkeypatch, capsys, checkpoint):
-    """Run a program and return what it prints."""
+    """Run a program and return what it prints; measurements go to the standard error."""
 
     def run(name, *arguments):
         monkeypatch.setattr(sys, "argv", [name, *arguments, "--pretrained", checkpoint])
@@ -86,18 +89,40 @@ def test_programs_print_their_tables(run, name, arguments, wanted):
     assert wanted in run(name, *arguments.split())
 
 
+def measurements(file):
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "n"),
+    [
+        ("what_pays", "--n-texts 40 --rounds 9 --threads 1", 0),
+        ("same_scores", "--n-labeled 30 --n-test 40 --seeds 9", 0),
+        ("scaling", "length --sizes 16 32 --rounds 1", 0),
+        ("search", "--n-labeled 24 --n-unlabeled 20 --values 2 --folds 2 --step-size 0.5", 2),
+    ],
+)
+def test_programs_end_in_time_and_keep_what_they_have(run, tmp_path, name, arguments, n):
+    file = tmp_path / "found.jsonl"
+    run(name, *arguments.split(), "--json", str(file), "--seconds", "0")
+    assert len(measurements(file) if file.exists() else []) == n
+
+
 @needs_trainer
 def test_speed_measures_equal_work(run, tmp_path):
-    arguments = "--n-texts 60 --n-labeled 24 --step-size 12 --rounds 2 --threads 1 --no-setfit"
+    arguments = "--n-texts 60 --n-labeled 24 --step-size 12 --rounds 2 --threads 1"
     found = run("speed", *arguments.split(), "--json", str(tmp_path / "speed.json"))
     for row in ("training, texts/s", "self-pretraining, peak memory", "inference: sklearn_spt"):
         assert row in found
+    *single, everything = measurements(tmp_path / "speed.json")
+    assert len(single) == 3 * 4 * 2
+    assert {one["task"] for one in single} == everything["all"]["seconds"].keys()
     assert "training: 2 steps on 60 texts" in found
 
 
 def test_speed_says_what_is_too_large(run):
     with pytest.raises(SystemExit, match=r"leave 10, of which --step-size=20"):
-        run("speed", *["--n-texts", "40", "--n-labeled", "30", "--step-size", "20", "--no-setfit"])
+        run("speed", *["--n-texts", "40", "--n-labeled", "30", "--step-size", "20"])
 
 
 def test_probabilities_of_the_textbook_are_those_of_its_net(program, checkpoint):
@@ -157,7 +182,111 @@ def test_unequal_work_stops(program, checkpoint):
 
     ours = program("_programs").Ours(options(checkpoint))
     bar = type("Bar", (), {"set_postfix_str": lambda *a: None, "update": lambda *a: None})()
-    turns = program("speed").Turns({"one": ours, "other": Lazy(ours)}, 1, bar)
+    record = program("_record").Record(argparse.Namespace(json=None, seconds=None))
+    turns = program("speed").Turns({"one": ours, "other": Lazy(ours)}, 1, bar, record)
     texts = [f"the flu {'again ' * n}" for n in range(9)]
     with pytest.raises(SystemExit, match=r"not comparable: training of other took Work\(steps=1"):
         turns("training", lambda p: p.train(texts, np.eye(2)[np.arange(len(texts)) % 2], 1))
+
+
+# -- gpu.py ----------------------------------------------------------------------------------------
+@pytest.fixture
+def rehearse(program, checkpoint, tmp_path, monkeypatch):
+    """Run a section of the program as on a GPU, but on the CPU and with few texts."""
+
+    def rehearse(section):
+        file = tmp_path / "gpu.jsonl"
+        arguments = [section, "--rehearsal", "--pretrained", checkpoint, "--json", str(file)]
+        program("gpu").main(arguments)
+        return measurements(file)
+
+    return rehearse
+
+
+def test_the_first_section_measures_all_but_what_needs_a_gpu(rehearse):
+    found = rehearse("a")
+    failed = {e["kernel"] for e in found if "error" in e}
+    assert failed == {"FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION"}
+    assert [e["milliseconds"] > 0 for e in found if e["name"] == "step"] == [True] * 6
+    assert [e["difference"] for e in found if e["name"] == "equal"] == [0.0] * 4
+    names = {"versions", "tests", "step", "without", "attention", "equal"}
+    assert {e["name"] for e in found} == names | {"memory", "inference", "stacked"}
+    assert next(e for e in found if e["name"] == "tests")["code"] == 0
+
+
+def test_the_second_section_runs_the_programs(rehearse, program, monkeypatch):
+    given = []
+    speed = program("speed")
+    monkeypatch.setattr(speed, "measure", lambda options, record: given.append(options) or {"n": 1})
+    found = rehearse("b")
+    assert [(e["encoder"], e["graphs"], e["n"]) for e in found] == [
+        ("MiniLM", False, 1),
+        ("MiniLM", True, 1),
+    ]
+    assert [options.cuda_graphs for options in given] == [False, True]
+    assert {options.data for options in given} == {"generated"}
+
+
+def test_the_third_section_searches_and_promises(rehearse):
+    found = rehearse("c")
+    assert [e["name"] for e in found] == ["fit", "fit", "promised", "search"] * 2
+    assert [e["fits"] for e in found if e["name"] == "search"] == [2, 2]
+    assert all(0 <= e["f1"] <= 1 for e in found if e["name"] == "fit")
+
+
+def test_no_section_begins_after_its_time(rehearse, program, monkeypatch):
+    record = program("_record").Record
+    monkeypatch.setattr(record, "left", lambda self: 0.0)
+    monkeypatch.setattr(record, "add", lambda self, **entry: pytest.fail("it was measured"))
+    gpu = program("gpu")
+    gpu.attempt(record(argparse.Namespace(json=None, seconds=None)), "x", lambda: {})
+
+
+def test_packed_weights_are_halves_that_load_as_fp32(program, checkpoint, tmp_path):
+    program("gpu").half_weights(Path(checkpoint), tmp_path / "half")
+    sizes = [Path(f, "model.safetensors").stat().st_size for f in (checkpoint, tmp_path / "half")]
+    assert sizes[1] < 0.6 * sizes[0]
+    half, whole = (load_encoder(folder) for folder in (tmp_path / "half", checkpoint))
+    for one, two in zip(half.parameters(), whole.parameters(), strict=True):
+        assert one.dtype is torch.float32
+        torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-6)
+
+
+def test_packed_texts_are_read(program, tmp_path):
+    (tmp_path / "texts.jsonl").write_text('["a text", 1]\n["another", 0]\n["third", 0]\n')
+    _, texts, y = program("_texts").texts_of(2, tmp_path / "texts.jsonl")
+    assert texts.tolist() == ["a text", "another"]
+    assert y.tolist() == [1, 0]
+
+
+def entry(name, device="cuda", rehearsal=False, **found):
+    return json.dumps({"name": name, "device": device, "rehearsal": rehearsal, **found}) + "\n"
+
+
+def test_the_page_is_made_of_what_a_gpu_measured(program, tmp_path):
+    page = program("_gpu_page").page
+    empty = page([])
+    assert empty == (FOLDER.parents[1] / "docs" / "gpu.md").read_text(encoding="utf-8")
+    assert "| bf16 |  |  |  |" in empty
+    file = tmp_path / "gpu.jsonl"
+    place = {"fold": 0, "lam": 0.1, "alpha": 0.0}
+    step = {"precision": "bf16", "way": "graphs"}
+    file.write_text(
+        entry("step", milliseconds=3.14159, **step)
+        + entry("step", rehearsal=True, milliseconds=99, **step)
+        + entry("step", device="cpu", milliseconds=99, **step)
+        + entry("step", precision="bf16", way="eager", error="no")
+        + entry(
+            "speed",
+            encoder="MiniLM",
+            graphs=True,
+            seconds={"training": {"trainer": [4.0, 9.0, 6.0], "sklearn_spt": [1.0, 1.0, 1.0]}},
+        )
+        + entry("fit", f1=0.7, **place)
+        + entry("fit", f1=0.9, **{**place, "fold": 1})
+        + entry("fit", device="cpu", f1=0.65, **place)
+    )
+    found = page([file])
+    assert "| bf16 | failed | 3.14 |  |" in found
+    assert "| MiniLM, graphs | 6.0 |  |  |" in found
+    assert "mean: 0.650 (cpu), 0.700 (cuda)." in found

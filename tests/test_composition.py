@@ -9,11 +9,11 @@ import pickle
 
 import joblib
 import numpy as np
-import pandas as pd
 import pytest
 import sklearn
 import torch
 from helpers.nets import MLP, mlp_net
+from helpers.optional import pd
 from helpers.processes import run_python
 from helpers.sgd import partial_moons
 from sklearn.base import clone

@@ -48,6 +48,64 @@ print(failed, "of 5 children failed")
 """
 
 
+POOLS = """
+import os, signal, sys, warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+import joblib, numpy as np
+from helpers.nets import bert_net
+from sklearn_spt import SelfPretrainingClassifier
+
+TEXTS = ["she got the flu shot", "he never want that needle", "my arm is sore", "no !"] * 4
+Y = [0, 1] * 3 + [-1] * 10
+
+def work(seed):
+    warnings.simplefilter("ignore")
+    net = bert_net(sys.argv[1], max_epochs=1)
+    clf = SelfPretrainingClassifier(net, max_iter=1, alpha=0.0, random_state=seed).fit(TEXTS, Y)
+    return clf.predict_proba(TEXTS).tobytes()
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # Python 3.12 warns of forks beside threads
+    processes, seeds = int(sys.argv[2]), [0, 1] * 2
+    wanted = [work(seed) for seed in seeds]
+    for method in sys.argv[3:]:
+        if method == "loky":
+            found = joblib.Parallel(processes)(joblib.delayed(work)(seed) for seed in seeds)
+        elif method == "dask":
+            from distributed import Client, LocalCluster
+            with LocalCluster(
+                n_workers=2, threads_per_worker=1, dashboard_address=None
+            ) as cluster, Client(cluster) as client:
+                futures = client.map(work, seeds)
+                os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+                found = client.gather(futures)
+        else:
+            with ProcessPoolExecutor(processes, mp_context=get_context(method)) as pool:
+                found = list(pool.map(work, seeds))
+        print(method, found == wanted, flush=True)
+"""
+
+
+def test_processes_of_every_kind_find_the_same_bits(tiny_checkpoint, tmp_path):
+    methods, processes = ["spawn"], 2
+    if os.environ.get("SKLEARN_SPT_RELIABILITY") == "full":
+        pytest.importorskip("distributed")
+        methods, processes = ["fork", "spawn", "forkserver", "loky", "dask"], 4
+    program = tmp_path / "pools.py"
+    program.write_text(POOLS)
+    paths = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    done = subprocess.run(
+        [sys.executable, str(program), tiny_checkpoint, str(processes), *methods],
+        env={**os.environ, "PYTHONPATH": paths},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=900,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [f"{method} True" for method in methods]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_forked_child_predicts_while_a_thread_of_its_parent_does():
     assert run_python(FORKS) == "0 of 5 children failed\n"

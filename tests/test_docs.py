@@ -120,7 +120,7 @@ def small_world(
     monkeypatch.setattr(sklearn_spt.datasets, "make_short_texts", fewer)
     monkeypatch.setattr(_locations, "_bundle_folder", lambda: wide_tiny_checkpoint)
     monkeypatch.setattr(_locations, "_verify_bundle", lambda folder: None)
-    monkeypatch.setattr(_locations, "_hub_snapshot", lambda name: str(wide_tiny_checkpoint))
+    monkeypatch.setattr(_locations, "_hub_snapshot", lambda *_: str(wide_tiny_checkpoint))
     monkeypatch.chdir(tmp_path)
     shutil.copytree(wide_tiny_checkpoint, tmp_path / "my_encoder")
 

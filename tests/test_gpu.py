@@ -11,13 +11,15 @@ import sys
 import numpy as np
 import pytest
 import torch
+from helpers.cuda import set_sync_debug_mode
 from helpers.nets import WithoutDropout, bert_net, of_many_lengths
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from skorch.callbacks import Callback
 
 from sklearn_spt import SelfPretrainingClassifier, SentenceEmbedder
-from sklearn_spt.nets import _device_loop
+from sklearn_spt.nets import _cuda_graphs
+from sklearn_spt.nets._kernels import plain
 
 pytestmark = pytest.mark.gpu
 
@@ -48,7 +50,6 @@ def test_memory_and_checkpoints_give_the_same_fit(net, tiny_texts, tmp_path):
 
 
 def test_graphs_and_eager_steps_give_the_same_fit(net, tiny_texts):
-    # no dropout, because graphs draw other random numbers
     net.set_params(dropout=0.0, module=WithoutDropout, lr=1e-3, max_epochs=20)
     eager = clone(net).fit(tiny_texts, Y)
     graphed = clone(net).set_params(cuda_graphs=True).fit(tiny_texts, Y)
@@ -63,15 +64,49 @@ def test_graphs_of_many_widths_share_their_memory(net, tiny_texts, monkeypatch):
     net.set_params(dropout=0.0, module=WithoutDropout, optimizer=torch.optim.SGD, lr=0.01)
     net.set_params(max_epochs=8, max_length=60, callbacks__gradient_clip=None)
     kept = []
-    make = _device_loop.GraphedModule
-    monkeypatch.setattr(
-        _device_loop, "GraphedModule", lambda module: kept.append(make(module)) or kept[-1]
-    )
+    make = _cuda_graphs.Slot
+    monkeypatch.setattr(_cuda_graphs, "Slot", lambda module: kept.append(make(module)) or kept[-1])
     eager = clone(net).fit(texts, y)
     graphed = clone(net).set_params(cuda_graphs=True).fit(texts, y)
     assert len(kept[0].graphs) > 1
     for one, two in zip(weights(eager), weights(graphed), strict=True):
         torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-4)
+
+
+def test_a_second_fit_finds_the_graphs_of_the_first(net, tiny_texts):
+    net.set_params(cuda_graphs=True)
+    first = clone(net).fit(tiny_texts, Y)
+    (slot,) = _cuda_graphs._KEPT.values()
+    graphs, reserved = dict(slot.graphs), torch.cuda.memory_reserved()
+    assert graphs
+    second = clone(net).fit(tiny_texts, Y)
+    assert next(iter(_cuda_graphs._KEPT.values())) is slot
+    assert slot.graphs == graphs
+    assert torch.cuda.memory_reserved() <= reserved + 2**21  # the weights of the second net
+    np.testing.assert_allclose(
+        second.predict_proba(tiny_texts), first.predict_proba(tiny_texts), atol=1e-2
+    )
+
+
+def test_graphs_draw_the_dropout_of_eager_steps(net, tiny_texts):
+    """Recording gives back the random numbers that it took."""
+    net.set_params(optimizer=torch.optim.SGD, lr=0.01, max_epochs=4)
+    eager = clone(net).fit(tiny_texts, Y)
+    graphed = clone(net).set_params(cuda_graphs=True).fit(tiny_texts, Y)
+    other = clone(net).set_params(random_state=1).fit(tiny_texts, Y)
+    far = max((a - b).abs().max() for a, b in zip(weights(eager), weights(other), strict=True))
+    near = max((a - b).abs().max() for a, b in zip(weights(eager), weights(graphed), strict=True))
+    assert near < 0.01 * far
+
+
+@pytest.mark.parametrize("path", ["casts", "attention"])
+def test_fast_paths_of_cuda_give_the_same_fit(net, tiny_texts, path):
+    net.set_params(precision="bf16", optimizer=torch.optim.SGD, lr=0.01, max_epochs=2)
+    fast = clone(net).fit(tiny_texts, Y)
+    with plain(path):
+        slow = clone(net).fit(tiny_texts, Y)
+    for one, two in zip(weights(fast), weights(slow), strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-2, atol=1e-3)
 
 
 def test_graphs_with_dropout_and_bf16_learn(net, tiny_texts):
@@ -96,17 +131,17 @@ def test_no_step_waits_for_the_device(net, tiny_texts, graphs):
         def on_batch_begin(self, net, training=False, **kwargs):
             # captures wait; they end after six batches of each shape
             if training and len(net.history) > 8:
-                torch.cuda.set_sync_debug_mode("error")
+                set_sync_debug_mode("error")
                 watched.append(torch.cuda.get_sync_debug_mode())
 
         def on_batch_end(self, net, training=False, **kwargs):
-            torch.cuda.set_sync_debug_mode("default")
+            set_sync_debug_mode("default")
 
     net.set_params(callbacks=[Watch()], cuda_graphs=graphs)
     try:
         net.fit(tiny_texts, Y)
     finally:
-        torch.cuda.set_sync_debug_mode("default")
+        set_sync_debug_mode("default")
     assert watched == [2] * 12  # "error", in the six steps of the last two epochs
 
 

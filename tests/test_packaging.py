@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import configparser
 import importlib
 import inspect
 import os
@@ -14,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers.optional import Missing, skip_where_missing
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -22,7 +25,9 @@ import sklearn_spt
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # The extras that user code needs; lint and docs have no lower bounds.
-TESTED_EXTRAS = ("offline", "tweets", "plot", "onnx", "experiments", "distributed", "test")
+TESTED_EXTRAS = (
+    *("offline", "tweets", "plot", "onnx", "experiments", "distributed", "parquet", "test"),
+)
 
 
 def requirements(*extras: str) -> list[Requirement]:
@@ -165,6 +170,35 @@ def test_layers_hold(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_a_missing_extra_skips_its_own_tests_alone():
+    """No test module imports a package of an extra when it is collected; pytest needs three."""
+    extras = {
+        canonicalize_name(one.name) for one in requirements(*PROJECT["optional-dependencies"])
+    }
+    extras -= {canonicalize_name(one.name) for one in requirements()}
+    extras -= {"hypothesis", "packaging", "pytest"}
+    found = []
+    for file in (ROOT / "tests").rglob("*.py"):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            names = [getattr(node, "module", None)] if isinstance(node, ast.ImportFrom) else []
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else names
+            found += [(file.name, n) for n in names if n and n.partition(".")[0] in extras]
+    assert found == []
+
+
+@pytest.mark.parametrize("values", [{"a": 1}, {"a": [(2, None)]}])
+def test_what_a_missing_package_would_give_skips_a_test(values):
+    gone = Missing("polars")
+    skip_where_missing(values)
+    for use in (
+        lambda: gone.Series([1]),
+        lambda: gone.NA,
+        lambda: skip_where_missing({**values, "b": [(gone, 1)]}),
+    ):
+        with pytest.raises(pytest.skip.Exception, match="polars is not installed"):
+            use()
+
+
 def test_package_says_that_it_is_typed():
     assert (ROOT / "sklearn_spt" / "py.typed").is_file()
 
@@ -183,6 +217,15 @@ def test_ci_runs_the_test_command_of_the_readme():
     assert shown.strip() == block.strip()
     assert "-c constraints.txt" in shown
     assert "pytest" in shown
+
+
+def test_ci_and_tox_run_the_same_checks():
+    tox = configparser.ConfigParser()
+    tox.read(ROOT / "tox.ini", encoding="utf-8")
+    checks = tox["testenv:lint"]["commands"].split("\n")[1:]
+    loop = re.search(r"for check in (.*?); do", (ROOT / ".ci/run").read_text("utf-8"), re.S)
+    assert re.findall(r'"(.*?)"', loop[1]) == checks
+    assert any(check.startswith("bandit -q -c pyproject.toml") for check in checks)
 
 
 def files_of_the_project() -> Iterator[Path]:

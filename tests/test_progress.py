@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
@@ -49,6 +51,22 @@ def test_self_pretraining_reaches_its_total(tiny_checkpoint, tiny_texts, counted
     assert entry["total"] == 16 + sum(2 * size + 8 + 16 for size in (8, 16))
     assert entry["done"] == entry["total"]
     assert capfd.readouterr() == ("", "")
+
+
+def test_lines_are_shown_at_the_second_level_only(capfd):
+    for verbose, shown in ((0, False), (1, False), (2, True)):
+        with Progress(verbose, "work", 4) as progress:
+            progress.line("a line of its own")
+        out, err = capfd.readouterr()
+        assert out == ""
+        assert ("a line of its own\n" in err) == shown
+
+
+def test_a_line_for_each_epoch(tiny_checkpoint, tiny_texts, capfd):
+    net = BertClassifier(tiny_checkpoint, max_length=16, max_epochs=2, verbose=2, random_state=0)
+    net.fit(tiny_texts, [1, 0] * 12)
+    lines = re.findall(r"epoch (\d): loss (\d\.\d{4})\n", capfd.readouterr().err)
+    assert lines == [(str(e["epoch"]), f"{e['train_loss']:.4f}") for e in net.history]
 
 
 def test_verbose_fit_shows_one_full_bar(tiny_checkpoint, tiny_texts, capfd):

@@ -8,10 +8,9 @@ import warnings
 from decimal import Decimal
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import torch
+from helpers.optional import pd, pl
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import DataConversionWarning
@@ -139,10 +138,10 @@ NUMBERS = {
 FLOATS = {"floats", "list of numpy scalars"}
 
 
-@pytest.mark.parametrize("kind", NUMBERS)
-def test_numbers(kind):
-    labeled, classes, codes = encode(NUMBERS[kind])
-    assert check_labels(NUMBERS[kind], 4)[1].dtype.kind == ("f" if kind in FLOATS else "i")
+@pytest.mark.parametrize(("kind", "y"), NUMBERS.items(), ids=NUMBERS)
+def test_numbers(kind, y):
+    labeled, classes, codes = encode(y)
+    assert check_labels(y, 4)[1].dtype.kind == ("f" if kind in FLOATS else "i")
     assert labeled == [True, True, False, True]
     assert classes == [3, 7]
     assert codes == [1, 0, -1, 0]
@@ -168,9 +167,8 @@ STRINGS = {
 }
 
 
-@pytest.mark.parametrize("kind", STRINGS)
-def test_strings(kind):
-    y, marker = STRINGS[kind]
+@pytest.mark.parametrize(("y", "marker"), STRINGS.values(), ids=STRINGS)
+def test_strings(y, marker):
     labeled, classes, codes = encode(y, marker)
     assert labeled == [True, True, False, True]
     assert classes == ["no", "yes"]

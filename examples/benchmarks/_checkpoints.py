@@ -17,18 +17,18 @@ RANDOM_BERT_BASE = "random-bert-base"
 HELP = f"checkpoint, or {RANDOM_BERT_BASE}: of the size of BERT-base, for speed only"
 
 
-def checkpoint(name: str) -> str:
-    """Return `name`, or the folder of an encoder with random weights."""
+def checkpoint(name: str, like: str = DEFAULT_ENCODER) -> str:
+    """Return `name`, or the folder of a random encoder with the tokenizer of `like`."""
     if name != RANDOM_BERT_BASE:
         return name
     folder = Path(tempfile.gettempdir()) / "sklearn_spt_benchmarks" / name
     if not (folder / "model.safetensors").exists():
         folder.mkdir(parents=True, exist_ok=True)
-        for file in Path(encoder_folder(DEFAULT_ENCODER)).iterdir():
+        for file in Path(encoder_folder(like)).iterdir():
             if file.name.startswith(("tokenizer", "vocab", "special_tokens")):
                 shutil.copy(file, folder)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            model = BertModel(BertConfig(vocab_size=vocabulary_size(DEFAULT_ENCODER)))
+            model = BertModel(BertConfig(vocab_size=vocabulary_size(like)))
         model.save_pretrained(folder)
     return str(folder)

@@ -27,8 +27,7 @@ from skorch.callbacks import Callback, GradientNormClipping
 from torch import nn
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
-from sklearn_spt._random import derive_seed, root_seed
-from sklearn_spt._sampling import draw_sample
+from sklearn_spt._random import derive_seed, draw_sample, root_seed
 from sklearn_spt.experiments._setfit import SetFitClassifier
 from sklearn_spt.nets._batching import TokenBatches
 from sklearn_spt.nets._device import resolve_precision

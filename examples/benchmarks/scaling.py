@@ -26,11 +26,12 @@ from typing import Any
 import numpy as np
 import torch
 from _checkpoints import HELP, checkpoint
+from _record import Record, add_options
 from tqdm import tqdm
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
 from sklearn_spt._functional import predicted_classes
-from sklearn_spt._sampling import draw_sample
+from sklearn_spt._random import draw_sample
 from sklearn_spt._supervised import timed
 from sklearn_spt.datasets import make_short_texts
 from sklearn_spt.experiments._memory import PeakMemory
@@ -66,11 +67,13 @@ def texts_of(n: int) -> tuple[list[str], np.ndarray]:
     return list(texts), np.asarray(y)
 
 
-def by_unlabeled(options: argparse.Namespace) -> None:
+def by_unlabeled(options: argparse.Namespace, record: Record) -> None:
     """Whole fits."""
     print("| unlabelled texts | trained on | labelled | seconds | texts/s | peak memory, MiB |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: |")
     for n in tqdm(options.sizes or [1000, 2000, 5000, 10_000, 20_000, 50_000], desc="sizes"):
+        if record.over():
+            return
         texts, y = texts_of(n)
         net = BertClassifier(options.pretrained, device=options.device)
         paper = {"logit_adjustment": 0}
@@ -82,17 +85,20 @@ def by_unlabeled(options: argparse.Namespace) -> None:
         labelled = sum(clf.sample_sizes_) + clf.n_iter_ * N_LABELED
         trained = sum(clf.sample_sizes_) + 3 * (1 + clf.n_iter_) * N_LABELED
         speed = (labelled + trained) / took
+        record.add(unlabeled=n, trained=trained, labelled=labelled, seconds=took, mebibytes=peak)
         tqdm.write(
             f"| {n:,} | {trained:,} | {labelled:,} | {took:.0f} | {speed:.0f} | {peak:,.0f} |"
         )
 
 
-def by_length(options: argparse.Namespace) -> None:
+def by_length(options: argparse.Namespace, record: Record) -> None:
     """Training and inference of texts of one length."""
     print("| tokens | training, texts/s | tokens/s | inference, texts/s | tokens/s |")
     print("| ---: | ---: | ---: | ---: | ---: |")
     rng = np.random.default_rng(0)
     for width in tqdm(options.sizes or [16, 32, 64, 128, 256], desc="lengths"):
+        if record.over():
+            return
         n = max(32, min(256, 8192 // width // 32 * 32))
         words = vocabulary_size(options.pretrained)
         ids = rng.integers(words // 10, words, size=(n, width), dtype=np.int32)
@@ -107,18 +113,21 @@ def by_length(options: argparse.Namespace) -> None:
         net.fit(ids[:32], y[:32])
         training = n / seconds(lambda net=net, ids=ids, y=y: net.fit(ids, y), options.rounds)
         inference = n / seconds(lambda net=net, ids=ids: net.predict_proba(ids), options.rounds)
+        record.add(tokens=width, training=training, inference=inference)
         tqdm.write(
             f"| {width} | {training:.1f} | {training * width:,.0f} | {inference:.1f} | "
             f"{inference * width:,.0f} |"
         )
 
 
-def by_threads(options: argparse.Namespace) -> None:
+def by_threads(options: argparse.Namespace, record: Record) -> None:
     """Training and inference by the number of threads."""
     print("| threads | training, texts/s | inference, texts/s |")
     print("| ---: | ---: | ---: |")
     texts, y = texts_of(options.n_texts)
     for threads in tqdm(options.sizes or range(1, torch.get_num_threads() + 1), desc="threads"):
+        if record.over():
+            return
         net = BertClassifier(
             options.pretrained,
             max_epochs=1,
@@ -130,6 +139,7 @@ def by_threads(options: argparse.Namespace) -> None:
         net.fit(texts[:32], y[:32])
         training = len(y) / seconds(lambda net=net: net.fit(texts, y), options.rounds)
         inference = len(y) / seconds(lambda net=net: net.predict_proba(texts), options.rounds)
+        record.add(threads=threads, training=training, inference=inference)
         tqdm.write(f"| {threads} | {training:.1f} | {inference:.1f} |")
 
 
@@ -142,7 +152,7 @@ def in_use() -> int:
     return memory.peak
 
 
-def million(options: argparse.Namespace) -> None:
+def million(options: argparse.Namespace, record: Record) -> None:
     """Everything except training and labelling; the teacher's probabilities are random."""
     n = (options.sizes or [1_000_000])[0]
     texts, y = texts_of(n)
@@ -160,6 +170,7 @@ def million(options: argparse.Namespace) -> None:
         with timed(took, name), PeakMemory() as memory:
             yield
         peaks[name] = max(peaks.get(name, 0), memory.peak)
+        record.add(stage=name, seconds=took[name], bytes=peaks[name])
 
     start = in_use()
     rng = np.random.default_rng(0)
@@ -208,8 +219,9 @@ def main() -> None:
     add("--n-texts", type=int, default=256, help="of threads (default: 256)")
     add("--pretrained", default=DEFAULT_ENCODER, type=checkpoint, help=HELP)
     add("--device", choices=("cpu", "cuda"), default="cpu", help="where (default: cpu)")
+    add_options(parser)
     options = parser.parse_args()
-    {**what, "million": million}[options.what](options)
+    {**what, "million": million}[options.what](options, Record(options))
 
 
 if __name__ == "__main__":

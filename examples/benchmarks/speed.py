@@ -17,14 +17,14 @@ sklearn_spt
     all alike: mean pooling, texts cut to 128 tokens, each drawn exactly once in an epoch, a
     linear layer that starts at random.
 setfit
-    SetFit on the same labels. It trains on pairs, so only its times are given.
+    SetFit on the same labels, with ``--setfit``. It trains on pairs, so only its times are given.
 
 Before anything is timed, the program checks that all start from the same weights, read every text
 as the same tokens, and give back probabilities in the order of the texts; afterwards, that they
 took the same number of optimiser steps over the same texts. Otherwise it stops. Times are those of
 a whole call on raw texts: tokenising and building the net are in them. Peak memory is that of the
 process during a call, in which the nets of the other programs lie too. A table in Markdown goes to
-the standard output, and everything that was measured to the file of ``--json``.
+the standard output, and each measurement, as soon as it is there, to the file of ``--json``.
 
 The share of the machine's rate says how much of what its matrix units can do is used for the
 texts: 6 floating-point operations for each encoder weight and token in training, 2 in inference,
@@ -36,7 +36,6 @@ reached.
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import statistics
 from collections.abc import Callable
@@ -60,6 +59,7 @@ from _programs import (
     self_pretraining,
 )
 from _rate import matrix_rate, product_sizes, seconds
+from _record import Record, add_options
 from _texts import texts_of
 from tqdm import tqdm
 
@@ -158,8 +158,9 @@ def machine(device: str) -> dict[str, Any]:
 class Turns:
     """Run programs in turn, in a new order each round, and check that they do equal work."""
 
-    def __init__(self, programs: dict[str, Any], rounds: int, bar: Any) -> None:
+    def __init__(self, programs: dict[str, Any], rounds: int, bar: Any, record: Record) -> None:
         self.programs = programs
+        self.record = record
         self.rounds = rounds
         self.bar = bar
         self.work: dict[str, Work] = {}
@@ -176,6 +177,8 @@ class Turns:
         peaks = self.peaks[task] = dict.fromkeys(self.programs, 0)
         times: dict[str, list[float]] = {name: [] for name in self.programs}
         for number in range(self.rounds):
+            if self.record.over():
+                break
             for name in list(self.programs)[:: 1 if number % 2 == 0 else -1]:
                 self.bar.set_postfix_str(f"{task}, {name}")
                 Counter.start()
@@ -192,11 +195,12 @@ class Turns:
                         f"not comparable: {task} of {name} took {Counter.work}, of another "
                         f"program {self.work[task]}."
                     )
+                self.record.add(task=task, program=name, seconds=times[name][-1], memory=peak)
                 self.bar.update()
         return times
 
 
-def measure(options: argparse.Namespace) -> dict[str, Any]:
+def measure(options: argparse.Namespace, record: Record) -> dict[str, Any]:
     """All measurements of all rounds, with their settings."""
     data, *drawn = texts_of(options.n_texts, options.data, normalize=options.normalize)
     texts, y = both_classes_first(*drawn)
@@ -232,7 +236,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
                 rate = matrix_rate(*sizes, precision, options.device)
                 rates.setdefault(precision, []).append(rate)
             bar.update()
-        turns = Turns(programs, options.rounds, bar)
+        turns = Turns(programs, options.rounds, bar, record)
         times = {
             "training": turns("training", lambda p: p.train(texts, targets, options.epochs)),
             "inference": turns(
@@ -251,12 +255,13 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
                     else self_pretraining(p, labeled, y[:n_labeled], unlabeled, step)
                 ),
             )
-        if setfit is not None:
+        if setfit is not None and not record.over():
             bar.set_postfix_str("setfit")
             times["setfit"] = {
                 "fit": [seconds(lambda: setfit.fit(labeled, y[:n_labeled]))],
                 "inference": [seconds(lambda: setfit.predict_proba(texts))],
             }
+            record.add(task="setfit", seconds=times["setfit"])
             bar.update()
         bar.update(parts - bar.n)
     return {
@@ -276,7 +281,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "precision": {name: program.precision for name, program in programs.items()},
         "matrix_product": dict(zip("nkm", sizes, strict=True)),
         "matrix_rates": rates,
-        "seconds": times,
+        # what there was no time for is left out
+        "seconds": {task: found for task, found in times.items() if all(found.values())},
     }
 
 
@@ -321,6 +327,8 @@ def table(record: dict[str, Any]) -> str:
             cells = [f"{rate_of(record, task, name):.1f}" for name in precision]
             lines.append(f"| {label} | {' | '.join(cells)} |")
     for task in ("training", "inference"):
+        if task not in record["seconds"]:
+            continue
         cells = [f"{share_of(record, task, name):.1%}" for name in precision]
         lines.append(f"| {task}, share of the matrix rate | {' | '.join(cells)} |")
     for task in units:
@@ -366,8 +374,8 @@ def table(record: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Measure, print, and write the file that was asked for."""
+def parser() -> argparse.ArgumentParser:
+    """Return the options of the program."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -389,19 +397,24 @@ def main() -> None:
         add(name, choices=("auto", "fp32", "bf16"), default="auto", help=f"of {whose}")
     add("--device", choices=("cpu", "cuda"), default="cpu", help="where (default: cpu)")
     add("--cuda-graphs", action="store_true", help="sklearn_spt launches steps as graphs")
-    add("--no-setfit", dest="setfit", action="store_false", help="leave SetFit out")
+    add("--setfit", action="store_true", help="SetFit, too")
     add("--threads", type=int, help="CPU threads (default: torch's own choice)")
-    add("--json", type=Path, help="file for everything that was measured")
-    options = parser.parse_args()
+    add_options(parser)
+    return parser
+
+
+def main() -> None:
+    """Measure and print."""
+    options = parser().parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     torch.manual_seed(0)
-    record = measure(options)
-    print(table(record))
-    if options.json:
-        options.json.write_text(json.dumps(record, indent=1))
+    record = Record(options)
+    found = measure(options, record)
+    record.add(all=found)
+    print(table(found))
 
 
 if __name__ == "__main__":

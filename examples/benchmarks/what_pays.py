@@ -19,26 +19,22 @@ from unittest.mock import patch
 
 import torch
 from _checkpoints import HELP, checkpoint
+from _record import Record, add_options
 from _texts import texts_of
 from tqdm import tqdm
 
 from sklearn_spt import BertClassifier
-from sklearn_spt.nets._batching import INFERENCE_TOKENS, INFERENCE_TOKENS_CPU
-from sklearn_spt.nets._cuda_graphs import WIDTH_MULTIPLE
+from sklearn_spt.nets._batching import INFERENCE_TOKENS
 from sklearn_spt.nets._kernels import plain
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 
-FAST_ON_CPU = {
+FAST = {
     "dropout": "without masks from random bytes",
     "attention": "without the attention written out",
     "packing": "with padding",
 }
-FAST_ON_CUDA = {
-    "losses": "with a look at the loss of each step",
-    "resident": "with a copy to the device for each step",
-}
-SIZES_ON_CPU = (256, 512, INFERENCE_TOKENS_CPU, 2048, 4096, 8192)
-SIZES_ON_CUDA = (2048, 4096, INFERENCE_TOKENS, 16_384, 32_768, 65_536)
+TOKENS = INFERENCE_TOKENS["cpu"]
+SIZES = (256, 512, TOKENS, 2048, 4096, 8192)
 
 
 def main() -> None:
@@ -47,71 +43,69 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--n-texts", type=int, help="texts in a fit (default: 256, on a GPU 2000)")
-    add("--epochs", type=int, help="of a fit (default: 1, on a GPU 4: graphs need many batches)")
+    add("--n-texts", type=int, default=256, help="texts in a fit (default: 256)")
+    add("--epochs", type=int, default=1, help="of a fit (default: 1)")
     add("--rounds", type=int, default=5, help="of which the median is taken (default: 5)")
     add("--threads", type=int, help="CPU threads (default: torch's own choice)")
     add("--pretrained", default=DEFAULT_ENCODER, type=checkpoint, help=HELP)
     add("--precision", choices=("auto", "fp32", "bf16"), default="auto")
-    add("--device", choices=("cpu", "cuda"), default="cpu", help="where (default: cpu)")
+    add("--normalize", action="store_true", help="prepare tweets as the paper does (needs nltk)")
+    add_options(parser)
     options = parser.parse_args()
+    record = Record(options)
     if options.threads:
         torch.set_num_threads(options.threads)
-    cuda = options.device == "cuda"
-    epochs = options.epochs or (4 if cuda else 1)
-    data, texts, y = texts_of(options.n_texts or (2000 if cuda else 256), normalize=True)
+    data, texts, y = texts_of(options.n_texts, normalize=options.normalize)
 
-    def fit(window: int, graphs: bool, mode: AbstractContextManager[None]) -> float:
+    def fit(window: int, mode: AbstractContextManager[None]) -> float:
         net = BertClassifier(
             options.pretrained,
-            max_epochs=epochs,
+            max_epochs=options.epochs,
             balanced_batches=False,
             head_init="random",
             precision=options.precision,
-            device=options.device,
-            cuda_graphs=graphs,
+            device="cpu",
             iterator_train__window=window,
-            # the same batches with graphs and without
-            iterator_train__width_multiple=WIDTH_MULTIPLE if cuda else 1,
             random_state=0,
         )
         start = time.perf_counter()
         with mode:
-            net.fit(texts, y)  # ends with a look at the losses, for which a GPU is waited for
+            net.fit(texts, y)
         return time.perf_counter() - start
 
-    names = FAST_ON_CUDA if cuda else FAST_ON_CPU
-    variants: dict[str, tuple[int, bool, Callable[[], AbstractContextManager[None]]]] = {
-        "everything": (50, cuda, nullcontext),
-        **{label: (50, cuda, partial(plain, name)) for name, label in names.items()},
-        "without batches of like length": (1, cuda, nullcontext),
-        "without any of them": (1, False, plain),
+    variants: dict[str, tuple[int, Callable[[], AbstractContextManager[None]]]] = {
+        "everything": (50, nullcontext),
+        **{label: (50, partial(plain, name)) for name, label in FAST.items()},
+        "without batches of like length": (1, nullcontext),
+        "without any of them": (1, plain),
     }
-    if cuda:
-        variants["without CUDA graphs"] = (50, False, nullcontext)
-    fit(50, cuda, nullcontext())  # not timed: files are read, threads start
+    fit(50, nullcontext())  # not timed: files are read, threads start
     times: dict[str, list[float]] = {name: [] for name in variants}
     with tqdm(total=options.rounds * len(variants), desc="measuring") as bar:
         for number in range(options.rounds):
+            if record.over():
+                break
             for name in list(variants)[:: 1 if number % 2 == 0 else -1]:
-                window, graphs, mode = variants[name]
+                window, mode = variants[name]
                 bar.set_postfix_str(name)
-                times[name].append(fit(window, graphs, mode()))
+                times[name].append(fit(window, mode()))
+                record.add(variant=name, seconds=times[name][-1])
                 bar.update()
     print("| | training, texts/s | everything is faster by |\n| --- | ---: | ---: |")
-    n = epochs * len(y)
+    n = options.epochs * len(y)
     for name, found in times.items():
-        ratios = faster(found, times["everything"])
-        print(f"| {name} | {n / statistics.median(found):.1f} | {ratios} |")
-    used = INFERENCE_TOKENS if cuda else INFERENCE_TOKENS_CPU
-    print(f"\n| tokens in a batch of inference | texts/s | {used} are faster by |")
+        if found:
+            ratios = faster(found, times["everything"])
+            print(f"| {name} | {n / statistics.median(found):.1f} | {ratios} |")
+    print(f"\n| tokens in a batch of inference | texts/s | {TOKENS} are faster by |")
     print("| ---: | ---: | ---: |")
-    inference = inference_seconds(options, texts)
+    inference = inference_seconds(options, texts, record)
     for tokens, found in inference.items():
-        rate = len(y) / statistics.median(found)
-        print(f"| {tokens} | {rate:.1f} | {faster(found, inference[used])} |")
+        if found:
+            rate = len(y) / statistics.median(found)
+            print(f"| {tokens} | {rate:.1f} | {faster(found, inference[TOKENS])} |")
     print(
-        f"\n{len(y)} {data}, epochs: {epochs}, threads: {torch.get_num_threads()}, rounds: "
+        f"\n{len(y)} {data}, epochs: {options.epochs}, threads: {torch.get_num_threads()}, rounds: "
         f"{options.rounds} (medians; in brackets the least and the greatest)."
     )
 
@@ -122,21 +116,25 @@ def faster(found: list[float], against: list[float]) -> str:
     return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
-def inference_seconds(options: argparse.Namespace, texts: Sequence[str]) -> dict[int, list[float]]:
+def inference_seconds(
+    options: argparse.Namespace, texts: Sequence[str], record: Record
+) -> dict[int, list[float]]:
     """Seconds of labelling all texts, by the number of tokens in a batch, one per round."""
     net = BertClassifier(
-        options.pretrained, classes=[0, 1], precision=options.precision, device=options.device
+        options.pretrained, classes=[0, 1], precision=options.precision, device="cpu"
     ).initialize()
     ids = net.encode(texts)
     net.forward(ids)  # not timed
-    sizes = SIZES_ON_CUDA if options.device == "cuda" else SIZES_ON_CPU
-    times: dict[int, list[float]] = {tokens: [] for tokens in sizes}
+    times: dict[int, list[float]] = {tokens: [] for tokens in SIZES}
     for number in range(options.rounds):
-        for tokens in sizes[:: 1 if number % 2 == 0 else -1]:
+        if record.over():
+            break
+        for tokens in SIZES[:: 1 if number % 2 == 0 else -1]:
             with patch("sklearn_spt.nets._batching.inference_limits", return_value=(1, tokens)):
                 start = time.perf_counter()
                 net.forward(ids)
             times[tokens].append(time.perf_counter() - start)
+            record.add(tokens=tokens, seconds=times[tokens][-1])
     return times
 
 

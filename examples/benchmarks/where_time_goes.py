@@ -17,14 +17,14 @@ import numpy as np
 import torch
 from _checkpoints import HELP, checkpoint
 from _rate import matrix_rate, product_sizes, seconds
+from _record import Record, add_options
 from _texts import texts_of
 from skorch.dataset import Dataset
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 from sklearn_spt import BertClassifier
-from sklearn_spt.nets._batching import TokenBatches
-from sklearn_spt.nets._cuda_graphs import WIDTH_MULTIPLE
+from sklearn_spt.nets._batching import WIDTH_MULTIPLE, TokenBatches
 from sklearn_spt.text._encoding import sequence_lengths
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 from sklearn_spt.text._pretrained import pad_token_id, vocabulary_size
@@ -76,9 +76,12 @@ def main() -> None:
     add("--threads", type=int, default=1, help="CPU threads (default: 1)")
     add("--pretrained", default=DEFAULT_ENCODER, type=checkpoint, help=HELP)
     add("--precision", choices=("auto", "fp32", "bf16"), default="auto")
+    add("--normalize", action="store_true", help="prepare tweets as the paper does (needs nltk)")
+    add_options(parser)
     options = parser.parse_args()
+    record = Record(options)
     torch.set_num_threads(options.threads)
-    data, texts, y = texts_of(options.n_texts, normalize=True)
+    data, texts, y = texts_of(options.n_texts, normalize=options.normalize)
     net = BertClassifier(
         options.pretrained,
         max_epochs=1,
@@ -98,9 +101,12 @@ def main() -> None:
         spent[part] += event.self_cpu_time_total / 1e6
         operations += event.flops if part == "matrix products" else 0
     total = sum(spent.values())
+    record.add(seconds=spent)
     print("| part of a fit | share of its time |\n| --- | ---: |")
     for part in (*PARTS, REST):
         print(f"| {part} | {spent[part] / total:.1%} |")
+    if record.over():
+        return
     config = net.module_.encoder.model.config
     ids = net.encode(texts)
     pad_id = pad_token_id(options.pretrained)

@@ -20,8 +20,7 @@ from skorch.dataset import get_len, unpack_data
 from skorch.utils import TeeGenerator, multi_indexing, to_tensor
 
 from sklearn_spt._base import SemiSupervisedData
-from sklearn_spt._random import derive_seed, isolated
-from sklearn_spt._sampling import epoch_rows, shuffled
+from sklearn_spt._random import derive_seed, epoch_rows, isolated, shuffled
 from sklearn_spt._supervised import SupervisedTrainer
 from sklearn_spt._typing import AnyArray
 from sklearn_spt.nets._callbacks import ScheduledLR

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_spt._sampling import share_down
+from sklearn_spt._random import share_down
 from sklearn_spt._typing import FloatArray, IntArray
 from sklearn_spt._validation import check_integer, check_real
 

@@ -9,7 +9,7 @@ import numpy as np
 from skorch import NeuralNet
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData, class_counts
-from sklearn_spt._sampling import draw_sample
+from sklearn_spt._random import draw_sample
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import FloatArray, IntArray
 from sklearn_spt._validation import check_option, check_real

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sklearn_spt._sampling import share_down
+from sklearn_spt._random import share_down
 from sklearn_spt._typing import BoolArray, FloatArray, IntArray
 
 _PEERS = ((1, 2), (0, 2), (0, 1))

@@ -13,10 +13,13 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+from sklearn_spt._runtime import within
 from sklearn_spt._validation import check_flag
 from sklearn_spt.datasets._home import DOWNLOADS, ENVIRONMENT, locate_data_home
 
-_TIMEOUT = 60.0  # seconds without a byte from the server
+_SILENCE = 30.0  # seconds without a byte from the server
+_TIME_LIMIT = 120.0  # seconds for a whole file; the largest has 4 MB
+_MOST_BYTES = 50_000_000
 _RETRIES = 3
 _DELAY = 1.0  # seconds between two tries
 
@@ -85,8 +88,7 @@ def _download(remote: RemoteFile, own: Path) -> bytes:
     cause: Exception | None
     for retries_left in range(_RETRIES, -1, -1):
         try:
-            with urllib.request.urlopen(remote.url, timeout=_TIMEOUT) as response:
-                content: bytes = response.read()
+            content = within(_TIME_LIMIT, "the server", lambda: _content(remote.url))
         except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
             problem, cause = f"{type(error).__name__}: {error}", error
             if isinstance(error, urllib.error.HTTPError):
@@ -114,9 +116,26 @@ def _download(remote: RemoteFile, own: Path) -> bytes:
     ) from cause
 
 
+class _TooLarge(OSError):
+    """The server sends more than any of the data sets has."""
+
+
+def _content(url: str) -> bytes:
+    # the addresses stand in this package
+    with urllib.request.urlopen(url, timeout=_SILENCE) as response:  # nosec B310
+        content: bytes = response.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise _TooLarge(f"more than {_MOST_BYTES} bytes arrived")
+        missing = getattr(response, "length", None)  # files have no such attribute
+        if missing:
+            raise http.client.IncompleteRead(content, missing)
+    return content
+
+
 def _is_final(error: Exception) -> bool:
-    """Whether asking again is useless: the server said that there is no such thing."""
-    return (
+    """Whether asking again is useless: the server is silent or does not have the file."""
+    reason = getattr(error, "reason", error)  # a URLError holds the error that it stands for
+    return isinstance(reason, TimeoutError | _TooLarge) or (
         isinstance(error, urllib.error.HTTPError)
         and 400 <= error.code < 500
         and error.code not in (408, 429)

@@ -1,4 +1,4 @@
-"""Rows with named columns from TSV, CSV and JSON lines; errors name the line."""
+"""Rows with named columns from TSV, CSV, JSON lines and parquet; errors name the line."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklearn_spt._validation import check_option
+from sklearn_spt._validation import check_option, shown
+from sklearn_spt.datasets._parquet import parquet_rows
 
-FORMATS = ("tsv", "csv", "jsonl")
+FORMATS = ("tsv", "csv", "jsonl", "parquet")
 _SUFFIXES = {
     ".tsv": "tsv",
     ".tab": "tsv",
@@ -25,9 +28,13 @@ _SUFFIXES = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "jsonl",
+    ".parquet": "parquet",
 }
 
 WHOLE = re.compile(r"(-?(?:0|[1-9]\d{0,17}))(?:\.0+)?")  # "1.0" is how pandas writes 1 beside NaN
+
+# A gzip file of one megabyte can unpack to a thousand.
+_MOST_UNPACKED = 2_000_000_000
 
 Fields = list[tuple[int, list[str]]]
 
@@ -47,10 +54,10 @@ class Table(NamedTuple):
         return f"{self.path}, line {line}, column {column!r}"
 
     def names(self) -> str:
-        """List the columns in a message, cut short: without a header, they would be a text."""
-        return ", ".join(
-            repr(name if len(name) <= 30 else name[:27] + "...") for name in self.columns
-        )
+        """List some columns for a message; in a file without a header they would be a text."""
+        listed = [repr(name if len(name) <= 30 else name[:27] + "...") for name in self.columns]
+        more = len(listed) - 8
+        return ", ".join(listed[:8]) + (f", and {more} more" if more > 0 else "")
 
     def has(self, column: str) -> bool:
         """Whether there is a column; a name with dots may lead into nested JSON objects."""
@@ -127,11 +134,19 @@ def read_text(path: Path, encoding: str | None) -> str:
     content = path.read_bytes()
     if path.suffix.lower() == ".gz":
         try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError) as error:
+            with gzip.open(io.BytesIO(content)) as unpacked:
+                content = unpacked.read(_MOST_UNPACKED + 1)
+        except (OSError, EOFError, zlib.error) as error:
             raise ValueError(f"{path} cannot be unpacked: {error}.") from error
+        if len(content) > _MOST_UNPACKED:
+            raise ValueError(
+                f"{path} unpacks to more than {_MOST_UNPACKED / 1e9:g} GB; unpack it yourself if "
+                "it is meant to be so large."
+            )
     try:
         text = content.decode(encoding or "utf-8")
+    except LookupError:
+        raise ValueError(f"encoding must be known to Python, got {shown(encoding)}.") from None
     except UnicodeDecodeError as error:
         if encoding is None:
             return content.decode("latin-1")
@@ -155,26 +170,50 @@ def read_table(
     sep: str | None = None,
     format: str | None = None,
     encoding: str | None = "utf-8",
+    header: bool = True,
 ) -> Table:
-    """Read a file of which the first line, or each JSON object, names the columns."""
+    """Read a file of which the first line, each JSON object or the schema names the columns.
+
+    Without a `header` the columns of a TSV or CSV are called "1", "2", ...
+    """
     path = Path(path)
-    if format_of(path, sep, format) == "jsonl":
-        return _read_objects(path, encoding)
+    kind = format_of(path, sep, format)
+    if kind == "jsonl":
+        rows = list(json_objects(path, read_text(path, encoding).split("\n")))
+        return Table(path, list(dict.fromkeys(name for _, row in rows for name in row)), rows)
+    if kind == "parquet":
+        with open(path, "rb") as stream:
+            columns, found = parquet_rows(path, stream, 1000)
+            return Table(path, columns, list(found))
     fields = read_fields(path, sep=sep, format=format, encoding=encoding)
-    if not fields:
+    columns, rest = header_of(path, iter(fields), header)
+    return with_columns(path, columns, list(rest))
+
+
+def header_of(
+    path: Path, fields: Iterator[tuple[int, list[str]]], header: bool
+) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """Return the names of the columns and the rows below them."""
+    first = next(fields, None)
+    if first is None:
         raise ValueError(f"{path} is empty; its first line should name the columns.")
-    (_, header), *rest = fields
-    return with_columns(path, [name.strip() for name in header], rest)
+    if header:
+        return distinct(path, [name.strip() for name in first[1]]), fields
+    return [str(i) for i, _ in enumerate(first[1], 1)], chain([first], fields)
 
 
 def with_columns(path: Path, columns: list[str], fields: Fields) -> Table:
     """Give names to the columns of a file."""
+    named = [(line, dict(zip(columns, row, strict=True))) for line, row in fields]
+    return Table(path, distinct(path, columns), named)
+
+
+def distinct(path: Path, columns: list[str]) -> list[str]:
+    """Return the names of the columns; raise an error if two are the same."""
     twice = [name for name in columns if columns.count(name) > 1]
     if twice:
-        raise ValueError(f"{path}, line 1: two columns have the name {twice[0]!r}.")
-    return Table(
-        path, columns, [(line, dict(zip(columns, row, strict=True))) for line, row in fields]
-    )
+        raise ValueError(f"{path}, line 1: two columns have the name {shown(twice[0])}.")
+    return columns
 
 
 def format_of(path: Path, sep: str | None, format: str | None) -> str:
@@ -183,8 +222,8 @@ def format_of(path: Path, sep: str | None, format: str | None) -> str:
         raise ValueError(f"sep must be None or a single character, got {sep!r}.")
     if format is not None:
         check_option(format, "format", FORMATS)
-        if sep is not None and format == "jsonl":
-            raise ValueError("sep must be None for format='jsonl'.")
+        if sep is not None and format not in ("tsv", "csv"):
+            raise ValueError(f"sep must be None for format={format!r}.")
         return format
     suffix = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
     if sep is not None:
@@ -206,7 +245,9 @@ def read_fields(
     sep = sep or ("\t" if kind == "tsv" else ",")
     text = read_text(path, encoding)
     fields = _lines_of_tabs(text) if sep == "\t" else None
-    return _csv_fields(path, text, sep) if fields is None else fields
+    if fields is None:
+        return list(csv_fields(path, io.StringIO(text, newline=""), sep))
+    return fields
 
 
 def _lines_of_tabs(text: str) -> Fields | None:
@@ -220,12 +261,13 @@ def _lines_of_tabs(text: str) -> Fields | None:
     if len({len(row) for _, row in fields}) > 1:
         return None
     marked = [field for _, row in fields for field in row if '"' in field]
-    if not all(_is_quoted(field) for field in marked):
+    if not all(is_quoted(field) for field in marked):
         return fields
-    return [(number, [_unquoted(field) for field in row]) for number, row in fields]
+    return [(number, [unquoted(field) for field in row]) for number, row in fields]
 
 
-def _is_quoted(field: str) -> bool:
+def is_quoted(field: str) -> bool:
+    """Whether a field is in quotation marks, and those inside are doubled."""
     return (
         len(field) >= 2
         and field[0] == field[-1] == '"'
@@ -233,42 +275,48 @@ def _is_quoted(field: str) -> bool:
     )
 
 
-def _unquoted(field: str) -> str:
+def unquoted(field: str) -> str:
+    """Return a field without its quotation marks."""
     return field[1:-1].replace('""', '"') if '"' in field else field
 
 
-def _csv_fields(path: Path, text: str, sep: str) -> Fields:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=sep, strict=True)
-    fields: Fields = []
-    start = 1
+def csv_fields(path: Path, lines: Iterable[str], sep: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the fields of a CSV, each row with the number of its first line."""
+    reader = csv.reader(lines, delimiter=sep, strict=True)
+    start, width = 1, None
     try:
         for row in reader:
             if row and (len(row) > 1 or row[0].strip()):
-                fields.append((start, row))
-                if len(row) != len(fields[0][1]):
+                width = len(row) if width is None else width
+                if len(row) != width:
                     raise ValueError(
-                        f"{path}, line {start}: {len(row)} column(s) instead of the "
-                        f"{len(fields[0][1])} of the first line. The separator is {sep!r}; a text "
-                        "that contains it, or a line break, must be in quotation marks."
+                        f"{path}, line {start}: {len(row)} column(s) instead of the {width} of the "
+                        f"first line. The separator is {sep!r}; a text that contains it, or a line "
+                        "break, must be in quotation marks."
                     )
+                yield start, row
             start = reader.line_num + 1
     except csv.Error as error:
+        if "field limit" in str(error):
+            raise ValueError(
+                f"{path}, line {start}: a text has more than {csv.field_size_limit()} characters, "
+                "or its closing quotation mark is missing. Raise csv.field_size_limit if it is so "
+                "long."
+            ) from error
         raise ValueError(
             f"{path}, line {start}: {error}. A text with quotation marks must be in quotation "
             "marks itself, and they must be doubled inside."
         ) from error
-    return fields
 
 
-def _read_objects(path: Path, encoding: str | None) -> Table:
-    columns: dict[str, None] = {}
-    rows = []
-    for line, content in enumerate(read_text(path, encoding).split("\n"), 1):
+def json_objects(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of JSON lines, each with its line number."""
+    for line, content in enumerate(lines, 1):
         if not content.strip():
             continue
         try:
             row = json.loads(content)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:  # deep nesting; numbers of 5000 digits
             raise ValueError(
                 f"{path}, line {line}: no JSON ({error}). Each line should be one JSON object."
             ) from error
@@ -277,6 +325,4 @@ def _read_objects(path: Path, encoding: str | None) -> Table:
                 f"{path}, line {line}: {type(row).__name__} instead of a JSON object such as "
                 '{"text": "...", "label": 1}.'
             )
-        rows.append((line, row))
-        columns.update(dict.fromkeys(row))
-    return Table(path, list(columns), rows)
+        yield line, row

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from sklearn_spt._typing import AnyArray
-from sklearn_spt._validation import check_flag
+from sklearn_spt._validation import check_flag, shown
 from sklearn_spt.datasets._docstrings import with_shared_paragraphs
 from sklearn_spt.datasets._tables import WHOLE, Table, read_table, spell, value_of
 
@@ -30,13 +30,13 @@ def load_texts(
     encoding: str = "utf-8",
     return_X_y: bool = False,
 ) -> Any:
-    r"""Read texts and labels from a TSV, a CSV or JSON lines with named columns.
+    r"""Read texts and labels from a TSV, a CSV, JSON lines or parquet with named columns.
 
     The first line of a TSV or CSV names the columns; in JSON lines (one object a line) the keys do,
     and ``"tweet.text"`` leads into a nested object. Empty lines are skipped, and a file whose name
     ends in ``.gz`` is unpacked. In a CSV a text with a separator, a line break or a quotation mark
     is in quotation marks; in a TSV quotation marks are read so if each field that has one is
-    quoted properly, and are ordinary characters otherwise.
+    quoted properly, and are ordinary characters otherwise. Parquet needs the extra ``[parquet]``.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ def load_texts(
         Separator of the columns, a single character. None means a TAB or a comma, as the format
         says.
 
-    format : {"tsv", "csv", "jsonl"}, default=None
+    format : {"tsv", "csv", "jsonl", "parquet"}, default=None
         Format of the file. None means that of the name's end: ``.tsv``, ``.tab``, ``.txt``;
-        ``.csv``; ``.jsonl``, ``.ndjson``, ``.json``.
+        ``.csv``; ``.jsonl``, ``.ndjson``, ``.json``; ``.parquet``.
 
     encoding : str, default="utf-8"
         Encoding of the file.
@@ -123,13 +123,13 @@ def load_texts(
     for parameter, name in names.items():
         if name is not None and not table.has(name):
             raise ValueError(_missing(table, parameter, name))
-    data = np.array([_text(table, line, row, text) for line, row in table.rows], dtype=object)
+    data = np.array([text_of(table, line, row, text) for line, row in table.rows], dtype=object)
     if label is None:
         labels: list[str | None] = [None] * len(table.rows)
     else:
-        labels = [_label(table, line, row, label) for line, row in table.rows]
+        labels = [label_of(table, line, row, label) for line, row in table.rows]
         labels = [None if value in no_label else value for value in labels]
-    target, target_names = _target(labels, positive, f"{table.path}, column {label!r}")
+    target, target_names = target_of(labels, positive, f"{table.path}, column {label!r}")
     if return_X_y:
         return data, target
     bunch = Bunch(data=data, target=target, target_names=target_names, filename=str(table.path))
@@ -150,7 +150,8 @@ def _missing(table: Table, parameter: str, name: str) -> str:
     return message
 
 
-def _text(table: Table, line: int, row: dict[str, Any], column: str) -> str:
+def text_of(table: Table, line: int, row: dict[str, Any], column: str) -> str:
+    """Return the text of a row; an empty one is an error."""
     value = value_of(row, column)
     if not isinstance(value, str) or not value.strip():
         empty = value is None or isinstance(value, str)
@@ -159,7 +160,8 @@ def _text(table: Table, line: int, row: dict[str, Any], column: str) -> str:
     return value
 
 
-def _label(table: Table, line: int, row: dict[str, Any], column: str) -> str | None:
+def label_of(table: Table, line: int, row: dict[str, Any], column: str) -> str | None:
+    """Return the spelled label of a row, or None if it is missing."""
     value = value_of(row, column)
     if isinstance(value, list | dict):
         raise ValueError(
@@ -193,15 +195,16 @@ def _listed(labels: Iterable[str], most: int = 10, width: int = 30) -> str:
     return ", ".join(shown) + (f", and {len(names) - most} more" if len(names) > most else "")
 
 
-def _target(labels: list[str | None], positive: Any, place: str) -> tuple[AnyArray, list[str]]:
+def target_of(labels: list[str | None], positive: Any, place: str) -> tuple[AnyArray, list[str]]:
+    """Return the target, with -1 for None, and the names of the classes."""
     found = {value for value in labels if value is not None}
     if positive is not None:
         ones = set(_spelled(positive, "positive"))
         absent = sorted(ones - found)
         if absent or not ones:
             raise ValueError(
-                f"positive={positive!r}: {place} has no such label"
-                f"{f' ({absent[0]!r})' if absent else ''}. Its labels are "
+                f"positive={shown(positive)}: {place} has no such label"
+                f"{f' ({shown(absent[0])})' if absent else ''}. Its labels are "
                 f"{_listed(found)}."
             )
         codes = [-1 if value is None else int(value in ones) for value in labels]

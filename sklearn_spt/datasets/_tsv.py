@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sklearn_spt._validation import check_flag
+from sklearn_spt._validation import check_flag, shown
 from sklearn_spt.datasets._bunch import as_bunch
 from sklearn_spt.datasets._docstrings import with_shared_paragraphs
 from sklearn_spt.datasets._tables import lines_of, read_text
@@ -106,7 +106,7 @@ def _row(line: str, codes: dict[str, int], place: str) -> tuple[str, int, str, s
     if code is None:
         known = ", ".join(filter(None, codes))
         raise ValueError(
-            f"{place}: unknown label {label!r}. Labels are {known} or empty; pass others as "
+            f"{place}: unknown label {shown(label)}. Labels are {known} or empty; pass others as "
             "positive= or negative=."
         )
     return identifier, code, keyword, text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 
-class Display:
+class Display(ABC):
     """A display on one pair of axes; a subclass writes `_draw`."""
 
     ax_: Axes
@@ -44,8 +45,9 @@ class Display:
         self._draw(self.ax_)
         return self
 
+    @abstractmethod
     def _draw(self, ax: Axes) -> None:
-        raise NotImplementedError
+        """Draw on the axes."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -108,18 +110,18 @@ class CurveDisplay(Display):
         return display.plot(ax)
 
     @classmethod
+    @abstractmethod
     def _grouped(
         cls, records: Iterable[Record], by: str | None, metric: str
     ) -> tuple[str, dict[Any, list[Record]]]:
         """Return the key that distinguishes the lines, and the records of each line."""
-        raise NotImplementedError
 
     @classmethod
+    @abstractmethod
     def _runs(cls, group: Sequence[Record], metric: str) -> list[dict[int, float]]:
         """Return the scores of each seed by their x values."""
-        raise NotImplementedError
 
     @classmethod
+    @abstractmethod
     def _of(cls, x: dict[str, Any], scores: dict[str, Any], *, score_name: str) -> Self:
         """Create a display; `x` has the x values of each line."""
-        raise NotImplementedError

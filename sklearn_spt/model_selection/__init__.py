@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         compare_with_supervised,
     )
     from sklearn_spt.model_selection._scorer import make_labeled_scorer
+    from sklearn_spt.model_selection._search_progress import search_progress
     from sklearn_spt.model_selection._splitter import SemiSupervisedStratifiedKFold
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "SupervisedComparison",
     "compare_with_supervised",
     "make_labeled_scorer",
+    "search_progress",
 ]
 
 __getattr__, __dir__ = lazy_names(
@@ -28,5 +30,6 @@ __getattr__, __dir__ = lazy_names(
         "SupervisedComparison": "_comparison",
         "compare_with_supervised": "_comparison",
         "make_labeled_scorer": "_scorer",
+        "search_progress": "_search_progress",
     },
 )

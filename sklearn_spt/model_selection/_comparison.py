@@ -219,7 +219,7 @@ def compare_with_supervised(
     found = np.full((2, n_repeats, n), -1, dtype=np.int64)
     counts = np.zeros(len(classes), dtype=np.int64)
     run = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
-    with Progress(verbose, "comparison", len(tasks)) as progress:
+    with Progress(verbose, "comparison", len(tasks), unit="fit") as progress:
         results = run(
             joblib.delayed(_predicted)(
                 (rival, estimator)[which],

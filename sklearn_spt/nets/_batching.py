@@ -26,9 +26,13 @@ from sklearn_spt.text._encoding import sequence_lengths
 WINDOW = 50
 
 #: Tokens in a batch of inference, padding included. On a CPU the activations of a layer should fit
-#: into the cache: 8192 tokens take 1.5 times as long as 1024 (examples/benchmarks/what_pays.py).
-INFERENCE_TOKENS = 8192
-INFERENCE_TOKENS_CPU = 1024
+#: into the cache: 8192 tokens take 1.5 times as long as 1024 (examples/benchmarks/what_pays.py). A
+#: CUDA device has room for many more, and is idle with fewer; not measured yet.
+INFERENCE_TOKENS = {"cpu": 1024, "cuda": 65_536}
+INFERENCE_TOKENS_ELSEWHERE = 8192
+#: On a CUDA device widths of batches are multiples of this: its kernels read aligned rows, and
+#: fewer shapes come up, each of which is planned or recorded once.
+WIDTH_MULTIPLE = 16
 
 
 def bucketed_batches(
@@ -58,9 +62,17 @@ def inference_limits(batch_size: int, device: str) -> tuple[int, int]:
 
     On a GPU the least number is the batch size of training, which is known to fit into memory.
     """
-    if is_asynchronous(device):
-        return batch_size, INFERENCE_TOKENS
-    return 1, INFERENCE_TOKENS_CPU
+    tokens = INFERENCE_TOKENS.get(torch.device(device).type, INFERENCE_TOKENS_ELSEWHERE)
+    return (batch_size if is_asynchronous(device) else 1), tokens
+
+
+def width_multiple(device: str) -> int:
+    """Return the number of which widths of batches should be multiples on a device."""
+    return WIDTH_MULTIPLE if torch.device(device).type == "cuda" else 1
+
+
+def _width(longest: int, multiple: int) -> int:
+    return -(-longest // multiple) * multiple
 
 
 def inference_batches(lengths: IntArray, least: int, max_tokens: int) -> Iterator[IntArray]:
@@ -90,11 +102,12 @@ def in_batches(
     `ids` has at least one row. `advance` is called with the number of rows of each finished batch.
     """
     lengths = sequence_lengths(ids, pad_id)
+    multiple = width_multiple(device)
     batches = list(inference_batches(lengths, *inference_limits(batch_size, device)))
     out = torch.empty(0)
     start = 0
     for rows, batch in zip(batches, _on_device(ids, batches, device), strict=True):
-        found = compute(batch[:, : int(lengths[rows].max())].long())
+        found = compute(batch[:, : _width(int(lengths[rows].max()), multiple)].long())
         if start == 0:
             out = found.new_empty((len(ids), *found.shape[1:]))
         out[start : start + len(rows)] = found
@@ -125,7 +138,7 @@ class TokenBatches:
 
     Rows of similar length are put together inside a window of `window` batches; 1 keeps the order
     as drawn. The width of a batch is a multiple of `width_multiple`, or the width of the matrix:
-    fewer shapes help code that is compiled or captured for each shape. With `in_order` rows keep
+    fewer shapes help code that is compiled or recorded for each shape. With `in_order` rows keep
     the order of the data set, for callers that align results with the rows. A GPU gets an epoch in
     one copy, so that no step waits for a copy.
     """
@@ -167,6 +180,5 @@ class TokenBatches:
         y = np.zeros(n, dtype=np.float32) if self.y is None else self.y
         parts = (_on_device(values, batches, self.device) for values in (self.ids, y))
         for rows, x, target in zip(batches, *parts, strict=True):
-            longest = int(self.lengths[rows].max())
-            width = -(-longest // self.width_multiple) * self.width_multiple
+            width = _width(int(self.lengths[rows].max()), self.width_multiple)
             yield x[:, :width].long(), target

@@ -18,16 +18,18 @@ from sklearn_spt._labels import LabelsMixin, check_labels, check_weights
 from sklearn_spt._progress import Progress
 from sklearn_spt._random import derive_seed, exclusive, isolated, root_seed
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
-from sklearn_spt._validation import all_or_nothing, forget_features, n_rows
+from sklearn_spt._validation import all_or_nothing, forget_features, n_rows, short_repr
 from sklearn_spt.nets._batching import TokenBatches
 from sklearn_spt.nets._bert_module import BertModule
 from sklearn_spt.nets._callbacks import ScheduledLR
+from sklearn_spt.nets._fit_tasks import FitTask, FitTaskMixin
 from sklearn_spt.nets._losses import DistillationLoss, distillation_targets, one_hot
 from sklearn_spt.nets._schedules import slanted
 from sklearn_spt.nets._token_net import TokenNet, is_class
-from sklearn_spt.nets._training import n_steps, predict_logits, start_head, train
+from sklearn_spt.nets._training import epoch_loss, n_steps, predict_logits, start_head, train
 from sklearn_spt.persistence._saving import SavingMixin
-from sklearn_spt.text._documents import check_documents
+from sklearn_spt.text._allocator import give_back
+from sklearn_spt.text._documents import check_documents, check_matrix
 from sklearn_spt.text._encoding import is_text, text_array
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 
@@ -47,7 +49,7 @@ _SKORCH_DEFAULTS = {
 }
 
 
-class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
+class BertClassifier(SavingMixin, FitTaskMixin, LabelsMixin, TokenNet):
     """Fine-tuned pretrained encoder for short texts; the paper's *Baseline*.
 
     A skorch ``NeuralNetClassifier`` that takes raw texts, or the token ids of `TokenIdVectorizer`,
@@ -58,8 +60,9 @@ class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
     ----------
     pretrained : str, default="sentence-transformers/all-MiniLM-L6-v2"
         Name or folder of any BERT-like encoder that ``transformers.AutoModel`` loads from
-        safetensors. The default is small enough for a laptop (22.7 million weights); with the
-        extra ``[offline]`` it needs no download.
+        safetensors. ``name@revision`` pins a commit, tag or branch on the hub. The default is
+        small enough for a laptop (22.7 million weights); with the extra ``[offline]`` it needs no
+        download.
     pooling : {"auto", "mean", "cls"}, default="auto"
         How the token states become one vector: their mean, or the pooled first token. "auto" is
         the mean if the encoder was trained with it (sentence encoders), else "cls".
@@ -89,11 +92,11 @@ class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
     precision : {"auto", "fp32", "bf16"}, default="auto"
         "auto" computes in bf16 if the hardware supports it, else in fp32; weights stay fp32.
     cuda_graphs : bool, default=False
-        On a CUDA device, launch the forward and backward pass of a batch as one graph, captured for
-        each shape that keeps coming up; widths are rounded up to a multiple of 16. Meant for small
-        encoders, whose kernels take less time than their launches. Off because no gain has been
-        measured yet. No effect on other devices, with ``compile=True``, or with a module that has
-        no `Encoder`.
+        On a CUDA device, launch the forward and the backward pass of a batch as one graph each,
+        recorded for each shape that keeps coming up. Nets of one kind share their graphs, which
+        stay on the device when a fit is over. Meant for small encoders, whose kernels take less
+        time than their launches. Off because no gain has been measured yet. No effect on other
+        devices, with ``compile=True``, or with a module that has no `Encoder`.
     n_threads : int or None, default=None
         CPU threads during fit and predict; None keeps torch's setting. Results are identical for
         the same number of threads, and differ in the last digits between numbers.
@@ -102,7 +105,7 @@ class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
     random_state : int, RandomState or None, default=None
         Seeds the head, dropout and draws. A fit changes no global random state.
     verbose : int, default=0
-        0 prints nothing; otherwise a progress bar is shown.
+        0 prints nothing, 1 shows a progress bar, and 2 also a line for each epoch.
     **kwargs
         Any other parameter of ``skorch.NeuralNetClassifier``, such as `classes` (all classes, if
         y lacks some), `module`, `optimizer` or `callbacks`. The defaults are those of the paper's
@@ -180,6 +183,10 @@ class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
         self.unlabeled_marker = unlabeled_marker
         self.random_state = random_state
 
+    def __repr__(self) -> str:
+        """Show the parameters that differ from their defaults, as scikit-learn does."""
+        return short_repr(self, BertClassifier().get_params(deep=False))
+
     # -- scikit-learn ---------------------------------------------------------------------------
     def fit(
         self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None
@@ -214,6 +221,7 @@ class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
             )
             self.classes_inferred_ = classes
             self._train(X, codes, weights, fresh=True)
+        give_back()
         return self
 
     def partial_fit(
@@ -227,7 +235,9 @@ class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
         """Continue training for `max_epochs` epochs from the present weights and optimiser.
 
         The learning rate starts at its initial value again and falls as in `fit`. Bad input
-        changes nothing; an error during training keeps the weights reached so far.
+        changes nothing; an error during training keeps the weights reached so far. A pickle or copy
+        of the net holds the weights but not the state of the optimiser, which is twice as large: it
+        continues with a new optimiser.
 
         Parameters
         ----------
@@ -317,6 +327,7 @@ class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
             return text_array(X)
         if not reset and not hasattr(self, "n_features_in_"):
             raise TypeError("X holds no texts, but the classifier was fitted on texts.")
+        check_matrix(X, "X")
         return validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
 
     def _train(
@@ -343,7 +354,11 @@ class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
             hard = one_hot(codes, len(self.classes_))
             targets = distillation_targets(hard, None, weights) if distils else codes
             steps = n_steps(self, ids, targets, self.max_epochs)
-            with Progress(self.verbose, "fine-tuning", self.max_epochs * len(ids)) as progress:
+            n_texts = self.max_epochs * len(ids)
+            with (
+                Progress(self.verbose, "fine-tuning", n_texts) as progress,
+                self._followed(self.max_epochs),
+            ):
                 train(
                     self,
                     ids,
@@ -354,4 +369,11 @@ class BertClassifier(SavingMixin, LabelsMixin, TokenNet):
                     balanced=self.balanced_batches,
                     rng=np.random.default_rng(seed),
                     progress=progress,
+                    on_epoch=partial(_end_epoch, progress, self._task),
                 )
+
+
+def _end_epoch(progress: Progress, task: FitTask, net: Any, epoch: int) -> bool:
+    """Show the loss of an epoch, and tell scikit-learn's callbacks, which may end the training."""
+    progress.line(f"epoch {epoch}: loss {epoch_loss(net):.4f}")
+    return task.subtask("epoch").end()

@@ -13,7 +13,11 @@ _HEAD_STD = 0.02
 
 
 class BertModule(nn.Module):
-    """Encoder, dropout and a linear layer: token ids (n, width) to logits (n, n_classes)."""
+    """Encoder, dropout and a linear layer: token ids (n, width) to logits (n, n_classes).
+
+    The encoder is built on `device`. The linear layer is drawn on the CPU, with the same numbers
+    for every device.
+    """
 
     def __init__(
         self,
@@ -22,9 +26,10 @@ class BertModule(nn.Module):
         pooling: str = "auto",
         dropout: float = 0.1,
         precision: str = "fp32",
+        device: str = "cpu",
     ) -> None:
         super().__init__()
-        self.encoder = Encoder(pretrained, pooling=pooling, precision=precision)
+        self.encoder = Encoder(pretrained, pooling=pooling, precision=precision, device=device)
         self.dropout = Dropout(dropout)
         self.head = nn.Linear(self.encoder.size, n_classes)
         nn.init.normal_(self.head.weight, std=_HEAD_STD)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
-from skorch.callbacks import Callback, LRScheduler
+from skorch.callbacks import (
+    BatchScoring,
+    Callback,
+    Checkpoint,
+    EarlyStopping,
+    EpochScoring,
+    LRScheduler,
+)
 
 from sklearn_spt._progress import Progress
 from sklearn_spt._validation import check_integer
@@ -59,17 +67,46 @@ class ScheduledLR(Callback):
                 group["lr"] = rate * factor
 
 
-def reject_lr_scheduler(net: Any, owner: str) -> None:
-    """Refuse a callback that sets the learning rate, since the method sets it too."""
-    callbacks = net.callbacks if isinstance(net.callbacks, list | tuple) else []
-    for entry in callbacks:
+def check_callbacks(net: Any, owner: str) -> None:
+    """Refuse callbacks that set the learning rate, or need validation data or hard labels."""
+    for entry in net.callbacks if isinstance(net.callbacks, list | tuple) else []:
         callback = entry[1] if isinstance(entry, tuple) else entry
         kind = callback if isinstance(callback, type) else type(callback)
+        prefix = f"callbacks__{entry[0] if isinstance(entry, tuple) else kind.__name__}__"
         if issubclass(kind, LRScheduler | ScheduledLR):
             raise ValueError(
                 f"{owner} has a learning-rate schedule of its own, {kind.__name__}, but the method "
                 "already sets the learning rate; remove this callback."
             )
+        if not issubclass(kind, EarlyStopping | Checkpoint | EpochScoring | BatchScoring):
+            continue
+        given = {} if isinstance(callback, type) else vars(callback)
+        defaults = {name: p.default for name, p in inspect.signature(kind).parameters.items()}
+        own = {k.removeprefix(prefix): v for k, v in vars(net).items() if k.startswith(prefix)}
+        _check_monitored(kind, {**defaults, **given, **own}, f"{owner} has the callback")
+
+
+def _check_monitored(kind: type, params: dict[str, Any], start: str) -> None:
+    """Raise an error if a callback with these parameters needs what no training has."""
+    without = "but nets are trained without validation data"
+    monitor = params.get("monitor")
+    if isinstance(monitor, str) and monitor.startswith("valid"):
+        instead = "train_loss_best" if monitor.endswith("_best") else "train_loss"
+        raise ValueError(
+            f"{start} {kind.__name__}(monitor={monitor!r}), {without}; use monitor={instead!r}, or "
+            "hold rows out with validation_fraction= of SelfPretrainingClassifier."
+        )
+    if params.get("on_train") is False:
+        raise ValueError(
+            f"{start} {kind.__name__}(on_train=False), {without}; use on_iteration= or "
+            "validation_fraction= of SelfPretrainingClassifier, or cross_validate of scikit-learn."
+        )
+    if "scoring" in params and not callable(params["scoring"]):
+        raise ValueError(
+            f"{start} {kind.__name__}(scoring={params['scoring']!r}), which needs hard labels, but "
+            "the targets of a training batch are distributions; pass a function "
+            "scoring(net, X, y), or use on_iteration= of SelfPretrainingClassifier."
+        )
 
 
 class RightTrapezoidalLR(ScheduledLR):

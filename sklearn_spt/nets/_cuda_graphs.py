@@ -1,105 +1,235 @@
-"""CUDA graphs: the forward and backward pass of a batch as one launch.
+"""CUDA graphs: the forward and the backward pass of a batch as one launch each.
 
 With a small encoder, a fast GPU waits for the launches of some hundred kernels in each step. A
-graph holds all of them for one shape of input. The plain twin is the module itself.
+graph holds all of them for one shape of input, and for fixed places in memory. So a net that trains
+moves its weights to the places of a `Slot`, and back when it is done; the next net of the same kind
+finds the graphs there. The plain twin is the module itself.
 """
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 
 import torch
 from torch import nn
 
-#: Batches of a shape that run plainly before the shape is captured, since that costs several steps.
+from sklearn_spt.nets._bert_module import BertModule
+from sklearn_spt.nets._kernels import FAST, is_plain
+from sklearn_spt.nets._packing import is_transparent
+
+#: Batches of a shape that run plainly before the shape is recorded, since that costs several steps.
 _WORTHWHILE = 5
-#: Widths of batches are multiples of this, so that few shapes come up.
-WIDTH_MULTIPLE = 16
 
-Forward = Callable[[torch.Tensor], torch.Tensor]
-#: Takes a module, an example of its input and a memory pool; returns a function and the pool.
-Capture = Callable[[nn.Module, torch.Tensor, Any], tuple[Forward, Any]]
+Part = Callable[[], None]
 
 
-class _Whole(nn.Module):
-    """Wrapper of a module: each capture replaces the ``forward`` of its own wrapper."""
+class Recorder:
+    """Records parts of a step as CUDA graphs, which share one pool of memory.
 
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self.module = module
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        out: torch.Tensor = self.module(ids)
-        return out
-
-
-def _capture(module: nn.Module, ids: torch.Tensor, pool: Any) -> tuple[Forward, Any]:
-    """Capture a module with torch; all graphs of a module share one memory pool.
-
-    That is safe because each forward pass is followed by its backward pass before the next one.
+    That is safe because the parts of a step run one after another, and no other step between them.
     """
-    whole = _Whole(module)
-    with torch.cuda.device(ids.device), warnings.catch_warnings():
-        # torch warns of the stream that a gradient was made on; here it is the right one
-        warnings.simplefilter("ignore", UserWarning)
-        stream = torch.cuda.graph.default_capture_stream
-        if stream is not None and stream.device != ids.device:
-            torch.cuda.graph.default_capture_stream = None  # it belongs to another device
-        pool = torch.cuda.graph_pool_handle() if pool is None else pool
-        # some weights have no gradient, such as a pooler that mean pooling does not use
-        torch.cuda.make_graphed_callables(whole, (ids,), allow_unused_input=True, pool=pool)
-    forward: Forward = whole.forward
-    del whole.forward  # torch set it; this cycle would keep the graph until garbage collection
-    return forward, pool
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.stream = torch.cuda.Stream(device)
+        self.pool = torch.cuda.graph_pool_handle()
+
+    def __call__(self, parts: Sequence[Part]) -> list[Part]:
+        """Return a replay of each part. The generators are restored, so that no number is lost."""
+        with (
+            torch.cuda.device(self.device),
+            torch.random.fork_rng([self.device]),
+            warnings.catch_warnings(),
+        ):
+            # torch warns of the stream that a gradient was made on; here it is the right one
+            warnings.simplefilter("ignore", UserWarning)
+            for part in parts:  # makes what the parts keep, outside the pool
+                part()
+            self.stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(self.stream):
+                for part in parts:  # libraries choose and allocate at the first call on a stream
+                    part()
+            torch.cuda.current_stream().wait_stream(self.stream)
+            graphs = []
+            for part in parts:
+                graphs.append(torch.cuda.CUDAGraph())
+                with torch.cuda.graph(graphs[-1], pool=self.pool, stream=self.stream):
+                    part()
+        return [graph.replay for graph in graphs]
 
 
-class GraphedModule:
-    """Run a module in training, and capture each shape of input after `after` batches of it.
+class _Passes:
+    """The two passes of a module over a batch at a fixed place; all shapes share `gradients`."""
 
-    The module must not wait for the device, and its choice of kernels must not depend on the values
-    of its input. Its weights may change in place.
-    """
+    logits: torch.Tensor
+    gradient: torch.Tensor
 
     def __init__(
-        self, module: nn.Module, capture: Capture = _capture, after: int = _WORTHWHILE
+        self, module: nn.Module, ids: torch.Tensor, gradients: dict[int, torch.Tensor]
     ) -> None:
         self.module = module
-        self.capture = capture
-        self.after = after
-        self.pool: Any = None
-        self.seen: Counter[Any] = Counter()
-        self.graphs: dict[Any, Forward] = {}
+        self.ids = ids.clone()
+        self.gradients = gradients
+        self.used: list[int] = []
+        self._attached: torch.Tensor | None = None
 
-    def __call__(self, ids: torch.Tensor) -> torch.Tensor:
-        """Return the logits of a batch, with the gradient that the module itself would give."""
-        if any(weight.grad is not None for weight in self.module.parameters()):
-            # the next replay may overwrite the memory of these gradients
+    def forward(self) -> None:
+        """Compute logits."""
+        found = self.module(self.ids)
+        if not hasattr(self, "logits"):
+            self.logits, self.gradient = torch.empty_like(found), torch.zeros_like(found)
+        self.logits.copy_(found.detach())
+        self._attached = found
+
+    def backward(self) -> None:
+        """Compute gradients of the weights from `gradient`, that of the logits."""
+        trained = {i: w for i, w in enumerate(self.module.parameters()) if w.requires_grad}
+        assert self._attached is not None
+        # some weights have no gradient, such as a pooler that mean pooling does not use
+        found = torch.autograd.grad(
+            self._attached, list(trained.values()), self.gradient, allow_unused=True
+        )
+        self._attached = None
+        made = {i: g for i, g in zip(trained, found, strict=True) if g is not None}
+        for i in made.keys() - self.gradients.keys():
+            self.gradients[i] = torch.empty_like(made[i])
+        self.used = list(made)
+        torch._foreach_copy_([self.gradients[i] for i in made], list(made.values()))
+
+
+class StepGraph:
+    """The graphs of one shape of batch."""
+
+    def __init__(self, passes: _Passes, replays: Sequence[Part]) -> None:
+        self._passes = passes
+        self._forward, self._backward = replays
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return the logits, from which a loss may be differentiated."""
+        self._passes.ids.copy_(ids)
+        self._forward()
+        # the next replay overwrites this memory, but a callback may keep the logits
+        return self._passes.logits.clone().requires_grad_()
+
+    def backward(self, gradient: torch.Tensor, module: nn.Module) -> None:
+        """Give the weights of `module` their gradients, from that of the logits."""
+        self._passes.gradient.copy_(gradient)
+        self._backward()
+        weights = list(module.parameters())
+        for i in self._passes.used:
+            weights[i].grad = self._passes.gradients[i]
+
+
+class Slot:
+    """Places for the weights and gradients of a net that trains, and the graphs over them.
+
+    The module must not wait for the device, and its choice of kernels must not depend on the values
+    of its input.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = copy.deepcopy(module).train()
+        self.record = Recorder(next(module.parameters()).device)
+        self.seen: Counter[Hashable] = Counter()
+        self.graphs: dict[Hashable, StepGraph] = {}
+        self._gradients: dict[int, torch.Tensor] = {}
+
+    @contextmanager
+    def holding(self, module: nn.Module) -> Iterator[None]:
+        """Let the weights of `module` lie at the places of the slot inside the block."""
+        tensors = _tensors(module)
+        own = [tensor.data for tensor in tensors]
+        for tensor, place in zip(tensors, _tensors(self.module), strict=True):
+            place.data.copy_(tensor.data)
+            tensor.data = place.data
+        try:
+            yield
+        finally:
+            for tensor, data in zip(tensors, own, strict=True):
+                tensor.data = data.copy_(tensor.data)
+                tensor.grad = None  # its place belongs to the next net
+
+    def graph(self, module: nn.Module, ids: torch.Tensor) -> StepGraph | None:
+        """Return the graphs for a batch of the module that is held; None if it has to run plainly.
+
+        A shape is recorded once it has come up more than `_WORTHWHILE` times.
+        """
+        weights = list(module.parameters())
+        if any(weight.grad is not None for weight in weights):
+            # the next replay overwrites the memory of these gradients
             raise RuntimeError(
                 "cuda_graphs=True needs steps that begin without gradients, as those of skorch do; "
                 "to accumulate gradients over several batches, use cuda_graphs=False."
             )
-        # a graph gives gradients only for the weights that were trained when it was captured
-        trained = tuple(weight.requires_grad for weight in self.module.parameters())
-        key = (ids.shape, trained)
+        # a graph gives gradients only for the weights that were trained when it was recorded
+        key = (ids.shape, tuple(weight.requires_grad for weight in weights))
         if key not in self.graphs:
             self.seen[key] += 1
-            if self.seen[key] <= self.after:
-                logits: torch.Tensor = self.module(ids)
-                return logits
-            self.graphs[key] = self._captured(ids.clone())
-        # the next replay overwrites this memory, but a callback may keep the logits
-        return self.graphs[key](ids).clone()
+            if self.seen[key] <= _WORTHWHILE:
+                return None
+            for place, weight in zip(self.module.parameters(), weights, strict=True):
+                place.requires_grad_(weight.requires_grad)
+            self.graphs[key] = self._recorded(ids)
+        return self.graphs[key]
 
-    def _captured(self, ids: torch.Tensor) -> Forward:
+    def _recorded(self, ids: torch.Tensor) -> StepGraph:
+        passes = _Passes(self.module, ids, self._gradients)
         try:
-            forward, self.pool = self.capture(self.module, ids, self.pool)
+            return StepGraph(passes, self.record((passes.forward, passes.backward)))
         except RuntimeError as error:
             raise RuntimeError(
-                f"cuda_graphs=True: {type(self.module).__name__} could not be captured for a batch "
+                f"cuda_graphs=True: {type(self.module).__name__} could not be recorded for a batch "
                 f"of shape {tuple(ids.shape)}; a graph cannot copy from the CPU or read values. "
                 f"Use cuda_graphs=False. Error of torch: {error}"
             ) from error
-        return forward
+
+
+def _tensors(module: nn.Module) -> list[torch.Tensor]:
+    return list(chain(module.parameters(), module.buffers()))
+
+
+# -- one slot for the process ----------------------------------------------------------------------
+#: The slot of the last training run, by what another module must have in common to use its graphs.
+_KEPT: dict[Hashable, Slot] = {}
+
+
+def _kind(module: nn.Module) -> Hashable:
+    """Return all that decides which kernels a module runs; None if that is not known.
+
+    Attributes of a subclass, hooks and replaced methods could make modules different that look
+    alike.
+    """
+    if type(module) is not BertModule or not all(map(is_transparent, module.modules())):
+        return None
+    encoder = module.encoder
+    return (
+        *(repr(module), encoder.model.config.to_json_string(use_diff=False)),
+        *(encoder.pooling, encoder.precision, encoder.pad_id),
+        tuple((tensor.shape, tensor.dtype, tensor.device) for tensor in _tensors(module)),
+        tuple(is_plain(name) for name in FAST),
+        torch.backends.cuda.matmul.fp32_precision,
+        torch.are_deterministic_algorithms_enabled(),
+    )
+
+
+@contextmanager
+def in_slot(module: nn.Module) -> Iterator[Slot]:
+    """Let a module train at the places of a slot, that of the last module if it was of its kind.
+
+    After an error the slot is dropped.
+    """
+    kind = _kind(module)
+    slot = _KEPT.pop(kind, None)
+    _KEPT.clear()  # before memory is taken for another one
+    if slot is None:
+        slot = Slot(module)
+    with slot.holding(module):
+        yield slot
+    if kind is not None:
+        _KEPT.clear()  # a run inside this one may have left its slot
+        _KEPT[kind] = slot

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from sklearn_spt._validation import check_option
+from sklearn_spt._validation import check_option, shown
 
 #: Environment variables that limit oneDNN; the first one that is set counts.
 _ISA_VARIABLES = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
@@ -32,12 +32,13 @@ def resolve_device(device: str) -> str:
         kind = torch.device(device).type
     except (RuntimeError, TypeError) as error:
         raise ValueError(
-            f"device must be 'auto' or a torch device such as 'cpu' or 'cuda:0', got {device!r}."
+            f"device must be 'auto' or a torch device such as 'cpu' or 'cuda:0', got "
+            f"{shown(device)}."
         ) from error
     if kind == "cuda" and not torch.cuda.is_available():
         raise ValueError(
-            f"device={device!r} was asked for, but torch finds no CUDA device; use device='auto' "
-            "to use a GPU only if there is one."
+            f"device={shown(device)} was asked for, but torch finds no CUDA device; use "
+            "device='auto' to use a GPU only if there is one."
         )
     return device
 

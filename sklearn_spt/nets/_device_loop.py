@@ -15,7 +15,7 @@ from skorch import NeuralNetClassifier
 from skorch.dataset import get_len, unpack_data
 from skorch.utils import to_tensor
 
-from sklearn_spt.nets._cuda_graphs import GraphedModule
+from sklearn_spt.nets._cuda_graphs import Slot, in_slot
 from sklearn_spt.nets._device import is_asynchronous
 from sklearn_spt.nets._encoder import Encoder
 from sklearn_spt.nets._kernels import is_plain
@@ -35,7 +35,7 @@ class DeviceLoop(NeuralNetClassifier):
 
     device_: str
     cuda_graphs: bool
-    _graphs: GraphedModule | None = None
+    _slot: Slot | None = None
 
     def uses_graphs(self) -> bool:
         """Whether forward and backward passes should run as CUDA graphs."""
@@ -46,12 +46,14 @@ class DeviceLoop(NeuralNetClassifier):
     @contextmanager
     def training_run(self) -> Iterator[None]:
         """Run training steps inside the block as CUDA graphs, if the net uses them."""
-        if self.uses_graphs():
-            self._graphs = GraphedModule(self.module_)
-        try:
+        if not self.uses_graphs():
             yield
-        finally:
-            self._graphs = None
+            return
+        with in_slot(self.module_) as self._slot:
+            try:
+                yield
+            finally:
+                self._slot = None
 
     def train_step_single(self, batch: Any, **fit_params: Any) -> dict[str, Any]:
         """Compute loss and gradients of one batch.
@@ -59,15 +61,19 @@ class DeviceLoop(NeuralNetClassifier):
         Graphs run only here and not in ``infer``, because the backward pass of a graph must come
         before its next forward pass.
         """
-        if self._graphs is None:
+        X, y = unpack_data(batch)
+        graph = None
+        if self._slot is not None:
+            graph = self._slot.graph(self.module_, to_tensor(X, device=self.device_))
+        if graph is None:
             step: dict[str, Any] = super().train_step_single(batch, **fit_params)
             return step
         self._set_training(True)
-        X, y = unpack_data(batch)
-        y_pred = self._graphs(to_tensor(X, device=self.device_))
+        y_pred = graph.forward(to_tensor(X, device=self.device_))
         loss = self.get_loss(y_pred, y, X=X, training=True)
         loss.backward()
-        # an attached result would keep autograd nodes alive, which a capture has to create anew
+        assert y_pred.grad is not None
+        graph.backward(y_pred.grad, self.module_)
         return {"loss": loss.detach(), "y_pred": y_pred.detach()}
 
     def run_single_epoch(
@@ -93,5 +99,5 @@ class DeviceLoop(NeuralNetClassifier):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        state.pop("_graphs", None)  # a copy made during training captures its own graphs
+        state.pop("_slot", None)  # a copy made during training has its weights elsewhere
         return state

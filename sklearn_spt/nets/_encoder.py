@@ -8,7 +8,13 @@ import torch
 from torch import nn
 
 from sklearn_spt._validation import check_option
-from sklearn_spt.nets._kernels import packing_of, replace_dropout, use_attention
+from sklearn_spt.nets._casts import with_half_weights
+from sklearn_spt.nets._kernels import (
+    attention_backends,
+    packing_of,
+    replace_dropout,
+    use_attention,
+)
 from sklearn_spt.text._pretrained import default_pooling, load_encoder, pad_token_id
 
 POOLINGS = ("auto", "mean", "cls")
@@ -31,14 +37,20 @@ def mean_over_tokens(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 class Encoder(nn.Module):
     """Turn token ids of shape (n, width) into vectors of shape (n, d)."""
 
-    def __init__(self, pretrained: str, pooling: str = "auto", precision: str = "fp32") -> None:
+    def __init__(
+        self,
+        pretrained: str,
+        pooling: str = "auto",
+        precision: str = "fp32",
+        device: str = "cpu",
+    ) -> None:
         super().__init__()
         check_option(pooling, "pooling", POOLINGS)
         self.pooling = default_pooling(pretrained) if pooling == "auto" else pooling
         self.precision = precision
         self.pad_id = pad_token_id(pretrained)
         # transformers chooses fused attention if the architecture supports it
-        model: Any = load_encoder(pretrained)
+        model: Any = load_encoder(pretrained, device)
         self.size = int(model.config.hidden_size)
         if self.pooling == "mean" and getattr(model, "pooler", None) is not None:
             model.pooler = None  # its weights would never get a gradient
@@ -51,7 +63,10 @@ class Encoder(nn.Module):
         ids = ids.long()
         mask = attention_mask(ids, self.pad_id)
         bf16 = self.precision == "bf16"
-        with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=bf16):
+        with (
+            torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=bf16),
+            attention_backends(ids.device),
+        ):
             states, pooled = self.states(ids, mask)
             if self.pooling == "mean":
                 return mean_over_tokens(states.float(), mask)
@@ -64,7 +79,10 @@ class Encoder(nn.Module):
         """Return the last states, (n, width, d), and the pooler's output, if any."""
         found = packing_of(self.model, ids, mask)
         if found is None:
-            out = self.model(input_ids=ids, attention_mask=mask.long())
+            row = {"input_ids": ids, "attention_mask": mask.long()}
+            on_cuda = ids.device.type == "cuda"
+            cast = on_cuda and self.training and self.precision == "bf16"
+            out = with_half_weights(self.model, row) if cast else self.model(**row)
             return out.last_hidden_state, getattr(out, "pooler_output", None)
         packing, positions = found
         row = {"input_ids": ids, "position_ids": positions}

@@ -8,13 +8,14 @@ The plain twins are torch's own functions; they run on a GPU, in evaluation, and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
@@ -27,7 +28,7 @@ ATTENTION = "sklearn_spt"
 
 _LEVELS = 256
 #: Names of the fast paths that have a plain twin.
-FAST = ("attention", "dropout", "losses", "packing", "resident")
+FAST = ("attention", "casts", "dropout", "losses", "packing", "resident")
 
 _PLAIN: ContextVar[tuple[str, ...]] = ContextVar("sklearn_spt_plain", default=())
 
@@ -176,17 +177,39 @@ def _attended(
     return torch.bmm(dropout(weights, p, training=True), v)
 
 
+def attention_backends(device: torch.device) -> AbstractContextManager[Any]:
+    """Keep torch's attention from cuDNN inside the block.
+
+    cuDNN builds a plan for each shape of batch, which takes longer than the steps of that shape.
+    """
+    if device.type != "cuda" or is_plain("attention") or torch.compiler.is_compiling():
+        return nullcontext()
+    return sdpa_kernel(
+        [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+    )
+
+
 def mask(**kwargs: Any) -> torch.Tensor | None:
     """Mask of `attention`, for the mask interface of transformers.
 
     transformers reads the values of a mask and drops it if it hides nothing. Off the CPU this read
-    would wait for the device in each step.
+    would wait for the device in each step. On a CUDA device the mask holds the numbers that are
+    added to the scores, which torch would otherwise make of it in each layer.
     """
     given = kwargs.get("attention_mask")
     if given is not None and is_asynchronous(str(given.device)):
         kwargs["allow_is_bidirectional_skip"] = False
     found: torch.Tensor | None = sdpa_mask(**kwargs)
-    return found
+    if found is None or found.device.type != "cuda" or is_plain("attention"):
+        return found
+    return added(found)
+
+
+def added(seen: torch.Tensor) -> torch.Tensor:
+    """Return 0 where `seen` is True and -inf elsewhere, in the precision of the attention."""
+    kind = seen.device.type
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
+    return torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill_(~seen, -torch.inf)
 
 
 AttentionInterface.register(ATTENTION, attention)

@@ -10,6 +10,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from sklearn_spt._validation import shown
+
 
 def soft_cross_entropy(logits: Tensor, target: Tensor, temperature: float = 1.0) -> Tensor:
     """Compute ``-sum_c target_c * log softmax(logits / T)_c`` for each row, at least in float32."""
@@ -70,9 +72,9 @@ class DistillationLoss(torch.nn.CrossEntropyLoss):
 
     def __init__(self, lam: float = 0.3, temperature: float = 3.0) -> None:
         if not 0 <= lam <= 1:
-            raise ValueError(f"lam must be in [0, 1], got {lam!r}.")
+            raise ValueError(f"lam must be in [0, 1], got {shown(lam)}.")
         if not 0 < temperature < float("inf"):
-            raise ValueError(f"temperature must be positive and finite, got {temperature!r}.")
+            raise ValueError(f"temperature must be positive and finite, got {shown(temperature)}.")
         super().__init__()
         self.lam = lam
         self.temperature = temperature

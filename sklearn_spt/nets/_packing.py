@@ -127,11 +127,11 @@ def may_be_packed(model: Any) -> bool:
         and not getattr(config, "is_decoder", False)
         # with chunks, the number of tokens would have to be a multiple
         and getattr(config, "chunk_size_feed_forward", 0) <= 1
-        and all(map(_is_transparent, model.modules()))
+        and all(map(is_transparent, model.modules()))
     )
 
 
-def _is_transparent(module: nn.Module) -> bool:
+def is_transparent(module: nn.Module) -> bool:
     """Whether a module is a known one, without hooks or a replaced ``forward``."""
     library = type(module).__module__.partition(".")[0]
     known = library in ("sklearn_spt", "transformers") or type(module) in _TOKEN_BY_TOKEN

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -27,17 +29,19 @@ from sklearn_spt._validation import (
     check_option,
     check_real,
     check_verbose,
+    with_versions,
+    without_versions,
 )
-from sklearn_spt.nets._batching import TokenBatches, in_batches
+from sklearn_spt.nets._batching import TokenBatches, in_batches, width_multiple
 from sklearn_spt.nets._bert_module import BertModule
-from sklearn_spt.nets._callbacks import reject_lr_scheduler
-from sklearn_spt.nets._cuda_graphs import WIDTH_MULTIPLE
+from sklearn_spt.nets._callbacks import check_callbacks
 from sklearn_spt.nets._device import resolve_device, resolve_precision
 from sklearn_spt.nets._device_loop import DeviceLoop
 from sklearn_spt.nets._encoder import POOLINGS, Encoder
 from sklearn_spt.nets._linear_probe import LinearHead, linear_probe, subsample_by_class
 from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.text._encoding import check_texts, check_token_ids, encode_texts, is_text
+from sklearn_spt.text._locations import encoder_folder
 from sklearn_spt.text._pretrained import (
     TextSource,
     default_learning_rate,
@@ -75,6 +79,8 @@ class TokenNet(DeviceLoop):
     def _check_params(self) -> None:
         check_option(self.pooling, "pooling", POOLINGS)
         check_option(self.head_init, "head_init", ("linear_probe", "random"))
+        if self.reads_with is self.pretrained:
+            encoder_folder(self.pretrained, check_verbose(self.verbose))
         resolve_max_length(self.max_length, self.reads_with)
         check_real(self.dropout, "dropout", low=0, high=1, closed="left")
         check_integer(self.batch_size, "batch_size", low=1)
@@ -85,7 +91,7 @@ class TokenNet(DeviceLoop):
         if self.lr != "auto":
             check_real(self.lr, "lr", low=0, closed="neither")
         check_verbose(self.verbose)
-        reject_lr_scheduler(self, "BertClassifier")
+        check_callbacks(self, "BertClassifier")
         if self.warm_start:
             raise ValueError(
                 "warm_start is not supported; use partial_fit to continue from the present weights."
@@ -205,6 +211,8 @@ class TokenNet(DeviceLoop):
             "dropout": self.dropout,
             "precision": self.precision_,
         }
+        if self.module is BertModule:
+            kwargs["device"] = self.device_
         kwargs.update(self.get_params_for("module"))
         self.module_ = self.initialized_instance(self.module, kwargs)
         return self
@@ -254,8 +262,8 @@ class TokenNet(DeviceLoop):
                 params.setdefault("pad_id", pad_token_id(self.reads_with))
                 params.setdefault("device", self.device_)
                 params.setdefault("in_order", prefix == "iterator_valid")
-                if self._graphs is not None:
-                    params.setdefault("width_multiple", WIDTH_MULTIPLE)
+                if (multiple := width_multiple(self.device_)) > 1:
+                    params.setdefault("width_multiple", multiple)
         elif prefix == "criterion" and not is_class(self.criterion, DistillationLoss):
             params = {k: v for k, v in params.items() if k not in ("lam", "temperature")}
         elif prefix == "optimizer" and isinstance(self.optimizer, type):
@@ -291,7 +299,18 @@ class TokenNet(DeviceLoop):
         pad_id = pad_token_id(self.reads_with)
         return in_batches(compute, ids, pad_id, self.batch_size, self.device_)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: all but the state of the optimiser, and the versions."""
+        view: Any = object.__new__(type(self))
+        vars(view).update(vars(self))
+        for name in self._optimizers:
+            optimizer = copy.copy(getattr(self, f"{name}_"))
+            optimizer.state = defaultdict(dict)
+            vars(view)[f"{name}_"] = optimizer
+        return with_versions(super(TokenNet, view).__getstate__())
+
     def __setstate__(self, state: dict[str, Any]) -> None:
+        state = without_versions(state, type(self).__name__)
         given = state["device"]
         device = resolve_device("auto") if given == "auto" else given
         super().__setstate__({**state, "device": device})

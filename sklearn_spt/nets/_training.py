@@ -15,13 +15,12 @@ import numpy as np
 import torch
 from sklearn.base import clone
 from skorch import NeuralNet
-from skorch.callbacks import EarlyStopping
+from skorch.callbacks import EarlyStopping, EpochScoring, PassthroughScoring
 from skorch.utils import get_dim, multi_indexing, to_numpy
 from torch.utils.data import DataLoader
 
 from sklearn_spt._progress import Progress
-from sklearn_spt._random import isolated
-from sklearn_spt._sampling import epoch_rows
+from sklearn_spt._random import epoch_rows, isolated
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 from sklearn_spt.nets._callbacks import BatchProgress, ScheduledLR, steps_per_epoch
 from sklearn_spt.nets._losses import DistillationLoss
@@ -90,6 +89,9 @@ def set_loss(
     if keep_optimizer:
         for name, optimizer in optimizers(net).items():
             optimizer.load_state_dict(states[name])
+    for _, callback in net.callbacks_:
+        if isinstance(callback, PassthroughScoring | EpochScoring):
+            callback.initialize()  # the best loss so far is one of another criterion
 
 
 def release_optimizer(net: NeuralNet) -> None:
@@ -144,7 +146,7 @@ def train(
                     rows = epoch_rows(codes, balanced, rng)
                     part = multi_indexing(X, rows), targets[rows]
                     stopped = ends_early(net, partial(net.fit_loop, *part, epochs=1))
-                    losses.append(_epoch_loss(net))
+                    losses.append(epoch_loss(net))
                     if not np.isfinite(losses[-1]):
                         raise ValueError(
                             f"the training loss became {losses[-1]} in epoch {len(losses)}; lower "
@@ -176,7 +178,8 @@ def ends_early(net: NeuralNet, end_of_epoch: Callable[[], object]) -> bool:
     return False
 
 
-def _epoch_loss(net: NeuralNet) -> float:
+def epoch_loss(net: NeuralNet) -> float:
+    """Return the mean training loss of the last epoch."""
     batches = net.history[-1]["batches"]
     sizes = np.array([b["train_batch_size"] for b in batches], dtype=float)
     losses = np.array([b["train_loss"] for b in batches], dtype=float)

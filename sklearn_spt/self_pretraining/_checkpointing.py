@@ -1,147 +1,150 @@
-"""Results on disk: `memory` for the candidates of a search, checkpoints for a fit that was killed.
+"""The state of a fit as numbers and text, from which the fit continues after a kill.
 
-A training run is a function of the data, the parameters and the seed. Equal hashes from `fit_key`
-mean equal results.
+Of a net only weights and buffers are kept, once for each net and without the optimiser. The rest
+of it is built again: a net of iteration t is a function of the template and of t.
 """
 
 from __future__ import annotations
 
-import numbers
 import os
-import pickle
-import tempfile
-from collections.abc import Callable
-from importlib.metadata import version
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import joblib
+import numpy as np
 import torch
 from skorch import NeuralNet
+from skorch.history import History
+from skorch.utils import multi_indexing
 
-from sklearn_spt.nets._device import resolve_device, resolve_precision
-from sklearn_spt.nets._kernels import FAST, is_plain
-from sklearn_spt.text._pretrained import encoder_state
+from sklearn_spt._random import isolated
+from sklearn_spt.nets._training import predict_logits
+from sklearn_spt.self_pretraining._state import State
+from sklearn_spt.self_pretraining._state_folder import StateFolder
+from sklearn_spt.self_pretraining._trainer import SelfPretrainingTrainer
 
-T = TypeVar("T")
-
-# Parameters of the net that change no result: a fit does not use the net's own seed.
-_WITHOUT_EFFECT = ("verbose", "random_state")
-
-
-def fit_key(net: NeuralNet, **parts: Any) -> str:
-    """Hash all that a training run depends on.
-
-    These are the class and parameters of `net`, its pretrained checkpoint, the `parts`, the
-    versions of the libraries, the number of threads and the device.
-    """
-    params = {k: v for k, v in net.get_params(deep=False).items() if k not in _WITHOUT_EFFECT}
-    pretrained = params.get("pretrained")
-    machine = {
-        "threads": torch.get_num_threads(),
-        "device": _hardware(params),
-        "dtype": str(torch.get_default_dtype()),
-        "plain": [is_plain(name) for name in FAST],
-        "versions": [*map(version, ("sklearn-spt", "torch", "skorch", "transformers"))],
-        "checkpoint": encoder_state(pretrained) if isinstance(pretrained, str) else None,
-    }
-    try:
-        content = (type(net), sorted(params.items()), machine, sorted(parts.items()))
-        return str(joblib.hash(_without_tensors(content)))
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise ValueError(
-            "memory and checkpoint_dir need data and an estimator that can be pickled: "
-            f"{error}. Define the module and functions at the top level of a file."
-        ) from error
-
-
-def check_folder(place: Any, name: str, random_state: Any) -> None:
-    """Raise an error if fits cannot be kept in the folder; accept None and a joblib.Memory."""
-    if place is None:
-        return
-    if isinstance(place, str | os.PathLike) and not os.fspath(place):
-        raise ValueError(f'{name} must not be empty; "." is the folder that you are in.')
-    if name == "checkpoint_dir" and not isinstance(place, str | os.PathLike):
-        raise TypeError(
-            f"{name} must be a path or None, got {place!r} of type {type(place).__name__}."
-        )
-    if isinstance(place, str | os.PathLike) and os.path.isfile(place):
-        raise ValueError(f"{name} must be a folder, but {os.fspath(place)!r} is a file.")
-    if not isinstance(random_state, numbers.Integral):
-        raise ValueError(
-            f"{name} needs an integer random_state, got {random_state!r}: fits with "
-            "other values cannot be repeated."
-        )
-
-
-def _hardware(params: dict[str, Any]) -> list[Any]:
-    """Return what decides the last digits: device and precision, with "auto" resolved."""
-    given = params.get("device")
-    device = "cpu" if given is None else resolve_device(str(given))
-    found: list[Any] = [device, torch.backends.cpu.get_cpu_capability()]
-    if torch.device(device).type == "cuda":
-        found.append(torch.cuda.get_device_name(device))
-    if isinstance(params.get("precision"), str):
-        found.append(resolve_precision(params["precision"], device))
-    return found
-
-
-def _without_tensors(value: Any) -> Any:
-    """Replace tensors by arrays: pickles of tensors differ between processes."""
-    if isinstance(value, torch.Tensor):
-        return "tensor", str(value.dtype), value.detach().cpu().double().numpy()
-    if isinstance(value, dict):
-        return {k: _without_tensors(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_tensors(v) for v in value]
-    return value
-
-
-def recall(memory: joblib.Memory, name: str, key: str, compute: Callable[[], T]) -> tuple[T, bool]:
-    """Return the result of `compute`, and whether `memory` had it already."""
-    done: list[bool] = []
-    kept = memory.cache(_computed, ignore=["compute", "done"])
-    result: T = kept(name, key, compute, done)
-    return result, not done
-
-
-def _computed(name: str, key: str, compute: Callable[[], T], done: list[bool]) -> T:
-    done.append(True)
-    return compute()
+# Names of a net's tensors begin with this.
+_NET = "net."
+# The parameters that the last stage of a net sets.
+_LOSS = {
+    "lam": "criterion__lam",
+    "temperature": "criterion__temperature",
+    "max_epochs": "max_epochs",
+}
+# Documents by whose logits a rebuilt net is known.
+_PROBES = 8
 
 
 class Checkpoint:
-    """The state of a fit after its last whole iteration, in a file whose name holds `key`."""
+    """The state of a fit after its last whole iteration; enter the object to use it."""
 
-    def __init__(self, folder: str | os.PathLike[str], key: str) -> None:
-        self.path = Path(folder) / f"self-pretraining-{key}.pkl"
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        key: str,
+        trainer: SelfPretrainingTrainer,
+        *,
+        with_start: bool,
+    ) -> None:
+        self.folder = StateFolder(folder, key)
+        self.trainer = trainer
+        self.with_start = with_start
 
-    def load(self) -> dict[str, Any] | None:
-        """Return the state, or None if there is none; raise ValueError if the file is damaged."""
-        try:
-            state: dict[str, Any] = joblib.load(self.path)
-            if not {"state", "watched"} <= set(state):
-                raise ValueError("it is not a checkpoint")
-        except FileNotFoundError:
+    def __enter__(self) -> Checkpoint:
+        self.folder.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.folder.__exit__(*error)
+
+    def load(self) -> tuple[State, State | None, dict[str, Any]] | None:
+        """Return what `save` got last, or None; a ValueError tells of a damaged file."""
+        kept = self.folder.load()
+        if kept is None:
             return None
-        except Exception as error:
-            raise ValueError(
-                f"{self.path} of checkpoint_dir cannot be read ({error}); remove it to start again."
-            ) from error
-        return state
+        nets: dict[int, NeuralNet] = {}
+        best = None if kept["best"] is None else self._state(kept["best"], nets)
+        return self._state(kept["last"], nets), best, kept["watched"]
 
-    def save(self, state: dict[str, Any]) -> None:
-        """Replace the state; if that is interrupted, the previous state stays."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=".", suffix=".part")
-        os.close(handle)
-        try:
-            joblib.dump(state, name)
-            os.replace(name, self.path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+    def save(self, state: State, best: State | None, watched: dict[str, Any]) -> None:
+        """Keep the state after an iteration, the best state, and what observers hold."""
+        if not self.folder.usable:
+            return
+        net = state.student
+        arrays = {"pseudo": state.pseudo, "labeled_iter": state.labeled_iter}
+        tensors = {name: torch.tensor(values) for name, values in arrays.items()}
+        tensors |= {_NET + name: t.cpu().contiguous() for name, t in _weights(net).items()}
+        tensors["probe"] = self._probe(net)
+        params = net.get_params(deep=False)
+        about = {
+            "S": state.S,
+            "loss": {name: params[key] for name, key in _LOSS.items()},
+            "history": net.history.to_list(),
+        }
+        others = self._numbers(state.t) | (set() if best is None else self._numbers(best.t))
+        kept = {"last": state.t, "best": None if best is None else best.t, "watched": watched}
+        self.folder.save(state.t, tensors, about, kept, others)
+        if state.t == 0 and self.folder.usable:
+            try:
+                self._net(0)  # a net that cannot be rebuilt is an error now, not after a kill
+            except ValueError:
+                self.folder.remove()
+                raise
 
     def remove(self) -> None:
-        """Remove the file of a complete fit."""
-        self.path.unlink(missing_ok=True)
+        """Remove the state of a complete fit."""
+        self.folder.remove()
+
+    def _state(self, t: int, nets: dict[int, NeuralNet]) -> State:
+        """Return the state after iteration `t`; `nets` holds the nets that were rebuilt already."""
+        for number in self._numbers(t) - set(nets):
+            nets[number] = self._net(number)
+        tensors, about = self.folder.read(t)
+        S = {c: (mean, variance) for c, (mean, variance) in about["S"].items()}
+        pseudo, labeled_iter = (tensors[name].numpy() for name in ("pseudo", "labeled_iter"))
+        start = nets[0] if self.with_start else None
+        return State(t, nets[t], nets[max(t - 1, 0)], S, pseudo, labeled_iter, start)
+
+    def _numbers(self, t: int) -> set[int]:
+        """Return the iterations whose students are the nets of the state after iteration `t`."""
+        return {t, max(t - 1, 0), *([0] if self.with_start else [])}
+
+    def _net(self, t: int) -> NeuralNet:
+        """Rebuild the student of iteration `t`."""
+        tensors, about = self.folder.read(t)
+        net = self.trainer.rebuilt(t, about["loss"])
+        net.history = History(about["history"])
+        kept = {k.removeprefix(_NET): v for k, v in tensors.items() if k.startswith(_NET)}
+        own = _weights(net)
+        if {k: (v.shape, v.dtype) for k, v in own.items()} != {
+            k: (v.shape, v.dtype) for k, v in kept.items()
+        }:
+            raise self._cannot_rebuild(t, "has other weights and buffers")
+        for name, values in own.items():
+            if 0 not in values.stride():  # an expanded buffer, which cannot be written to
+                values.copy_(kept[name])
+        if not torch.equal(self._probe(net), tensors["probe"]):
+            raise self._cannot_rebuild(t, "predicts otherwise")
+        return net
+
+    def _probe(self, net: NeuralNet) -> torch.Tensor:
+        data = self.trainer.data
+        rows = np.arange(min(len(data.y), _PROBES))
+        with isolated():
+            logits = predict_logits(net, multi_indexing(data.X_labeled, rows), data.n_classes)
+        return torch.from_numpy(logits)
+
+    def _cannot_rebuild(self, t: int, why: str) -> ValueError:
+        return ValueError(
+            "checkpoint_dir cannot keep this net: rebuilt from its weights and buffers, the net of "
+            f"iteration {t} in {self.folder.path} {why}. Register what training changes in the "
+            "module as a parameter or a buffer, or leave checkpoint_dir out."
+        )
+
+
+def _weights(net: NeuralNet) -> dict[str, torch.Tensor]:
+    """Return all parameters and buffers of a net, each once; they share memory with the net."""
+    found: dict[str, torch.Tensor] = {}
+    for kind in [*net._modules, *net._criteria]:
+        module = getattr(net, f"{kind}_")
+        for name, value in [*module.named_parameters(), *module.named_buffers()]:
+            found[f"{kind}.{name}"] = value.detach()
+    return found

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import joblib
 import numpy as np
-from sklearn.utils.validation import check_memory
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
@@ -19,9 +19,11 @@ from sklearn_spt._functional import predicted_classes
 from sklearn_spt._holdout import HoldOut, hold_out, positive_code
 from sklearn_spt._random import derive_seed, root_seed
 from sklearn_spt._typing import FloatArray
-from sklearn_spt._validation import check_integer, check_option, check_real
-from sklearn_spt.self_pretraining._checkpointing import Checkpoint, check_folder, fit_key
+from sklearn_spt._validation import check_integer, check_option, check_real, shown
+from sklearn_spt.self_pretraining._checkpointing import Checkpoint
+from sklearn_spt.self_pretraining._fit_key import fit_key
 from sklearn_spt.self_pretraining._logit_adjustment import logit_adjusted
+from sklearn_spt.self_pretraining._memory import check_folder, open_memory
 from sklearn_spt.self_pretraining._observers import Observers, iteration_entry, warn_unless_better
 from sklearn_spt.self_pretraining._sample_sizes import growing_sample_sizes, resolve_step_size
 from sklearn_spt.self_pretraining._state import Iteration, State
@@ -100,21 +102,24 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     on_iteration : callable or None, default=None
         Called with an `Iteration` after the supervised start and after each iteration. Use it to
         score intermediate nets. It must be picklable for process pools.
-    memory : str, joblib.Memory or None, default=None
+    memory : str, path-like, joblib.Memory or None, default=None
         Folder for results that do not depend on `lam` and `alpha`: the first teacher, its labels,
         and stage 1 of the first student. Set it for a search: its candidates share them, in
         parallel processes too. It changes no result and needs an integer `random_state`. Clear it
-        when you change the code of a custom module.
+        when you change the code of a custom module. It holds pickles, so a folder that others own
+        or may write to is an error.
     checkpoint_dir : str, path-like or None, default=None
-        Folder for the state after each iteration. The same fit, started again after a kill,
-        continues there and gives the same result; a complete fit removes its file. It needs an
-        integer `random_state`. The files are pickles, which can run code: use a folder that only
-        you can write to.
+        Folder for the state after each iteration, in safetensors and JSON. The same fit, started
+        again after a kill, continues there and gives the same result; a complete fit removes its
+        state. It needs an integer `random_state`. The state holds the weights of three nets, or of
+        up to five with `validation_fraction`, and a number for each unlabelled document. Of a net
+        of your own it keeps parameters and buffers; a net that needs more is an error.
     random_state : int, RandomState or None, default=None
         Seed of all random numbers. A fit changes no global random state, and does not use the
         net's own ``random_state``.
     verbose : int, default=0
-        0 prints nothing. Any other value shows a progress bar.
+        0 prints nothing, 1 shows a progress bar, and 2 also a line for each iteration: sample size,
+        pseudo-labels, losses, seconds.
 
     Attributes
     ----------
@@ -173,6 +178,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     >>> clf.fit(bunch.data, bunch.target_partial).predict(bunch.data)  # doctest: +SKIP
     """
 
+    _n_subtasks = 1
+
     #: Trains the nets; ablations replace it.
     _trainer_class = SelfPretrainingTrainer
 
@@ -195,7 +202,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         pos_label: Any = None,
         unlabeled_marker: Any = -1,
         on_iteration: Callable[[Iteration], None] | None = None,
-        memory: str | joblib.Memory | None = None,
+        memory: str | os.PathLike[str] | joblib.Memory | None = None,
         checkpoint_dir: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -235,7 +242,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         elif self.logit_adjustment != "auto":
             raise ValueError(
                 'logit_adjustment must be "auto" or a number in [0, 1], got '
-                f"{self.logit_adjustment!r}."
+                f"{shown(self.logit_adjustment)}."
             )
         check_integer(self.patience, "patience", low=1, allow_none=True)
         if self.validation_fraction is not None:
@@ -245,10 +252,11 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         elif self.patience is not None:
             raise ValueError("patience needs held-out documents: set validation_fraction too.")
         if self.on_iteration is not None and not callable(self.on_iteration):
-            raise TypeError(f"on_iteration must be callable or None, got {self.on_iteration!r}.")
+            raise TypeError(
+                f"on_iteration must be callable or None, got {shown(self.on_iteration)}."
+            )
         check_folder(self.checkpoint_dir, "checkpoint_dir", self.random_state)
         check_folder(self.memory, "memory", self.random_state)
-        check_memory(self.memory)
 
     # -- the algorithm --------------------------------------------------------------------------
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
@@ -267,11 +275,11 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             alpha=self.alpha,
             temperature=self.temperature,
             pretrain_epochs=self.pretrain_epochs,
-            memory=check_memory(self.memory),
+            memory=open_memory(self.memory),
         )
         checkpoint = self._checkpoint(net, trainer, held_out)
         observers = Observers(self, trainer, len(sizes), held_out, checkpoint)
-        with trainer.progress:
+        with trainer.progress, checkpoint or nullcontext():
             state = observers.resumed()
             if state is None:
                 start, losses = trainer.supervised_start()  # step 1
@@ -296,7 +304,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 entry = iteration_entry(state, rows, codes, inertia, by_stage, data)
                 state = state.followed_by(student, S, rows, codes)  # step 11
                 observers.on_iteration_end(state, entry)
-        observers.on_fit_end()
+            observers.on_fit_end()
         self._set_fitted(state, sizes, data, observers)
 
     def _checkpoint(
@@ -317,7 +325,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             held_out=held_out,
             root=trainer.root,
         )
-        return Checkpoint(self.checkpoint_dir, key)
+        with_start = self.ensemble == "with_start"
+        return Checkpoint(self.checkpoint_dir, key, trainer, with_start=with_start)
 
     def _set_fitted(
         self, state: State, sizes: list[int], data: SemiSupervisedData, observers: Observers

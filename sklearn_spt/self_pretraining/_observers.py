@@ -14,7 +14,8 @@ from skorch.utils import multi_indexing
 from sklearn_spt._base import SemiSupervisedData, class_counts, plain_label
 from sklearn_spt._functional import mean_probabilities
 from sklearn_spt._holdout import HoldOut
-from sklearn_spt._sampling import draw_sample
+from sklearn_spt._progress import iteration_line
+from sklearn_spt._random import draw_sample
 from sklearn_spt._supervised import timed
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 from sklearn_spt.self_pretraining._checkpointing import Checkpoint
@@ -131,6 +132,9 @@ class Observers:
         self.n_iter = n_iter
         self.checkpoint = checkpoint
         self.history: list[Entry] = []
+        self.iterations = model._task.subtask("iterations", n_iter + 1)
+        self.iteration = self.iterations.subtask("iteration")
+        self.stopped = False
         self.adjustment = LogitAdjustment(
             model.logit_adjustment,
             trainer,
@@ -153,14 +157,15 @@ class Observers:
         kept = None if self.checkpoint is None else self.checkpoint.load()
         if kept is None:
             return None
-        self.history, self.adjustment.tau, best = kept["watched"]
-        if self.validation is not None:
-            self.validation.best = best
-        state: State = kept["state"]
+        state, best, watched = kept
+        self.history, self.adjustment.tau = watched["history"], watched["tau"]
+        if self.validation is not None and best is not None:
+            self.validation.best = Best(best, *watched["best"])
         return state
 
     def on_iteration_begin(self, size: int) -> None:
         """Tell the progress bar how many texts the iteration takes."""
+        self.iteration = self.iterations.subtask("iteration")
         self.trainer.progress.expect(self.trainer.n_texts(size))
 
     def on_iteration_end(self, state: State, entry: Entry) -> None:
@@ -171,9 +176,15 @@ class Observers:
         entry["seconds"], self.trainer.seconds = self.trainer.seconds, {}
         self.history.append(entry)
         if self.checkpoint is not None:
-            watched = (self.history, self.adjustment.tau, self.best)
-            self.checkpoint.save({"state": state, "watched": watched})
+            best = self.best
+            watched = {
+                "history": self.history,
+                "tau": self.adjustment.tau,
+                "best": None if best is None else (best.score, best.tau),
+            }
+            self.checkpoint.save(state, None if best is None else best.state, watched)
         self.trainer.progress.say(f"iteration {state.t} of {self.n_iter}")
+        self.trainer.progress.line(iteration_line(entry))
         if self.model.on_iteration is not None:
             self.model.on_iteration(
                 Iteration(
@@ -187,13 +198,16 @@ class Observers:
                     self.adjustment.shares,
                 )
             )
+        self.stopped = self.iteration.end()
 
     def out_of_patience(self, state: State) -> bool:
-        """Whether `patience` ends the fit."""
-        return self.validation is not None and self.validation.out_of_patience(state)
+        """Whether `patience` or a callback of scikit-learn ends the fit."""
+        patient = self.validation is None or not self.validation.out_of_patience(state)
+        return self.stopped or not patient
 
     def on_fit_end(self) -> None:
-        """Remove the checkpoint."""
+        """End the task of the iterations, and remove the checkpoint."""
+        self.iterations.end()
         if self.checkpoint is not None:
             self.checkpoint.remove()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from numbers import Integral, Real
 
-from sklearn_spt._sampling import share_up
+from sklearn_spt._random import share_up
+from sklearn_spt._validation import shown
 
 
 def growing_sample_sizes(
@@ -21,17 +22,17 @@ def resolve_step_size(step_size: object, n_unlabeled: int) -> int:
     """Turn a step size into a number of documents: an int as it is, a share rounded up."""
     if isinstance(step_size, bool) or not isinstance(step_size, Real):
         raise TypeError(
-            f"step_size must be a float in (0, 1] or an int >= 1, got {step_size!r} "
+            f"step_size must be a float in (0, 1] or an int >= 1, got {shown(step_size)} "
             f"of type {type(step_size).__name__}."
         )
     if isinstance(step_size, Integral):
         if step_size < 1:
-            raise ValueError(f"step_size as an int must be at least 1, got {step_size!r}.")
+            raise ValueError(f"step_size as an int must be at least 1, got {shown(step_size)}.")
         return int(step_size)
     share = float(step_size)
     if not 0 < share <= 1:
         raise ValueError(
-            f"step_size as a float must be a share in (0, 1], got {step_size!r}; "
+            f"step_size as a float must be a share in (0, 1], got {shown(step_size)}; "
             "write an int for a number of documents."
         )
     return max(1, share_up(share, n_unlabeled))

@@ -12,8 +12,7 @@ from skorch.dataset import get_len
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData
 from sklearn_spt._functional import predicted_classes, tempered_softmax
-from sklearn_spt._random import derive_seed, isolated, random_states, set_random_states
-from sklearn_spt._sampling import draw_sample
+from sklearn_spt._random import derive_seed, draw_sample, isolated, random_states, set_random_states
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 from sklearn_spt.nets._callbacks import RightTrapezoidalLR, ScheduledLR
@@ -26,8 +25,9 @@ from sklearn_spt.nets._training import (
     start_head,
     train,
 )
-from sklearn_spt.self_pretraining._checkpointing import fit_key, recall
+from sklearn_spt.self_pretraining._fit_key import fit_key
 from sklearn_spt.self_pretraining._inertia import InertialResult, inertial_transform
+from sklearn_spt.self_pretraining._memory import recall
 
 _R = TypeVar("_R")
 Losses = dict[str, list[float]]
@@ -174,6 +174,13 @@ class SelfPretrainingTrainer(SupervisedTrainer):
         M = fresh_net(self.net, data.classes, epochs)
         L = (data.X_labeled, data.y, data.weights)
         self.head = start_head(M, *L, balanced=self.balanced_batches, known=self.head)
+        return M
+
+    def rebuilt(self, t: int, loss: dict[str, Any]) -> NeuralNet:
+        """Return the student of iteration t, or the start for t = 0, with its initial weights."""
+        with isolated(derive_seed(self.root, t)):
+            M = fresh_net(self.net, self.data.classes, self.finetune_epochs)
+            set_loss(M, **loss)
         return M
 
     def n_texts(self, size: int) -> int:

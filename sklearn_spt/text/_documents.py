@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sklearn_spt._labels import is_missing
+from sklearn_spt._typing import AnyArray
 from sklearn_spt._validation import shown
 
 
@@ -22,18 +23,47 @@ def check_documents(X: Any, name: str = "X") -> None:
             "TfidfVectorizer or CountVectorizer."
         )
     if isinstance(X, Mapping):
-        raise TypeError(f"{wanted}, got a {type(X).__name__}; pass the entry that holds the texts.")
+        raise TypeError(
+            f"{wanted}, got a {type(X).__name__:.60}; pass the entry that holds the texts."
+        )
     if isinstance(X, Set):
-        raise TypeError(f"{wanted}, got a {type(X).__name__}, which has no order; pass a list.")
+        raise TypeError(f"{wanted}, got a {type(X).__name__:.60}, which has no order; pass a list.")
     if isinstance(X, Iterator):
-        raise TypeError(f"{wanted}, got a {type(X).__name__}; pass list({name}).")
-    if isinstance(X, list | tuple) or (isinstance(X, np.ndarray) and X.dtype == object):
+        raise TypeError(f"{wanted}, got a {type(X).__name__:.60}; pass list({name}).")
+    if getattr(X, "shape", None) == () or not (hasattr(X, "__len__") or hasattr(X, "__array__")):
+        raise TypeError(f"{wanted}, got a {type(X).__name__:.60}.")
+    if isinstance(X, list | tuple | range) or (isinstance(X, np.ndarray) and X.dtype == object):
         _check_rows(X, name)
     kind = getattr(getattr(X, "dtype", None), "kind", "O")
-    if len(getattr(X, "shape", ())) == 1 and kind in "biufcmM":
+    if len(getattr(X, "shape", ())) == 1 and kind in "biufcmMV":
         raise ValueError(
-            f"{name} must hold texts, got a column of {X.dtype}.{_swapped(name)} Reshape your data "
-            "to two dimensions if they are token ids."
+            f"{name} must hold texts, got a column of {str(X.dtype)[:60]}."
+            f"{_swapped(name)} Reshape your data to two dimensions if they are token ids."
+        )
+
+
+def check_matrix(X: Any, name: str) -> None:
+    """Raise an error where scikit-learn would print what was passed instead of a matrix."""
+    array = X if hasattr(X, "ndim") else np.asarray(X)
+    if array.ndim < 2:
+        raise ValueError(
+            f"{name} must have two dimensions or more, got a {type(X).__name__:.60} with "
+            f"{array.ndim}. Reshape your data: one feature is X.reshape(-1, 1)."
+        )
+    if getattr(getattr(array, "dtype", None), "kind", "O") in "cV":
+        raise ValueError(
+            f"{name} must hold numbers, got {str(array.dtype)[:60]}: Complex data not supported."
+        )
+
+
+def check_finite(array: AnyArray, name: str) -> None:
+    """Raise an error that names the first row with a NaN or an infinite number."""
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        row, *_ = np.argwhere(~np.isfinite(array))[0]
+        what = "NaN" if np.isnan(array[row]).any() else "infinity"
+        raise ValueError(
+            f"{name} contains {what} in row {row}; drop the row, or fill the gap, for instance by "
+            "SimpleImputer."
         )
 
 
@@ -50,7 +80,7 @@ def _check_rows(X: Any, name: str) -> None:
             _check_widths(X, name)
             return
         if np.ndim(entry) == 0:
-            kind = type(entry).__name__
+            kind = type(entry).__name__[:60]
             if isinstance(entry, int | float | np.number | np.bool_):
                 raise ValueError(
                     f"{name} must hold texts, but row {row} is of type {kind}: {shown(entry)}."

@@ -14,6 +14,7 @@ from sklearn.utils import check_array
 
 from sklearn_spt._labels import is_missing
 from sklearn_spt._typing import TextArray
+from sklearn_spt._validation import shown
 from sklearn_spt.text._allocator import give_back
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 from sklearn_spt.text._pretrained import (
@@ -75,10 +76,14 @@ def check_texts(X: Any, name: str = "X") -> list[str]:
             continue
         if is_missing(entry):
             raise ValueError(
-                f"{name} holds a missing text in row {row} ({entry!r}, {type(entry).__name__}); "
-                "drop the row or replace the text by ''."
+                f"{name} holds a missing text in row {row} ({shown(entry)}, "
+                f"{type(entry).__name__}); drop the row or replace the text by ''."
             )
-        raise TypeError(f"{name} must hold texts, but row {row} is of type {type(entry).__name__}.")
+        remedy = "row.decode()" if isinstance(entry, bytes) else "str(row)"
+        raise TypeError(
+            f"{name} must hold texts, but row {row} is of type {type(entry).__name__}; drop it, or "
+            f"turn it into a text: {remedy}."
+        )
     return [str(entry) for entry in entries]  # numpy.str_ becomes str; a str stays itself
 
 
@@ -104,7 +109,7 @@ def check_token_ids(X: ArrayLike, pretrained: str | os.PathLike[str]) -> NDArray
     limit, width = max_positions(pretrained), ids.shape[1]
     if width > limit:
         raise ValueError(
-            f"X is {width} tokens wide, but the encoder {os.fspath(pretrained)!r} reads at "
+            f"X is {width} tokens wide, but the encoder {shown(os.fspath(pretrained))} reads at "
             f"most {limit}; lower max_length of the vectorizer."
         )
     size = vocabulary_size(pretrained)
@@ -118,7 +123,7 @@ def check_token_ids(X: ArrayLike, pretrained: str | os.PathLike[str]) -> NDArray
         raise ValueError(
             f"X must hold token ids, whole numbers from 0 to {size - 1}, but row {row}, "
             f"column {column} is {ids[row, column]}. Is X the output of TokenIdVectorizer "
-            f"with pretrained={os.fspath(pretrained)!r}?"
+            f"with pretrained={shown(os.fspath(pretrained))}?"
         )
     pad_id = pad_token_id(pretrained)
     doubtful = np.flatnonzero(checked[:, 0] == pad_id)
@@ -188,8 +193,8 @@ def encode_texts(
         flat = np.fromiter(itertools.chain.from_iterable(encoded), np.int32, int(lengths.sum()))
         if flat.size and flat.max() >= size:
             raise ValueError(
-                f"The tokenizer of {os.fspath(pretrained)!r} gives the id {flat.max()}, but the "
-                f"encoder knows {size} ids only; they do not belong together."
+                f"The tokenizer of {shown(os.fspath(pretrained))} gives the id {flat.max()}, but "
+                f"the encoder knows {size} ids only; they do not belong together."
             )
         return flat, lengths
 

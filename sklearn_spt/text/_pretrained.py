@@ -11,12 +11,12 @@ import functools
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from sklearn_spt._validation import check_integer
+from sklearn_spt._validation import check_integer, shown
 from sklearn_spt.text._locations import LOCK, encoder_folder, quiet
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ _OFFSET_POSITIONS = {
     *("camembert", "data2vec-text", "longformer", "mpnet", "roberta", "roberta-prelayernorm"),
     *("xlm-roberta", "xlm-roberta-xl", "xmod"),
 }
+# Attention functions: those of transformers that are part of torch, and the one of nets._kernels.
+_ATTENTION = ("eager", "sdpa", "sklearn_spt")
 # Weights without embeddings: MiniLM 11M (12 layers: 21M), DistilBERT 43M, BERT-base 86M.
 _SMALL_ENCODER = 30_000_000
 # Tokens of a text in the paper's code.
@@ -65,19 +67,32 @@ def text_source(pretrained: str | os.PathLike[str]) -> TextSource:
 # -- weights -------------------------------------------------------------------------------------
 
 
-def load_encoder(pretrained: str | os.PathLike[str]) -> torch.nn.Module:
-    """Return a copy of a pretrained encoder, in fp32 on the CPU and in evaluation mode.
+def load_encoder(pretrained: str | os.PathLike[str], device: str = "cpu") -> torch.nn.Module:
+    """Return a copy of a pretrained encoder, in fp32 and in evaluation mode.
 
-    Two encoders stay in memory, since one fit starts dozens of nets from the same weights.
-    ``pooler`` is None where the folder holds no weights for it.
+    Two encoders stay in memory, and one on another device, since one fit starts dozens of nets from
+    the same weights. ``pooler`` is None where the folder holds no weights for it.
     """
-    encoder: torch.nn.Module = _read(_read_encoder, pretrained)
+    encoder: torch.nn.Module
+    if device.partition(":")[0] == "cpu":
+        encoder = _read(_read_encoder, pretrained)
+    else:
+        encoder = _read(_encoder_on, pretrained, device)
     return copy.deepcopy(encoder)
 
 
 def forget_encoders() -> None:
     """Free the encoders that `load_encoder` keeps."""
     _read_encoder.cache_clear()
+    _encoder_on.cache_clear()
+
+
+@functools.lru_cache(maxsize=1)
+def _encoder_on(folder: str, fingerprint: Fingerprint, device: str) -> Any:
+    import torch
+
+    with torch.inference_mode(False):
+        return copy.deepcopy(_read_encoder(folder, fingerprint)).to(device)
 
 
 @functools.lru_cache(maxsize=2)
@@ -252,6 +267,48 @@ def pad_token_id(pretrained: str | os.PathLike[str]) -> int:
     return int(_read(_read_tokenizer, pretrained).pad_token_id)
 
 
+@functools.lru_cache(maxsize=8)
+def _check_config(folder: str, fingerprint: Fingerprint) -> None:
+    """Refuse a configuration that makes transformers look for code or kernels elsewhere."""
+    from transformers import CONFIG_MAPPING
+
+    file = os.path.join(folder, "config.json")
+    config = _read_json(file)
+    if not isinstance(config, dict):
+        raise ValueError(f"{file} is damaged: it holds no JSON object.")
+    for path, value in _leaves(config):
+        key = ".".join(path)
+        if "implementation" in key and value is not None and value not in _ATTENTION:
+            raise ValueError(
+                f"{file} asks for {shown(value)} as {shown(key)}. Only "
+                f"{', '.join(map(repr, _ATTENTION))} are used, since any other may load code from "
+                "elsewhere; remove the key."
+            )
+        if path[0] in ("quantization_config", "compression_config"):
+            raise ValueError(
+                f"{file} describes quantised weights in {path[0]!r}, which cannot be fine-tuned; "
+                "use the encoder that they were made from."
+            )
+    kind = config.get("model_type")
+    if "auto_map" in config and kind not in CONFIG_MAPPING:
+        raise ValueError(
+            f"{file} cannot be used: transformers has no model type {shown(kind)}, and the code "
+            "that 'auto_map' names is never run. Use another encoder."
+        )
+
+
+def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield each value inside nested JSON with the keys that lead to it."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _leaves(part, (*path, key))
+    elif isinstance(value, list):
+        for part in value:
+            yield from _leaves(part, path)
+    else:
+        yield path, value
+
+
 def vocabulary_size(pretrained: str | os.PathLike[str]) -> int:
     """Return the number of token ids that an encoder knows."""
     return int(_read(_read_config, pretrained).vocab_size)
@@ -273,12 +330,12 @@ def resolve_max_length(max_length: int | str, pretrained: str | os.PathLike[str]
         return min(_PAPER_LENGTH, most)
     least = load_tokenizer(pretrained).num_special_tokens_to_add(False) + 1
     if isinstance(max_length, str):
-        raise ValueError(f'max_length must be "auto" or an integer, got {max_length!r}.')
+        raise ValueError(f'max_length must be "auto" or an integer, got {shown(max_length)}.')
     check_integer(max_length, "max_length", low=least)
     if max_length > most:
         raise ValueError(
             f"max_length must be at most {most}, the number of positions of the encoder "
-            f"{os.fspath(pretrained)!r}, got {max_length}."
+            f"{shown(os.fspath(pretrained))}, got {max_length}."
         )
     return int(max_length)
 
@@ -291,22 +348,36 @@ def default_pooling(pretrained: str | os.PathLike[str]) -> Literal["mean", "cls"
     folder = encoder_folder(pretrained)
     names = ["1_Pooling"]
     modules = os.path.join(folder, "modules.json")
-    if os.path.isfile(modules):
-        entries = _read_json(modules)
-        names = [e["path"] for e in entries if str(e.get("type", "")).endswith("Pooling")]
+    listed = os.path.isfile(modules)
+    if listed:
+        try:
+            entries = _read_json(modules)
+            names = [str(e["path"]) for e in entries if str(e.get("type")).endswith("Pooling")]
+        except (AttributeError, KeyError, TypeError):
+            raise ValueError(
+                f"{modules} is damaged: it is no list of modules with a path and a type."
+            ) from None
     for file in (os.path.join(folder, name, "config.json") for name in names):
         if os.path.isfile(file):
             pooling = _read_json(file)
+            if not isinstance(pooling, dict):
+                raise ValueError(f"{file} is damaged: it holds no JSON object.")
             mode = pooling.get("pooling_mode")  # older files have a flag for each mode instead
             if mode is None and not pooling.get("pooling_mode_mean_tokens"):
                 mode = "cls" if pooling.get("pooling_mode_cls_token") else None
             return "cls" if mode == "cls" else "mean"
+        if listed:
+            raise ValueError(f"{modules} names {file}, which is not there; fetch it again.")
     return "cls"
 
 
 def encoder_state(pretrained: str | os.PathLike[str]) -> object:
-    """Return a value that changes whenever a file of an encoder does."""
-    return _fingerprint(encoder_folder(pretrained))
+    """Return a value that changes whenever a file of an encoder or of its subfolders does."""
+    top, found = encoder_folder(pretrained), []
+    for folder, subfolders, _ in os.walk(top):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        found.append((os.path.relpath(folder, top), _fingerprint(folder)))
+    return found
 
 
 # -- helpers -------------------------------------------------------------------------------------
@@ -320,8 +391,10 @@ def _read(reader: Callable[..., Any], pretrained: str | os.PathLike[str], *args:
     folder = encoder_folder(pretrained)
     if not os.path.isfile(os.path.join(folder, "config.json")):
         raise ValueError(f"{folder} is not a pretrained encoder: it holds no config.json.")
+    fingerprint = _fingerprint(folder)
     with LOCK:
-        return reader(folder, _fingerprint(folder), *args)
+        _check_config(folder, fingerprint)
+        return reader(folder, fingerprint, *args)
 
 
 def _from_pretrained(kind: Any, folder: str, failure: str, **options: Any) -> Any:
@@ -332,7 +405,10 @@ def _from_pretrained(kind: Any, folder: str, failure: str, **options: Any) -> An
                 folder, trust_remote_code=False, local_files_only=True, **options
             )
         except Exception as error:
-            raise ValueError(f"{failure}: {error}") from error
+            # transformers lists all its models in some messages
+            reason = " ".join(str(error).split())
+            reason = reason if len(reason) <= 200 else f"{reason[:200]}..."
+            raise ValueError(f"{failure}: {type(error).__name__}: {reason}") from error
 
 
 def _fingerprint(folder: str) -> Fingerprint:
@@ -346,5 +422,5 @@ def _read_json(file: str) -> Any:
     try:
         with open(file, encoding="utf-8") as stream:
             return json.load(stream)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{file} is damaged: it is not valid JSON ({error}).") from error

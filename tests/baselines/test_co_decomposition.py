@@ -7,10 +7,10 @@ import operator
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from helpers.nets import MLP, FollowingNet, PaddedMLP, mlp_net
+from helpers.optional import pd
 from helpers.sgd import assert_same_weights, partial_moons, probabilities, sgd_net
 from hypothesis import given
 from hypothesis import strategies as st

@@ -19,8 +19,7 @@ from skorch.callbacks import Callback, EarlyStopping, GradientNormClipping
 from torch import nn
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
-from sklearn_spt._random import derive_seed, isolated
-from sklearn_spt._sampling import class_balanced_draws, shuffled
+from sklearn_spt._random import class_balanced_draws, derive_seed, isolated, shuffled
 from sklearn_spt.baselines import MutualLearningClassifier
 from sklearn_spt.baselines._joint_training import RandomStream, mutual_kl
 

@@ -10,8 +10,7 @@ from helpers.nets import FollowingNet, PaddedMLP, mlp_net
 from helpers.sgd import assert_same_weights, partial_moons, probabilities, sgd_net
 from sklearn.datasets import make_blobs
 
-from sklearn_spt._random import derive_seed
-from sklearn_spt._sampling import draw_sample
+from sklearn_spt._random import derive_seed, draw_sample
 from sklearn_spt.baselines import TriTrainingClassifier
 from sklearn_spt.baselines import _tri_training as module
 from sklearn_spt.baselines._voting import bootstrap_rows

@@ -155,3 +155,36 @@ def test_a_data_home_that_cannot_be_written_to(tmp_path, monkeypatch, server):
     with pytest.raises(OSError, match=r"cannot be saved as .* Choose a folder"):
         fetch_illness(data_home=tmp_path)
     assert tree(tmp_path) == []  # no part of it stays behind
+
+
+@pytest.mark.parametrize("before", ["answer", "content"])
+def test_a_server_that_falls_silent_is_left(tmp_path, server, monkeypatch, before):
+    monkeypatch.setattr(_remote, "_TIME_LIMIT", 0.5)
+    released = threading.Event()
+
+    def silent(handler):
+        handler.server.n_requests += 1
+        if before == "content":
+            handler.send_response(200)
+            handler.send_header("Content-Length", str(len(CONTENT)))
+            handler.end_headers()
+            handler.wfile.write(CONTENT[:9])
+        released.wait(60)
+
+    monkeypatch.setattr(Handler, "do_GET", silent)
+    try:
+        with pytest.raises(OSError, match=r"did not answer within 0 seconds.*nothing was saved"):
+            fetch_illness(data_home=tmp_path)
+    finally:
+        released.set()
+    assert server.n_requests == 1
+    assert tree(tmp_path) == []
+
+
+def test_a_server_that_sends_too_much_is_left(tmp_path, server, monkeypatch):
+    monkeypatch.setattr(_remote, "_MOST_BYTES", 3 * len(CONTENT))
+    server.answers = [(200, CONTENT * 4)]
+    with pytest.raises(OSError, match=rf"more than {3 * len(CONTENT)} bytes arrived"):
+        fetch_illness(data_home=tmp_path)
+    assert server.n_requests == 1
+    assert tree(tmp_path) == []

@@ -7,12 +7,12 @@ import gzip
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
+from helpers.optional import pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_spt.datasets import load_texts
+from sklearn_spt.datasets import _tables, load_texts
 
 TEXTS = [
     "in bed, with the flu",
@@ -21,6 +21,8 @@ TEXTS = [
     " \u00e9t\u00e9 \u2028 and \x85 \U0001f912 ",
 ]
 LABELS = ["yes", "no", "", "yes"]
+PACKED = gzip.compress(b"text,label\nin bed,1\n" + bytes(range(65, 90)) * 9)
+LONG = "a" * 200_000
 
 
 def written(path, format, texts, labels):
@@ -176,6 +178,16 @@ def test_labels(tmp_path, labels, options, target, names):
         ("p.jsonl", '{"text": "a"}', {"sep": ",", "format": "jsonl"}, "sep must be None"),
         ("p.csv", b"text,label\na,1\n\xe9,1\n", {}, "line 3: byte 0xe9 is not utf-8"),
         ("p.csv.gz", b"text,label\n", {}, "cannot be unpacked"),
+        ("p.csv.gz", PACKED[:-12], {}, r"p\.csv\.gz cannot be unpacked"),
+        ("p.csv.gz", PACKED[:12] + b"\xff" * 9 + PACKED[21:], {}, r"p\.csv\.gz cannot be unpacked"),
+        ("p.csv", f'text,label\na,1\n"{LONG},1\n', {}, "line 3: a text has more than 131072 char"),
+        ("p.jsonl", "[" * 100_000, {}, "line 1: no JSON"),
+        ("p.jsonl", '{"text": "a", "label": ' + "9" * 5000 + "}", {}, "line 1: no JSON"),
+        ("p.jsonl", '{"text": {"a": "b"}}', {"label": None}, "'text': no text, but of type dict"),
+        ("p.jsonl", '{"text": "a", "label": {"b": 1}}', {}, "a label must be a number or a str"),
+        ("p.csv", "text,label\na,1\n", {"encoding": "no-such"}, "encoding must be known to Python"),
+        ("p.csv", f"{LONG[:999]},b\nx,1\n", {}, "has no column 'text'"),
+        ("p.csv", ",".join(f"c{i}" for i in range(900)), {}, "holds no row"),
         ("p.xlsx", "", {}, "format must be given .*'tsv', 'csv', 'jsonl'"),
         ("p.csv", "", {"format": "xml"}, "format must be one of"),
         ("p.csv", "", {"sep": "::"}, "sep must be None or a single character"),
@@ -184,8 +196,17 @@ def test_labels(tmp_path, labels, options, target, names):
 def test_errors_name_the_place(tmp_path, name, content, options, match):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(ValueError, match=match):
+    with pytest.raises(ValueError, match=match) as error:
         load_texts(path, **options)
+    assert len(str(error.value)) < 500 + len(str(path))
+
+
+def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(_tables, "_MOST_UNPACKED", 1000)
+    path = tmp_path / "p.csv.gz"
+    path.write_bytes(gzip.compress(b"text,label\n" + b"a,1\n" * 300))
+    with pytest.raises(ValueError, match=r"p\.csv\.gz unpacks to more than .* unpack it yourself"):
+        load_texts(path)
 
 
 @pytest.mark.parametrize(

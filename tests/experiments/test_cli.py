@@ -22,7 +22,6 @@ def test_a_dry_run_lists_cells_and_runs_none(arguments, tmp_path, capsys):
     [
         (["--method=bert"], "no method 'bert'"),
         (["--data=nothing"], "no data set 'nothing'"),
-        (["--method=baseline", "--param=lam=1"], "belongs to none"),
         (["--n-labeled=5000"], "n_labeled=5000 must be"),
     ],
 )

@@ -88,6 +88,7 @@ def one_column(kind, *values):
 def test_differences_and_intervals_have_signs(kind, values, shown):
     lines = render(one_column(kind, *values), "markdown").splitlines()[4:-1]
     assert lines == [f"| {value} |" for value in shown]
+    assert "minipage" not in render(one_column(kind, *values), "latex")  # there are no notes
 
 
 def test_an_interval_has_three_columns_in_csv():

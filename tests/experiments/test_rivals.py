@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
+from helpers.optional import pd
 from records import record, row_of, rows_of
 from scipy.stats import ttest_rel
 

@@ -37,8 +37,8 @@ def by_method(folder):
 
 # -- one run ----------------------------------------------------------------------------------
 def test_every_method_gives_a_record(arguments, tmp_path):
-    params = ["--param=max_iter=1", "--param=spaced_rep.episode_epochs=2"]
-    assert main([*arguments, "--method=paper,ablations", "--seeds=0", *params]) == 0
+    more = ["--param=max_iter=1", "--param=spaced_rep.episode_epochs=2", "--score-iterations"]
+    assert main([*arguments, "--method=paper,ablations", "--seeds=0", *more]) == 0
     records = by_method(tmp_path / "records")
     assert set(records) == {*GROUPS["paper"], *GROUPS["ablations"]}
     for name, record in records.items():
@@ -49,6 +49,9 @@ def test_every_method_gives_a_record(arguments, tmp_path):
         assert record["versions"]["torch"]
         assert record["precision"] == resolve_precision("auto", resolve_device("auto"))
         assert ("history" in record) == (name != "baseline")
+    scored = records["self_pretraining"]["iterations"]
+    assert [row["iteration"] for row in scored] == [0, 1]
+    assert scored[-1]["f1"] == records["self_pretraining"]["scores"]["f1"]
     # defaults are on record as well as what was set, but nothing that differs between machines
     used = records["self_pretraining"]["parameters"]
     assert (used["lam"], used["estimator__head_init"]) == (0.3, "random")
@@ -84,13 +87,6 @@ def test_validation_rows_take_the_place_of_the_test_rows(arguments, tmp_path):
     assert splits[50]["n_rest"] < splits[None]["n_rest"]
 
 
-def test_iterations_are_scored_on_request(arguments, tmp_path):
-    assert main([*arguments, "--method=self_pretraining", "--seeds=0", "--score-iterations"]) == 0
-    (record,) = read_records([tmp_path / "records"])
-    assert [row["iteration"] for row in record["iterations"]] == [0, 1, 2, 3, 4, 5]
-    assert record["iterations"][-1]["f1"] == record["scores"]["f1"]
-
-
 # -- resumption -------------------------------------------------------------------------------
 def test_a_failed_cell_is_recorded_and_the_others_run(arguments, tmp_path, capsys):
     grid = [*arguments, "--method=baseline,self_pretraining", "--seeds=0"]
@@ -111,7 +107,7 @@ def test_a_failed_cell_is_recorded_and_the_others_run(arguments, tmp_path, capsy
 
 def test_a_failed_cell_runs_again_only_on_request(tiny_long_checkpoint, tmp_path, monkeypatch):
     cell = small_cell(tiny_long_checkpoint)
-    options = {"corpus_of": made_up_corpus, "verbose": 0, "n_threads": 1}
+    options = {"corpus_of": made_up_corpus, "verbose": 0}
     # a NaN score fails a cell too
     monkeypatch.setattr(_runner, "_fit_and_score", lambda *args: {"scores": {"f1": float("nan")}})
     assert run_cells([cell], tmp_path, **options) == {"done": 0, "failed": 1, "skipped": 0}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss
 
 from sklearn_spt.experiments._scores import (
@@ -39,12 +37,6 @@ def test_scores_of_two_and_of_more_classes():
 def test_the_brier_score_of_two_classes_is_scikit_learns():
     y, P = drawn(200, 2, seed=0)
     assert brier_score(y, P) == pytest.approx(brier_score_loss(y, P[:, 1]))
-
-
-@given(st.integers(1, 40), st.integers(2, 5), st.integers(0, 1000))
-def test_probability_scores_are_between_zero_and_one(n, n_classes, seed):
-    found = probability_scores(*drawn(n, n_classes, seed))
-    assert all(0 <= score <= 1 for score in found.values())
 
 
 def test_certain_and_right_is_best_and_certain_and_wrong_is_worst():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
+from helpers.optional import pd
 from records import record, row_of
 
 from sklearn_spt import PAPER_SETTINGS
@@ -34,15 +34,10 @@ def notes_of(records, kind="main"):
 
 
 # -- the paper's numbers ----------------------------------------------------------------------
-def test_the_json_holds_what_the_paper_prints():
-    counts = {kind: len(_paper.paper_tables()[kind]) for kind in PAPER_TABLES}
-    expected = {"main": 42, "step_size": 4, "temperature": 5, "lambda": 5, "alpha": 5}
-    assert counts == {**expected, "ablation": 4}
+def test_the_papers_numbers_are_complete_and_agree():
     main = _paper.main_scores()
-    assert main["product", 500, "self_pretraining"]["f1"] == 0.787
-    assert main["adr", 300, "mutual_learning"]["recall"] == 0.012
-    assert _paper.varied_scores("step_size")[0.3]["precision"] == 0.386
-    assert _paper.ablation_scores()["no_trapezoidal_lr"]["recall"] == 0.770
+    assert len(main) == len(_paper.SYSTEMS) * len(_paper.DATASETS) * 2
+    assert len(_paper.ablation_scores()) == 1 + len(_paper.ABLATIONS)
     # the default rows of the small tables repeat the main table
     for kind, name in _paper.VARIED.items():
         default = _paper.varied_scores(kind)[_paper.DEFAULTS[name]]

@@ -8,8 +8,7 @@ from scipy.special import softmax
 from sklearn.datasets import make_moons
 
 from helpers.nets import MLP
-from sklearn_spt._random import derive_seed
-from sklearn_spt._sampling import class_balanced_draws
+from sklearn_spt._random import class_balanced_draws, derive_seed
 
 
 def partial_moons(n, n_labeled, noise):

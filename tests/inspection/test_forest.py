@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from helpers.figures import overlaps, ticks_of, x_label
+from helpers.figures import ticks_of, x_label
 from records import record, rows_of
 
 from sklearn_spt.experiments._plots import draw
@@ -44,6 +43,8 @@ def segments(points):
 
 def test_points_intervals_and_zero_lines():
     panels = {"F1": [0.5, 0.6, 0.7], "gain": [None, (0.1, -0.1, 0.3), (0.2, None, None)]}
+    import matplotlib.pyplot as plt
+
     _, axes = plt.subplots(1, 2, sharey=True)
     display = ForestDisplay(rows=ROWS, panels=panels, zero=["gain"]).plot(axes)
     f1, gain = display.points_
@@ -109,14 +110,6 @@ def test_choices_name_what_tells_the_rows_apart():
     (gain, _) = draw("choices", [*nets, *CHOICES]).axes
     assert "BertClassifier: dropout=0.2: over lr=1e-05" in ticks_of(gain)
     assert x_label(gain).startswith("gain of F1 over the base,")
-
-
-def test_long_names_are_wrapped_and_get_room():
-    params = {f"parameter_{i}": 0.125 * i for i in range(8)}
-    figure = draw("choices", [*CHOICES, *cells("self_pretraining", params)])
-    assert overlaps(figure) == []
-    assert max(len(line) for name in ticks_of(figure.axes[0]) for line in name.split("\n")) <= 45
-    assert figure.get_size_inches()[1] > draw("choices", CHOICES).get_size_inches()[1] + 1
 
 
 def test_title_shows_parameters_other_than_the_defaults():

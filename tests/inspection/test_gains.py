@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from helpers.figures import ticks_of, x_label
 from records import record
-from scipy.stats import ttest_1samp
 
 from sklearn_spt.inspection import GainDisplay
+from sklearn_spt.model_selection._intervals import mean_with_interval
 
 
 def test_points_and_intervals_are_those_of_the_paired_differences():
@@ -24,9 +24,9 @@ def test_points_and_intervals_are_those_of_the_paired_differences():
     assert display.gains["psytar"]["setfit"] == pytest.approx([0.1, -0.1, 0.0])
     of_tfidf = display.points_[0]
     assert of_tfidf.lines[0].get_xdata() == pytest.approx([-4 / 30, -4 / 30])
-    (low, _), (high, _) = of_tfidf.lines[2][0].get_segments()[0]
-    expected = ttest_1samp([-0.1, -0.1, -0.2], 0).confidence_interval(0.95)
-    assert (low, high) == pytest.approx(expected)
+    ends = of_tfidf.lines[2][0].get_segments()[0][:, 0]
+    expected = mean_with_interval(np.array([-0.1, -0.1, -0.2]), 0.95)
+    assert tuple(ends) == pytest.approx(expected[1:])
     assert "3 seeds" in x_label(display.ax_)
 
 

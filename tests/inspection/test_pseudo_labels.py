@@ -60,12 +60,6 @@ def test_missing_counts_and_groups_are_not_drawn():
     assert np.isnan(display.errorbars_[2].lines[0].get_ydata()[0])
 
 
-def test_without_inertia_there_is_one_panel():
-    display = drawn([{"iteration": 1, "pseudo_label_counts": {"a": 3, "b": 1}}])
-    assert len(display.axes_) == 1
-    assert display.errorbars_ == []
-
-
 def test_given_axes():
     import matplotlib.pyplot as plt
 

@@ -39,14 +39,11 @@ DRAWN = {
         against="Baseline",
     ).plot(),
     "forest": lambda: inspection.ForestDisplay(
-        rows=[f"SelfPretrainingClassifier {i}" for i in range(12)],
+        rows=[f"SelfPretrainingClassifier {i}" + ", parameter=0.125" * i for i in range(12)],
         panels={
             f"panel {i}, with a label of some length": [(x, x - 1, x + 1) for x in range(12)]
             for i in range(3)
         },
-    ).plot(),
-    "one size": lambda: inspection.LearningCurveDisplay(
-        n_labeled={"a": [300]}, scores={"a": [0.5]}
     ).plot(),
 }
 

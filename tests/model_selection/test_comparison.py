@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from helpers.nets import mlp_net
+from helpers.optional import pd, pl
 from scipy.sparse import coo_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_classification, make_moons

@@ -5,10 +5,9 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import sklearn
+from helpers.optional import pd, pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin

@@ -13,17 +13,19 @@ from scipy.stats import chisquare
 from skorch.dataset import Dataset
 
 from sklearn_spt import BertClassifier
-from sklearn_spt._sampling import class_balanced_draws
+from sklearn_spt._random import class_balanced_draws
 from sklearn_spt.nets import _batching
 from sklearn_spt.nets._batching import (
     INFERENCE_TOKENS,
-    INFERENCE_TOKENS_CPU,
+    INFERENCE_TOKENS_ELSEWHERE,
+    WIDTH_MULTIPLE,
     WINDOW,
     TokenBatches,
     bucketed_batches,
     in_batches,
     inference_batches,
     inference_limits,
+    width_multiple,
 )
 
 PAD = 0
@@ -151,15 +153,30 @@ def test_inference_batches(lengths, batch_size, max_tokens):
 @pytest.mark.parametrize(
     ("device", "n", "length", "sizes"),
     [
-        ("cuda", INFERENCE_TOKENS, 8, [INFERENCE_TOKENS // 8] * 8),
-        ("cpu", INFERENCE_TOKENS_CPU, 8, [INFERENCE_TOKENS_CPU // 8] * 8),
-        ("cuda", 70, INFERENCE_TOKENS, [32, 32, 6]),  # the batch size of training
-        ("cpu:0", 3, INFERENCE_TOKENS_CPU + 1, [1, 1, 1]),
+        ("cuda:1", 8192 * 3, 16, [4096] * 6),
+        ("mps", 2048, 8, [INFERENCE_TOKENS_ELSEWHERE // 8] * 2),
+        ("cpu", 1024, 8, [INFERENCE_TOKENS["cpu"] // 8] * 8),
+        ("cuda", 70, INFERENCE_TOKENS["cuda"], [32, 32, 6]),  # the batch size of training
+        ("cpu:0", 3, INFERENCE_TOKENS["cpu"] + 1, [1, 1, 1]),
     ],
 )
 def test_tokens_limit_a_batch_and_on_a_gpu_the_batch_size_is_the_least(device, n, length, sizes):
     limits = inference_limits(32, device)
     assert [len(batch) for batch in inference_batches(np.full(n, length), *limits)] == sizes
+
+
+@pytest.mark.parametrize("device", ["cpu", "cpu:0", "mps", "cuda", "cuda:1"])
+def test_widths_are_rounded_up_on_cuda_alone(device):
+    assert width_multiple(device) == (WIDTH_MULTIPLE if device.startswith("cuda") else 1)
+
+
+def test_inference_rounds_widths_up_to_the_width_of_the_matrix(monkeypatch):
+    monkeypatch.setattr(_batching, "width_multiple", lambda device: 4)
+    monkeypatch.setattr(_batching, "inference_limits", lambda batch_size, device: (1, 0))
+    widths = []
+    ids = matrix(np.array([2, 5, 9, 4]), 9)
+    in_batches(lambda x: widths.append(x.shape[1]) or x[:, :1], ids, PAD, 1, "cpu")
+    assert widths == [9, 8, 4, 4]
 
 
 # -- tensors -------------------------------------------------------------------------------------

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 
 import numpy as np
 import pytest
+import sklearn
 import torch
 from helpers.nets import Fails, Rates
 from sklearn.base import clone
@@ -403,3 +405,24 @@ def test_default_encoder_end_to_end(minilm, global_random_state_unchanged):
     clf.fit(sick + news, [1] * 4 + [0] * 4)
     assert clf.lr_ == 1e-4
     assert clf.predict(["my sister was diagnosed with flu"]).tolist() == [1]
+
+
+# -- representation --------------------------------------------------------------------------------
+def test_the_representation_shows_what_was_changed():
+    assert repr(BertClassifier()) == "BertClassifier()"
+    net = BertClassifier("roberta-base", lr=1e-3, module__n_hidden=8, classes=["a", "b"])
+    shown = repr(net)
+    assert re.fullmatch(r"BertClassifier\([^<>]*\)", shown)
+    given = {"pretrained": "roberta-base", "lr": 1e-3, "module__n_hidden": 8, "classes": ["a", "b"]}
+    assert eval(f"dict{shown.removeprefix('BertClassifier')}") == given
+    assert eval(shown).get_params(deep=False) == net.get_params(deep=False)
+    with sklearn.config_context(print_changed_only=False):
+        assert "balanced_batches=True" in repr(net)
+    assert "BertClassifier" in net._repr_html_()
+
+
+def test_the_representation_of_a_method_holds_that_of_its_net():
+    assert repr(SelfPretrainingClassifier()) == "SelfPretrainingClassifier()"
+    clf = SelfPretrainingClassifier(BertClassifier(lr=1e-3), lam=0.2)
+    assert repr(clf) == "SelfPretrainingClassifier(estimator=BertClassifier(lr=0.001), lam=0.2)"
+    assert repr(clone(clf)) == repr(clf)

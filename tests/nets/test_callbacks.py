@@ -10,11 +10,12 @@ import pytest
 import torch
 from helpers.nets import Rates, mlp_net
 from sklearn.base import clone
+from skorch.callbacks import BatchScoring, Checkpoint, EarlyStopping, EpochScoring
 from skorch.dataset import ValidSplit
 
-from sklearn_spt import RightTrapezoidalLR
+from sklearn_spt import BertClassifier, RightTrapezoidalLR, SelfPretrainingClassifier
 from sklearn_spt._progress import Progress
-from sklearn_spt.nets._callbacks import BatchProgress, ScheduledLR, steps_per_epoch
+from sklearn_spt.nets._callbacks import BatchProgress, ScheduledLR, check_callbacks, steps_per_epoch
 from sklearn_spt.nets._schedules import slanted
 from sklearn_spt.nets._training import fresh_net, set_loss
 
@@ -194,3 +195,43 @@ def test_batch_progress_counts_training_texts(capfd):
     net.set_params(train_split=ValidSplit(5, stratified=False), verbose=0).fit(X, Y)
     assert done == [6, 6, 4, 6, 6, 4]
     assert capfd.readouterr() == ("", "")
+
+
+# -- callbacks that no training can serve ----------------------------------------------------------
+@pytest.mark.parametrize(
+    ("callback", "message"),
+    [
+        (EarlyStopping(), r"EarlyStopping\(monitor='valid_loss'\).*use monitor='train_loss'"),
+        (("stop", EarlyStopping), r"EarlyStopping\(monitor='valid_loss'\)"),
+        (Checkpoint, r"Checkpoint\(monitor='valid_loss_best'\).*use monitor='train_loss_best'"),
+        (
+            Checkpoint("valid_acc_best"),
+            r"Checkpoint\(.*use monitor='train_loss_best'",
+        ),
+        (EpochScoring("f1"), r"EpochScoring\(on_train=False\).*validation_fraction="),
+        (BatchScoring("f1", name="f1"), r"BatchScoring\(on_train=False\)"),
+        (
+            EpochScoring("f1", on_train=True),
+            r"EpochScoring\(scoring='f1'\), which needs hard labels",
+        ),
+        (EpochScoring(None, on_train=True), r"EpochScoring\(scoring=None\).*function scoring\(net"),
+    ],
+)
+def test_callbacks_that_need_validation_data_or_labels_are_refused(callback, message):
+    net = mlp_net(callbacks=[callback])
+    with pytest.raises(ValueError, match=f"estimator has the callback {message}"):
+        SelfPretrainingClassifier(net).fit(X, Y)
+    with pytest.raises(ValueError, match=f"BertClassifier has the callback {message}"):
+        BertClassifier(callbacks=[callback]).fit(["a", "b"], [0, 1])
+
+
+def test_the_parameters_of_a_callback_are_those_that_skorch_takes():
+    named = {"callbacks": [("stop", EarlyStopping())], "callbacks__stop__monitor": "train_loss"}
+    check_callbacks(mlp_net(**named), "net")
+    check_callbacks(mlp_net(callbacks=[Checkpoint(lambda net: True), Checkpoint(None)]), "net")
+    wrong = {
+        "callbacks": [EarlyStopping("train_loss")],
+        "callbacks__EarlyStopping__monitor": "valid_loss",
+    }
+    with pytest.raises(ValueError, match=r"net has the callback EarlyStopping\(mon"):
+        check_callbacks(mlp_net(**wrong), "net")

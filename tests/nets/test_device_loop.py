@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gc
-import pickle
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -13,15 +11,12 @@ import pytest
 import torch
 from helpers.nets import Fails, WithoutDropout, bert_net, of_many_lengths, weights_of
 from skorch.callbacks import Callback
-from torch import nn
 
-from sklearn_spt import BertClassifier
 from sklearn_spt.baselines import MutualLearningClassifier
 from sklearn_spt.nets import _batching as batching
 from sklearn_spt.nets import _device_loop as device_loop
 from sklearn_spt.nets import _kernels as kernels
-from sklearn_spt.nets._batching import TokenBatches
-from sklearn_spt.nets._cuda_graphs import WIDTH_MULTIPLE, GraphedModule
+from sklearn_spt.nets._batching import WIDTH_MULTIPLE, TokenBatches
 from sklearn_spt.nets._kernels import plain
 
 Y = np.array(["got", "skipped"] * 12)
@@ -37,52 +32,6 @@ def asynchronous(monkeypatch):
     """Treat the CPU as a device that computes while the program continues."""
     for module in (batching, device_loop):
         monkeypatch.setattr(module, "is_asynchronous", lambda device: True)
-
-
-class _Replayed(torch.autograd.Function):
-    """Return memory that the next call overwrites, with the gradient of its content."""
-
-    @staticmethod
-    def forward(ctx, computed, memory):
-        return memory.copy_(computed).detach()
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient, None
-
-
-class Captures:
-    """Replaces the capture of CUDA graphs: each shape has its own memory."""
-
-    def __init__(self) -> None:
-        self.shapes: list[tuple[int, ...]] = []
-        self.calls = 0
-
-    def __call__(self, module, example, pool):
-        assert pool is (self.shapes or None)  # the pool of the first capture
-        # nodes of an earlier step must not be alive, because a capture creates them anew
-        tensors = [found for found in gc.get_objects() if type(found) is torch.Tensor]
-        assert all(tensor.grad_fn is None for tensor in tensors)
-        self.shapes.append(tuple(example.shape))
-        memory = torch.empty(len(example), 2)
-
-        def replay(ids):
-            assert ids.shape == example.shape
-            self.calls += 1
-            return _Replayed.apply(module(ids), memory)
-
-        return replay, self.shapes
-
-
-@pytest.fixture
-def captures(monkeypatch):
-    """Let nets use replaced graphs on the CPU."""
-    found = Captures()
-    monkeypatch.setattr(device_loop.DeviceLoop, "uses_graphs", lambda self: self.cuda_graphs)
-    monkeypatch.setattr(
-        device_loop, "GraphedModule", lambda module: GraphedModule(module, found, after=1)
-    )
-    return found
 
 
 def assert_same(net, other):
@@ -209,102 +158,6 @@ def test_wider_batches_give_the_same_gradients(net, tiny_texts):
         assert not start.any() or (one != start).any()
 
 
-# -- graphs ----------------------------------------------------------------------------------------
-def test_a_shape_is_captured_after_some_batches():
-    captures = Captures()
-    module = nn.Sequential(nn.Embedding(9, 2), nn.Flatten(), nn.LazyLinear(2))
-    short, long = torch.ones(3, 4, dtype=torch.long), torch.ones(2, 4, dtype=torch.long)
-    graphed = GraphedModule(module, captures, after=2)
-    for _ in range(2):
-        torch.testing.assert_close(graphed(short), module(short))
-    assert captures.shapes == []
-    for _ in range(3):
-        torch.testing.assert_close(graphed(short), module(short))
-        graphed(long)
-    assert captures.shapes == [(3, 4), (2, 4)]
-    assert captures.calls == 3 + 1
-
-
-def test_a_replay_does_not_change_earlier_results():
-    module = nn.Sequential(nn.Embedding(9, 2), nn.Flatten())
-    graphed = GraphedModule(module, Captures(), after=0)
-    first = graphed(torch.tensor([[1]]))
-    kept = first.detach().clone()
-    graphed(torch.tensor([[2]]))
-    torch.testing.assert_close(first, kept, rtol=0, atol=0)
-    first.sum().backward()
-    np.testing.assert_array_equal(module[0].weight.grad.sum(dim=1)[:3], [0, 2, 0])
-
-
-def test_a_fit_on_graphs_gives_the_same_weights(net, tiny_texts, captures):
-    net.set_params(iterator_train__width_multiple=WIDTH_MULTIPLE)
-    expected = copy.deepcopy(net).fit(tiny_texts, Y)
-    assert captures.calls == 0
-    net.set_params(cuda_graphs=True).fit(tiny_texts, Y)
-    assert captures.calls == 3 * 6 - len(captures.shapes)
-    assert len(set(captures.shapes)) == len(captures.shapes)
-    assert_same(net, expected)
-    assert net._graphs is None
-
-
-def test_a_failed_fit_drops_its_graphs(net, tiny_texts, captures):
-    net.set_params(cuda_graphs=True, callbacks=[Fails()])
-    with pytest.raises(RuntimeError, match="stop"):
-        net.fit(tiny_texts, Y)
-    assert net._graphs is None
-
-
-class Copies(Callback):
-    """Copies the net at the end of each epoch."""
-
-    made: list[BertClassifier] = []  # noqa: RUF012 - read by the test after cloning
-
-    def on_epoch_end(self, net, **kwargs):
-        assert net._graphs is not None
-        self.made += [copy.deepcopy(net), pickle.loads(pickle.dumps(net))]
-
-
-def test_a_net_can_be_copied_during_a_fit(net, tiny_texts, captures):
-    Copies.made.clear()
-    net.set_params(cuda_graphs=True, callbacks=[Copies()]).fit(tiny_texts, Y)
-    assert len(Copies.made) == 6
-    assert all(copied._graphs is None for copied in Copies.made)
-    np.testing.assert_allclose(
-        Copies.made[-1].predict_proba(tiny_texts), net.predict_proba(tiny_texts), atol=1e-6
-    )
-
-
-def test_two_forward_passes_in_a_row_do_not_use_graphs(net, tiny_texts, captures):
-    y = np.array([1, 0] * 6 + [-1] * 12)
-    net.set_params(cuda_graphs=True)
-    MutualLearningClassifier(net, finetune_epochs=1, random_state=0).fit(tiny_texts, y)
-    assert captures.shapes == []
-
-
-def test_a_weight_that_was_frozen_gets_a_gradient_again():
-    module = nn.Sequential(nn.Embedding(9, 2), nn.Flatten())
-    captures = Captures()
-    graphed = GraphedModule(module, captures, after=0)
-    ids = torch.tensor([[1]])
-    module[0].weight.requires_grad_(False)
-    assert not graphed(ids).requires_grad
-    module[0].weight.requires_grad_(True)
-    graphed(ids).sum().backward()
-    assert module[0].weight.grad is not None
-    assert len(captures.shapes) == 2
-
-
-def test_an_error_names_the_module_that_cannot_be_captured():
-    def capture(*args):
-        raise RuntimeError("operation not permitted when stream is capturing")
-
-    graphed = GraphedModule(nn.Embedding(9, 2), capture, after=0)
-    message = r"cuda_graphs=True: Embedding could not be captured for a batch of shape \(1, 3\)"
-    with pytest.raises(RuntimeError, match=message):
-        graphed(torch.ones(1, 3, dtype=torch.long))
-    assert graphed.graphs == {}
-
-
 def test_after_an_error_the_history_holds_numbers(net, tiny_texts, asynchronous, tmp_path):
     net.set_params(callbacks=[Fails(3)]).fit(tiny_texts, Y)
     with pytest.raises(RuntimeError, match="stop"):
@@ -320,17 +173,6 @@ def test_a_callback_may_overwrite_the_loss(net, tiny_texts, asynchronous):
 
     net.set_params(callbacks=[Writes()]).fit(tiny_texts, Y)
     assert set(net.history[:, "batches", :, "train_loss"][0]) == {0.5}
-
-
-def test_graphs_refuse_gradients_of_an_earlier_step():
-    """The next replay may overwrite their memory."""
-    module = nn.Sequential(nn.Embedding(9, 2), nn.Flatten())
-    graphed = GraphedModule(module, Captures(), after=0)
-    graphed(torch.tensor([[1]])).sum().backward()
-    with pytest.raises(RuntimeError, match=r"begin without gradients.*cuda_graphs=False"):
-        graphed(torch.tensor([[1]]))
-    module.zero_grad()
-    graphed(torch.tensor([[1]])).sum().backward()
 
 
 def test_on_the_cpu_graphs_change_nothing(net, tiny_texts):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import torch
+from helpers.optional import pd, pl
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression

@@ -7,16 +7,14 @@ import hashlib
 import json
 import pickle
 import shutil
-import subprocess
-import sys
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from helpers.methods import METHODS, half_labeled
 from helpers.nets import mlp_net
+from helpers.processes import run_python
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from skorch.callbacks import EarlyStopping
@@ -254,22 +252,13 @@ def test_other_process_loads_equal_probabilities(fitted, saved, own_checkpoint, 
     shutil.rmtree(own_checkpoint)
     code = (
         "import json, sys, torch, sklearn_spt\n"
-        "texts = json.load(sys.stdin)\n"
-        f"torch.set_num_threads({torch.get_num_threads()})\n"
-        f"P = sklearn_spt.load({str(saved)!r}).predict_proba(texts)\n"
+        "torch.set_num_threads(int(sys.argv[3]))\n"
+        "P = sklearn_spt.load(sys.argv[1]).predict_proba(json.loads(sys.argv[2]))\n"
         "print(json.dumps(P.tolist()))"
     )
-    command = [sys.executable, "-W", "error", "-c", code]
-    done = subprocess.run(
-        command,
-        input=json.dumps(tiny_texts),
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(sklearn_spt.__file__).parents[1],
-    )
-    assert done.stderr == ""
-    assert json.loads(done.stdout) == expected.tolist()
+    threads = str(torch.get_num_threads())
+    printed = run_python(code, str(saved), json.dumps(tiny_texts), threads)
+    assert json.loads(printed) == expected.tolist()
 
 
 @pytest.mark.usefixtures("global_random_state_unchanged")

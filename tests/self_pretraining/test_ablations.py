@@ -18,8 +18,7 @@ from scipy.special import log_softmax, softmax
 from skorch.callbacks import Callback
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
-from sklearn_spt._random import derive_seed
-from sklearn_spt._sampling import draw_sample
+from sklearn_spt._random import derive_seed, draw_sample
 
 K, N_LABELED, SIZES = 3, 12, [20, 40]
 E1, E2, R, BATCH = 2, 3, 0.5, 8

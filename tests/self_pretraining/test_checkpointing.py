@@ -1,223 +1,34 @@
-"""Results from memory or a checkpoint equal those that are computed again."""
+"""A fit that is resumed from its state equals one that was not interrupted."""
 
 from __future__ import annotations
 
 import os
 import pickle
-import shutil
 import signal
 import subprocess
 import sys
 import warnings
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pytest
 import torch
-from helpers.kills import KillAfter, Killed
-from helpers.nets import mlp_net
-from helpers.variants import variant
-from sklearn.datasets import make_classification
-from sklearn.model_selection import GridSearchCV
-from skorch.callbacks import Callback
+from helpers.kills import KillAfter, Killed, assert_same, fitted, model, numbers, timeless
+from helpers.nets import MLP, bert_net, mlp_net
+from safetensors.torch import load_file
+from sklearn.base import clone
+from skorch.callbacks import EarlyStopping
+from torch import nn
 
-from sklearn_spt import BertClassifier, SelfPretrainingClassifier
-from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
-from sklearn_spt.nets._kernels import plain
+from sklearn_spt import SelfPretrainingClassifier
 from sklearn_spt.self_pretraining import _classifier
-from sklearn_spt.self_pretraining._checkpointing import Checkpoint, fit_key, recall
-
-N = 120
-
-
-class Counts(Callback):
-    """Counts training batches of all nets of the process."""
-
-    batches = 0
-
-    def on_batch_end(self, net, training=False, **kwargs):
-        Counts.batches += training
 
 
 @pytest.fixture
 def data():
-    X, y = make_classification(N, n_features=20, n_informative=5, random_state=0)
-    partial = y.copy()
-    partial[30:] = -1
-    return X.astype(np.float32), partial
+    return numbers()
 
 
-def model(**params):
-    net = mlp_net(module__n_in=20, callbacks=[("counts", Counts())])
-    return variant(net, **{"step_size": 30, "random_state": 0, **params})
-
-
-def fitted(data, **params):
-    """The model and the number of training batches that its fit took."""
-    Counts.batches = 0
-    return model(**params).fit(*data), Counts.batches
-
-
-def timeless(history):
-    return [{k: v for k, v in entry.items() if k != "seconds"} for entry in history]
-
-
-def assert_same(one, other, X):
-    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
-    np.testing.assert_array_equal(one.transduction_, other.transduction_)
-    np.testing.assert_array_equal(one.labeled_iter_, other.labeled_iter_)
-    assert timeless(one.history_) == timeless(other.history_)
-    assert one.termination_condition_ == other.termination_condition_
-    for a, b in zip(one.estimators_, other.estimators_, strict=True):
-        np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
-        assert len(a.history) == len(b.history)
-
-
-# -- memory --------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "params",
-    [
-        {},
-        {"lam": 0.9, "alpha": 0.5},
-        {"switch": "one stage"},
-        {"switch": "no distillation"},
-        {"switch": "kept optimizer"},
-        {"switch": "slanted"},
-        {"pretrain_epochs": 2, "finetune_epochs": 1},
-        {"max_iter": 0},
-        {"step_size": 1.0, "alpha": 0.0},
-    ],
-)
-def test_a_fit_from_memory_is_the_fit_without(data, tmp_path, params):
-    plain, batches = fitted(data, **params)
-    first, as_many = fitted(data, memory=str(tmp_path), **params)
-    again, fewer = fitted(data, memory=str(tmp_path), **params)
-    assert as_many == batches
-    assert fewer < batches
-    assert_same(plain, first, data[0])
-    assert_same(plain, again, data[0])
-
-
-@pytest.mark.parametrize(
-    ("change", "shared"),
-    [
-        ({"lam": 0.7}, "start and stage 1"),
-        ({"alpha": 0.9}, "start and stage 1"),
-        ({"max_iter": 2}, "start and stage 1"),
-        ({"logit_adjustment": 0.3}, "start and stage 1"),
-        ({"verbose": 1}, "start and stage 1"),
-        ({"temperature": 3.0}, "start"),
-        ({"step_size": 45}, "start"),
-        ({"pretrain_epochs": 2}, "start"),
-        ({"switch": "kept optimizer"}, "start"),
-        ({"finetune_epochs": 2}, "nothing"),
-        ({"random_state": 1}, "nothing"),
-        ({"balanced_batches": False}, "nothing"),
-    ],
-)
-def test_only_what_does_not_depend_on_a_parameter_is_shared(data, tmp_path, change, shared):
-    memory = str(tmp_path)
-    fitted(data, memory=memory)
-    there, fewer = fitted(data, memory=memory, **change)
-    plain, batches = fitted(data, **change)
-    assert_same(plain, there, data[0])
-    start = 4 * there.finetune_epochs  # 30 rows in batches of 8
-    saved = {"nothing": 0, "start": start, "start and stage 1": start + 4}[shared]
-    assert batches - fewer == saved
-
-
-def test_the_key_changes_with_data_net_seed_and_kernels(data):
-    X, y = data
-    net = mlp_net()
-    base = fit_key(net, X=X, y=y)
-    assert base == fit_key(mlp_net(), X=X.copy(), y=y.copy())
-    assert base == fit_key(mlp_net(verbose=3), X=X, y=y)
-    other = X.copy()
-    other[3, 2] += 1e-6
-    keys = [
-        fit_key(net, X=other, y=y),
-        fit_key(net, X=X, y=y[::-1]),
-        fit_key(mlp_net(lr=0.01), X=X, y=y),
-        fit_key(mlp_net(callbacks=[("counts", Counts())]), X=X, y=y),
-        fit_key(net, X=X, y=y, seed=1),
-    ]
-    with plain("dropout"):
-        keys.append(fit_key(net, X=X, y=y))
-    assert len({base, *keys}) == 7
-
-
-def test_tensors_among_the_parameters_are_hashed_by_value():
-    code = (
-        "import torch; from helpers.nets import mlp_net;"
-        "from sklearn_spt.self_pretraining._checkpointing import fit_key;"
-        "print(fit_key(mlp_net(optimizer__betas=(torch.arange(3.0), 1))))"
-    )
-    there = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1]
-    ).stdout.strip()
-    one, same, other = (
-        fit_key(mlp_net(optimizer__betas=(torch.arange(n), 1))) for n in (3.0, 3.0, 4.0)
-    )
-    assert one == same == there
-    assert one != other
-
-
-def test_the_key_changes_with_the_precision_of_auto(tiny_checkpoint, monkeypatch):
-    net = BertClassifier(tiny_checkpoint)
-    keys = set()
-    for precision in ("fp32", "bf16"):
-        monkeypatch.setattr(
-            "sklearn_spt.self_pretraining._checkpointing.resolve_precision",
-            lambda *a, p=precision: p,
-        )
-        keys.add(fit_key(net))
-    assert len(keys) == 2
-    assert fit_key(net.set_params(device=None)) not in keys
-
-
-def test_the_key_changes_with_the_files_of_the_encoder(tiny_checkpoint, tmp_path):
-    folder = tmp_path / "encoder"
-    shutil.copytree(tiny_checkpoint, folder)
-    net = BertClassifier(str(folder))
-    before = fit_key(net)
-    assert before == fit_key(BertClassifier(str(folder), random_state=3))
-    os.utime(folder / "model.safetensors", (1, 1))
-    assert fit_key(net) != before
-
-
-def test_parallel_processes_share_a_memory(data, tmp_path):
-    scores = []
-    for params, n_jobs in (({}, None), ({"memory": joblib.Memory(tmp_path, verbose=0)}, 2)):
-        grid, splits = {"lam": [0.1, 0.9], "alpha": [0.0, 0.5]}, SemiSupervisedStratifiedKFold(2)
-        search = GridSearchCV(model(**params), grid, cv=splits, refit=False, n_jobs=n_jobs)
-        scores.append(search.fit(*data).cv_results_["mean_test_score"])
-    np.testing.assert_array_equal(*scores)
-
-
-def test_the_progress_bar_is_full_after_a_resumed_fit(data, tmp_path, capfd):
-    for params in ({"memory": str(tmp_path / "memory")}, {"checkpoint_dir": tmp_path / "state"}):
-        with pytest.raises(Killed):
-            model(on_iteration=KillAfter(1), **params).fit(*data)
-        capfd.readouterr()
-        fitted(data, verbose=1, **params)
-        assert "100%" in capfd.readouterr().err.split("\r")[-1]
-
-
-def test_an_error_is_not_stored(tmp_path):
-    memory = joblib.Memory(tmp_path, verbose=0)
-
-    def broken():
-        raise RuntimeError("broken")
-
-    with pytest.raises(RuntimeError, match="broken"):
-        recall(memory, "x", "key", broken)
-    assert recall(memory, "x", "key", lambda: 5) == (5, False)
-    assert recall(memory, "x", "key", broken) == (5, True)
-    assert recall(memory, "y", "key", lambda: 6) == (6, False)
-
-
-# -- checkpoints ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("t", [0, 1, 2])
 @pytest.mark.parametrize("params", [{}, {"switch": "no distillation"}, {"alpha": 0.9}])
 def test_a_killed_fit_is_resumed(data, tmp_path, t, params):
@@ -240,12 +51,12 @@ def test_a_killed_process_is_resumed(data, tmp_path):
     """SIGKILL after the second iteration; another process resumes the fit."""
     code = f"""
 import os, signal, sys
-sys.path[:0] = [{str(Path(__file__).parent)!r}, {str(Path(__file__).parents[1])!r}]
-from test_checkpointing import data, model
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+from helpers.kills import model, numbers
 def kill(iteration):
     if iteration.number == 2:
         os.kill(os.getpid(), signal.SIGKILL)
-model(checkpoint_dir={str(tmp_path)!r}, on_iteration=kill).fit(*data.__wrapped__())
+model(checkpoint_dir={str(tmp_path)!r}, on_iteration=kill).fit(*numbers())
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert found.returncode == -signal.SIGKILL, found.stderr
@@ -287,57 +98,163 @@ def test_another_fit_ignores_the_checkpoint(data, tmp_path):
     assert len(list(tmp_path.iterdir())) == 1  # the checkpoint of the killed fit
 
 
-@pytest.mark.parametrize(
-    ("content", "why"), [(b"cut off", ""), (pickle.dumps([1, 2]), "it is not a checkpoint")]
-)
-def test_a_damaged_checkpoint_raises_and_stays(data, tmp_path, content, why):
+# -- what a state holds --------------------------------------------------------------------------
+def killed(folder, data, t=1, **params):
+    """The folder of the state of a fit that was interrupted after iteration `t`."""
     with pytest.raises(Killed):
-        model(checkpoint_dir=tmp_path, on_iteration=KillAfter(1)).fit(*data)
-    (file,) = tmp_path.iterdir()
-    file.write_bytes(content)
-    message = rf"{file.name} of checkpoint_dir cannot be read \({why}.*\); remove it"
-    with pytest.raises(ValueError, match=message):
-        model(checkpoint_dir=tmp_path).fit(*data)
-    assert file.exists()
-
-
-def test_a_failed_save_keeps_the_previous_checkpoint(tmp_path):
-    checkpoint = Checkpoint(tmp_path, "key")
-    state = {"state": {"t": 1}, "watched": []}
-    checkpoint.save(state)
-    with pytest.raises(Exception, match=r"pickle|local"):
-        checkpoint.save({**state, "watched": lambda: None})
-    assert checkpoint.load() == state
-    assert list(tmp_path.iterdir()) == [checkpoint.path]
-    checkpoint.remove()
-    checkpoint.remove()
-    assert checkpoint.load() is None
-
-
-# -- parameters ----------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["memory", "checkpoint_dir"])
-@pytest.mark.parametrize("seed", [None, np.random.RandomState(0)])
-def test_a_seed_is_needed(data, tmp_path, name, seed):
-    with pytest.raises(ValueError, match=f"{name} needs an integer random_state, got"):
-        model(**{name: str(tmp_path), "random_state": seed}).fit(*data)
+        model(checkpoint_dir=folder, on_iteration=KillAfter(t), **params).fit(*data)
+    (found,) = folder.iterdir()
+    return found
 
 
 @pytest.mark.parametrize(
-    ("params", "error", "match"),
+    ("params", "t", "numbers_of_nets"),
     [
-        ({"memory": __file__}, ValueError, "memory must be a folder, but .*py' is a file"),
-        ({"checkpoint_dir": __file__}, ValueError, "checkpoint_dir must be a folder, but .*py' is"),
-        ({"checkpoint_dir": 3}, TypeError, "checkpoint_dir must be a path or None, got 3"),
-        ({"memory": 3}, ValueError, "memory"),
+        ({}, 0, [0]),
+        ({}, 1, [0, 1]),
+        ({}, 3, [0, 2, 3]),
+        ({"ensemble": "last_two"}, 3, [2, 3]),
     ],
 )
-def test_bad_folders(data, params, error, match):
-    with pytest.raises(error, match=match):
-        model(**params).fit(*data)
+def test_a_state_holds_each_net_once_and_no_optimiser(data, tmp_path, params, t, numbers_of_nets):
+    state = killed(tmp_path, data, t, **params)
+    weights = [f"{n}.safetensors" for n in numbers_of_nets]
+    assert sorted(file.name for file in state.iterdir()) == [*weights, "lock", "state.jsonl"]
+    plain = model().fit(*data)
+    for name in weights:
+        tensors = load_file(state / name)
+        net = {key for key in tensors if key.startswith("net.")}
+        assert net == {f"net.module.{key}" for key in plain.student_.module_.state_dict()}
+        assert set(tensors) - net == {"pseudo", "labeled_iter", "probe"}
 
 
-def test_a_net_that_cannot_be_pickled_raises(data, tmp_path):
-    net = mlp_net(module__n_in=20, callbacks=[("bad", type("Local", (Callback,), {})())])
-    clf = SelfPretrainingClassifier(net, random_state=0, memory=str(tmp_path))
-    with pytest.raises(ValueError, match="memory and checkpoint_dir need data and an estimator"):
+def test_the_best_state_is_kept_too(data, tmp_path, monkeypatch):
+    scores = iter([0.1, 0.9, 0.2, 0.3, 0.4])
+    monkeypatch.setattr("sklearn_spt._holdout.HoldOut.score", lambda self, P: next(scores))
+    state = killed(tmp_path, data, 3, validation_fraction=0.3, ensemble="last_two")
+    kept = sorted(file.stem for file in state.glob("*.safetensors"))
+    assert kept == ["0", "1", "2", "3"]
+
+
+def test_a_planted_pickle_does_not_run(data, tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "ran"),)
+
+    folder = tmp_path / "state"
+    state = killed(folder, data)
+    for file in [*state.iterdir(), state.with_suffix(".pkl")]:
+        before = file.read_bytes() if file.exists() else None
+        file.write_bytes(pickle.dumps(Bomb()))
+        if file.name == "lock" or file.suffix == ".pkl":
+            file.unlink()
+            continue
+        with pytest.raises(ValueError, match="the state in checkpoint_dir is damaged"):
+            model(checkpoint_dir=folder).fit(*data)
+        file.write_bytes(before)
+    assert not (tmp_path / "ran").exists()
+    assert_same(model().fit(*data), model(checkpoint_dir=folder).fit(*data), data[0])
+
+
+def test_labels_of_any_kind_come_back(data, tmp_path):
+    X, y = data
+    for kind, labels in enumerate([["a", "*pairs*"], [1.0, 3.0], [True, False]]):
+        named = np.array([None if code < 0 else labels[code] for code in y], dtype=object)
+        options = {"unlabeled_marker": None, "validation_fraction": 0.3}
+        folder = tmp_path / str(kind)
+        with warnings.catch_warnings(action="ignore"):
+            plain = model(**options).fit(X, named)
+            killed(folder, (X, named), **options)
+            resumed = model(checkpoint_dir=folder, **options).fit(X, named)
+        assert_same(plain, resumed, X)
+        keys = [
+            {type(key) for entry in clf.history_[1:] for key in entry["pseudo_label_counts"]}
+            for clf in (plain, resumed)
+        ]
+        assert keys[0] == keys[1]
+
+
+# -- nets of one's own ---------------------------------------------------------------------------
+class Counting(MLP):
+    """Normalises its input by a running mean, in a buffer that state_dict leaves out."""
+
+    def __init__(self, n_in=20):
+        super().__init__(n_in)
+        self.norm = nn.BatchNorm1d(n_in)
+        self.register_buffer("mean", torch.zeros(n_in), persistent=False)
+        self.register_buffer("twice", torch.ones(n_in).expand(2, n_in))
+        self.noise = torch.randn(n_in)  # neither parameter nor buffer, and drawn by the seed
+
+    def forward(self, x):
+        if self.training:
+            self.mean = 0.9 * self.mean + 0.1 * x.mean(dim=0)
+        return super().forward(self.norm(x) - self.mean + self.noise * self.twice[0])
+
+
+class Tied(MLP):
+    """Uses one matrix twice."""
+
+    def __init__(self, n_in=20):
+        super().__init__(n_in, n_hidden=n_in)
+        self.middle = nn.Linear(n_in, n_in)
+        self.middle.weight = self.first.weight
+
+    def forward(self, x):
+        return super().forward(self.middle(x))
+
+
+class Hiding(MLP):
+    """Learns a number that is neither a parameter nor a buffer."""
+
+    def __init__(self, n_in=20):
+        super().__init__(n_in)
+        self.steps = 0
+
+    def forward(self, x):
+        self.steps += self.training
+        return super().forward(x) * (1 + self.steps)
+
+
+class Complex(MLP):
+    """Has a buffer of a kind that safetensors lack."""
+
+    def __init__(self, n_in=20):
+        super().__init__(n_in)
+        self.register_buffer("spectrum", torch.zeros(2, dtype=torch.complex128))
+
+
+@pytest.mark.parametrize(
+    ("module", "callbacks"),
+    [
+        (Counting, []),
+        (Tied, []),
+        (MLP, [("stop", EarlyStopping("train_loss", patience=1, load_best=True))]),
+    ],
+)
+@pytest.mark.parametrize("t", [0, 2])
+def test_nets_of_ones_own_are_resumed(data, tmp_path, module, callbacks, t):
+    net = mlp_net(module, module__n_in=20, callbacks=callbacks)
+    clf = SelfPretrainingClassifier(net, step_size=30, finetune_epochs=4, random_state=0)
+    plain = clone(clf).fit(*data)
+    with pytest.raises(Killed):
+        clone(clf).set_params(checkpoint_dir=tmp_path, on_iteration=KillAfter(t)).fit(*data)
+    assert_same(plain, clf.set_params(checkpoint_dir=tmp_path).fit(*data), data[0])
+
+
+@pytest.mark.parametrize(("module", "why"), [(Hiding, "predicts otherwise"), (Complex, "complex")])
+def test_a_net_that_cannot_be_rebuilt_raises_at_once(data, tmp_path, module, why):
+    net = mlp_net(module, module__n_in=20)
+    clf = SelfPretrainingClassifier(net, checkpoint_dir=tmp_path, random_state=0)
+    with pytest.raises(ValueError, match=f"checkpoint_dir cannot keep this net: .*{why}"):
         clf.fit(*data)
+    assert list(tmp_path.iterdir()) == []
+    assert clf.set_params(checkpoint_dir=None).fit(*data).n_iter_ == 5
+
+
+def test_a_resumed_bert(tiny_checkpoint, tiny_texts, tmp_path):
+    y = np.array([1, 0] * 4 + [-1] * 16)
+    clf = SelfPretrainingClassifier(bert_net(tiny_checkpoint), step_size=8, random_state=0)
+    plain = clone(clf).fit(tiny_texts, y)
+    with pytest.raises(Killed):
+        clone(clf).set_params(checkpoint_dir=tmp_path, on_iteration=KillAfter(1)).fit(tiny_texts, y)
+    assert_same(plain, clf.set_params(checkpoint_dir=tmp_path).fit(tiny_texts, y), tiny_texts)

@@ -23,8 +23,7 @@ from sklearn_spt import (
     RightTrapezoidalLR,
     SelfPretrainingClassifier,
 )
-from sklearn_spt._random import derive_seed
-from sklearn_spt._sampling import class_balanced_draws, draw_sample
+from sklearn_spt._random import class_balanced_draws, derive_seed, draw_sample
 
 
 @pytest.fixture(scope="module")

@@ -126,6 +126,13 @@ def test_matching_tau_gives_two_classes_their_shares(scale):
         assert 0.2 < positive < 0.25
 
 
+@pytest.mark.parametrize("n", [0, 50])
+@pytest.mark.parametrize("shares", [[0.5, 0.5], [0.9, 0.1]])
+def test_matching_tau_is_0_without_need(n, shares):
+    """There are no documents, equal labels, or predictions that are rarer than the labels."""
+    assert matching_tau(np.tile([[0.99, 0.01]], (n, 1)), np.array(shares), np.array(shares)) == 0.0
+
+
 # -- in the classifier ---------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def skewed():

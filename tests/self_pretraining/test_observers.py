@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from helpers.nets import mlp_net
@@ -10,8 +12,7 @@ from sklearn.metrics import f1_score
 
 from sklearn_spt import SelfPretrainingClassifier
 from sklearn_spt._holdout import HoldOut
-from sklearn_spt._random import derive_seed
-from sklearn_spt._sampling import draw_sample
+from sklearn_spt._random import derive_seed, draw_sample
 from sklearn_spt.self_pretraining import _classifier
 
 NO_GAIN = "the unlabelled documents did not help"
@@ -206,3 +207,28 @@ def test_changed_pseudo_labels_are_counted(moons):
             expected = (before[rows] != labels[t][rows])[known].mean()
             assert changed[t] == pytest.approx(expected)
         before[rows] = labels[t][rows]
+
+
+# -- lines on standard error ---------------------------------------------------------------------
+def test_a_line_for_each_iteration(moons, capfd):
+    X, y = moons
+    names = np.array(["sun", "moon", "?"])[y]
+    clf = model(verbose=2, step_size=50, unlabeled_marker="?").fit(X, names)
+    out, err = capfd.readouterr()
+    assert out == ""
+    lines = [line.split("\r")[-1] for line in err.split("\n")]
+    start, *rest = [line for line in lines if re.match(r"iteration \d:", line)]
+    score = clf.history_[0]["validation_score"]
+    loss = clf.history_[0]["loss"]["supervised"][-1]
+    assert start.startswith(
+        f"iteration 0: supervised loss {loss:.4f}; validation score {score:.3f}; "
+    )
+    assert len(rest) == clf.n_iter_ == 2
+    for line, entry in zip(rest, clf.history_[1:], strict=True):
+        n, size = entry["pseudo_label_counts"]["moon"], entry["sample_size"]
+        assert f"{size} pseudo-labels (moon {n / size:.1%}, sun {1 - n / size:.1%})" in line
+        assert f"stage1 loss {entry['loss']['stage1'][-1]:.4f}; stage2 loss" in line
+        assert f"validation score {entry['validation_score']:.3f}" in line
+        assert line.endswith(f"{sum(entry['seconds'].values()):.1f} s")
+    assert "changed" not in rest[0]  # no pseudo-label was there before
+    assert f"{clf.history_[2]['changed']:.1%} changed" in rest[1]

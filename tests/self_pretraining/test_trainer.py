@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
-from helpers.nets import mlp_net
+import torch
+from helpers.nets import bert_net, mlp_net
 from helpers.sgd import partial_moons
 from helpers.variants import variant
-from skorch.callbacks import Callback, EarlyStopping
+from skorch.callbacks import Callback, Checkpoint, EarlyStopping, EpochScoring, TensorBoard
+
+from sklearn_spt import SelfPretrainingClassifier
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +71,69 @@ def test_early_stopping_of_the_net_ends_a_stage_but_not_the_fit(moons, rates):
     # the rate of stage 2 falls from its start all the same
     steps = 2 * len(losses["stage2"])
     np.testing.assert_allclose(np.ravel(rates[1][-steps:]), 0.5 * (1 - np.arange(steps) / 6))
+
+
+class Writer:
+    """Collects what is logged; like those of real loggers, it cannot be copied."""
+
+    def __init__(self):
+        self.logged, self.lock = [], threading.Lock()
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def add_scalar(self, tag, scalar_value, global_step):
+        self.logged.append((tag, global_step, scalar_value))
+
+
+def confidence(net, X, y):
+    """Mean probability of the predicted classes of the training rows."""
+    return float(net.forward(X).softmax(dim=1).max(dim=1).values.mean())
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_logs_and_scores_run_through_both_stages(moons, tiny_checkpoint, tiny_texts, text):
+    writer = Writer()
+    scoring = EpochScoring(confidence, on_train=True, use_caching=False, name="confidence")
+    callbacks = [("score", scoring), ("log", TensorBoard(writer, close_after_train=False))]
+    if text:
+        net = bert_net(tiny_checkpoint, callbacks=callbacks)
+        X, y = tiny_texts, [1, 0] * 6 + [-1] * 12
+    else:
+        net, (X, y) = mlp_net(callbacks=callbacks), moons
+    settings = {"step_size": 1.0, "alpha": 0.0, "pretrain_epochs": 2, "finetune_epochs": 3}
+    clf = SelfPretrainingClassifier(net, **settings, random_state=0).fit(X, y)
+    for tag, key in (("Loss/train_loss", "train_loss"), ("confidence", "confidence")):
+        logged = [(step, value) for name, step, value in writer.logged if name == tag]
+        assert [step for step, _ in logged] == [1, 2, 3, 1, 2, 3, 4, 5]  # start; both stages
+        assert [value for _, value in logged[3:]] == clf.student_.history[:, key]
+    losses = clf.history_[1]["loss"]
+    assert clf.student_.history[:, "train_loss"] == pytest.approx(
+        losses["stage1"] + losses["stage2"], rel=1e-6
+    )
+
+
+def test_callbacks_change_no_result(moons):
+    X, y = moons
+    plain = model(mlp_net()).fit(X, y).predict_proba(X)
+    scoring = EpochScoring(confidence, on_train=True, use_caching=False, name="confidence")
+    watched = model(mlp_net(callbacks=[scoring, EarlyStopping("train_loss", patience=99)]))
+    np.testing.assert_array_equal(watched.fit(X, y).predict_proba(X), plain)
+
+
+def test_a_checkpoint_compares_losses_of_the_same_stage(moons, tmp_path):
+    X, y = moons
+    noisy = np.where((y >= 0) & (np.arange(len(y)) % 3 == 0), 1 - y, y)  # a high loss in stage 2
+    best = Checkpoint("train_loss_best", dirname=tmp_path, f_history=None, load_best=True)
+    net = mlp_net(callbacks=[best], lr=0.5)
+    settings = {"step_size": 1.0, "alpha": 0.0, "pretrain_epochs": 5, "finetune_epochs": 1}
+    clf = SelfPretrainingClassifier(net, **settings, random_state=0).fit(X, noisy)
+    losses = clf.history_[1]["loss"]
+    assert losses["stage2"][0] > min(losses["stage1"])
+    assert clf.student_.history[-1, "train_loss_best"]
+    saved = torch.load(tmp_path / "params.pt", weights_only=True)
+    for name, weight in clf.student_.module_.state_dict().items():
+        torch.testing.assert_close(saved[name], weight, rtol=0, atol=0)
 
 
 def test_parameter_groups_keep_their_proportions(moons, rates):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -52,3 +55,23 @@ def test_encoding_many_texts_returns_memory_and_gives_the_same_ids(
     found = encode_texts(tiny_texts, tiny_checkpoint, 32)
     assert found.tolist() == expected.tolist()
     assert len(calls) == len(tiny_texts) // 3 // 2
+
+
+def test_caches_of_kernels_are_bounded_unless_the_user_bounds_them():
+    names = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
+    env = {name: value for name, value in os.environ.items() if name not in names}
+    program = f"""
+import os
+import sklearn_spt.datasets
+assert not any(name in os.environ for name in {names!r}[1:])
+from sklearn_spt import BertClassifier
+print(*(os.environ[name] for name in {names!r}))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**env, names[0]: "7", "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["7", "256"]

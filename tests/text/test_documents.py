@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 from helpers.nets import bert_net, mlp_net
+from helpers.optional import pd
 from scipy.sparse import csr_matrix
+from sklearn.base import clone
 
-from sklearn_spt import SelfPretrainingClassifier, TweetNormalizer
+from sklearn_spt import (
+    SelfPretrainingClassifier,
+    ThrottledSelfTrainingClassifier,
+    TweetNormalizer,
+)
 from sklearn_spt.text._documents import check_documents
 
 SECRET = "a private text"
@@ -22,6 +30,18 @@ REFUSED = {
     "numbers": ([1.5, 2.0], ValueError, "row 0 is of type float: 1.5. Are X and y swapped"),
     "column of numbers": (np.arange(3), ValueError, "got a column of int64. Are X and y swapped"),
     "ragged ids": ([[1, 2], [3]], ValueError, "row 0 has 2 entries and row 1 has 1"),
+    "number": (7, TypeError, "must be a list, array or Series of texts, got a int"),
+    "one text in an array": (np.array(SECRET), TypeError, "Series of texts, got a ndarray"),
+    "range": (range(3), ValueError, "row 0 is of type int: 0. Are X and y swapped"),
+    "complex": (np.ones(900) * 1j, ValueError, "got a column of complex128"),
+    "long name": (type("Q" * 900, (), {})(), TypeError, "Series of texts, got a QQQ"),
+}
+AMONG = {  # among texts: `check_texts` has the message
+    "an int": (5, TypeError, r"row 3 is of type int; drop it, or turn it into a text: str\(row\)"),
+    "bytes": (SECRET.encode(), TypeError, r"row 3 is of type bytes; .* text: row\.decode\(\)"),
+    "a list": ([SECRET] * 900, TypeError, "row 3 is of type list"),
+    "half an emoji": (SECRET * 900 + "\ud83d", ValueError, "half of a character .* in row 3"),
+    "a missing text": (None, ValueError, "a missing text in row 3"),
 }
 
 
@@ -39,21 +59,104 @@ def test_other_documents_pass(X):
     check_documents(X)
 
 
-@pytest.mark.parametrize("name", ["tokens", "numbers", "dict"])
-def test_fit_and_predict_refuse_them(name, tiny_checkpoint, tiny_texts):
-    X, error, message = REFUSED[name]
-    y = [0, 1] * 6 + [-1] * 12
-    net = bert_net(tiny_checkpoint, max_epochs=1)
-    clf = SelfPretrainingClassifier(net, step_size=1.0, alpha=0.0, random_state=0)
-    with pytest.raises(error, match=message):
-        clf.fit(X, y)
-    assert not hasattr(clf, "classes_")
-    clf.fit(tiny_texts, y)
-    for fitted in (clf, net.fit(tiny_texts[:12], y[:12])):
-        with pytest.raises(error, match=message):
-            fitted.predict(X)
-    with pytest.raises(error, match="X_unlabeled must"):
-        clf.fit(tiny_texts, y, X_unlabeled=X)
+@pytest.fixture(scope="module")
+def fitted(tiny_checkpoint):
+    """A net, a method and a baseline that were fitted on four texts."""
+    net = bert_net(tiny_checkpoint, max_epochs=0)
+    return [
+        net.fit(["flu", "shot"], [0, 1]),
+        *(
+            kind(clone(net), finetune_epochs=0, random_state=0, **params).fit(
+                ["flu", "shot", "fever", "cold"], [0, 1, -1, -1]
+            )
+            for kind, params in (
+                (SelfPretrainingClassifier, {"max_iter": 1, "pretrain_epochs": 0, "alpha": 0.0}),
+                (ThrottledSelfTrainingClassifier, {"n_iterations": 1, "threshold": 0.0}),
+            )
+        ),
+    ]
+
+
+def bad_inputs(texts):
+    """Each unusable X with its error."""
+    for name, case in REFUSED.items():
+        yield name, case
+    for name, (entry, *error) in AMONG.items():
+        yield name, ([*texts[:3], entry, *texts[4:]], *error)
+    yield "other numbers", (np.zeros((8, 2)), TypeError, "X holds no texts, but the classifier was")
+
+
+@pytest.mark.parametrize("place", [0, 1, 2], ids=["net", "method", "baseline"])
+def test_fit_and_predict_refuse_them(place, fitted, tiny_texts):
+    texts, y = tiny_texts[:8], [0, 1, 0, 1, -1, -1, -1, -1]
+    old = fitted[place]
+    expected = old.predict_proba(texts)
+    for name, (X, error, message) in bad_inputs(texts):
+        with pytest.raises(error, match=message) as predicting:
+            old.predict(X)
+        caught = [predicting]
+        if name != "other numbers":  # a new fit may be on other documents
+            new = clone(old)
+            with pytest.raises(error, match=message) as fitting:
+                new.fit(X, y)
+            assert not hasattr(new, "classes_") or place == 0
+            caught.append(fitting)
+        if place and name not in ("None", "other numbers"):
+            with pytest.raises(error, match=r"X_unlabeled (must|holds)") as fitting:
+                old.fit(texts, y, X_unlabeled=X)
+            caught.append(fitting)
+        for error in caught:
+            assert "private" not in str(error.value), name
+            assert len(str(error.value)) < 500, name
+    np.testing.assert_array_equal(old.predict_proba(texts), expected)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2], ids=["net", "method", "baseline"])
+def test_strings_from_tables_are_texts(place, fitted, tiny_texts):
+    expected = fitted[place].predict_proba(tiny_texts)
+    for kind in ("string", "category", object):
+        column = pd.Series(tiny_texts, dtype=kind)
+        np.testing.assert_array_equal(fitted[place].predict_proba(column), expected)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([{SECRET: SECRET * 900}] * 4, "X must have two dimensions or more, got a list with 1"),
+        ({SECRET}, "X must have two dimensions or more, got a set with 0"),
+        (np.ones(900), "got a ndarray with 1. Reshape your data"),
+        (np.ones((4, 2)) * 1j, "X must hold numbers, got complex128"),
+    ],
+)
+def test_a_net_of_numbers_shows_nothing_either(X, message):
+    numbers, y = np.zeros((4, 2), dtype=np.float32), [0, 1, -1, -1]
+    clf = SelfPretrainingClassifier(
+        mlp_net(verbose=0), max_iter=1, pretrain_epochs=0, finetune_epochs=0, alpha=0.0
+    )
+    for call in (lambda: clf.fit(X, y), lambda: clf.fit(numbers, y).predict(X)):
+        with pytest.raises(ValueError, match=message) as error:
+            call()
+        assert len(str(error.value)) < 200
+
+
+LONG_VALUE = "v" * 100_000
+
+
+@pytest.mark.parametrize("place", [0, 1, 2], ids=["net", "method", "baseline"])
+def test_no_message_about_a_parameter_is_long(place, fitted):
+    X, y = ["flu", "shot", "fever", "cold"], [0, 1, 0, -1 if place else 1]
+    folders = {"checkpoint_dir", "memory"}  # a path stands in full in a message
+    free = {"module", "criterion", "optimizer", "callbacks", "iterator_train", "iterator_valid"}
+    for name in sorted(
+        {*inspect.signature(type(fitted[place])).parameters} - free - folders - {"kwargs"}
+    ):
+        for value in (LONG_VALUE, [LONG_VALUE], {LONG_VALUE: 1}):
+            clf = clone(fitted[place]).set_params(**{name: value})
+            if name == "unlabeled_marker" and value is LONG_VALUE:
+                continue  # any text may be a marker
+            with pytest.raises((TypeError, ValueError)) as error:
+                clf.fit(X, y)
+            assert len(str(error.value)) < 500, name
 
 
 def test_half_an_emoji_is_named():

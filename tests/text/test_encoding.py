@@ -7,9 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
+from helpers.optional import pd, pl
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse

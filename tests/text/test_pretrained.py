@@ -6,7 +6,9 @@ import hashlib
 import importlib
 import json
 import os
+import re
 import shutil
+import socket
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +24,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel
 from transformers.utils import logging as hf_logging
 
+from sklearn_spt.nets._encoder import Encoder
 from sklearn_spt.text import _locations, _pretrained
 from sklearn_spt.text._locations import DEFAULT_ENCODER, encoder_folder, resolve_encoder
 from sklearn_spt.text._pretrained import (
@@ -396,11 +399,59 @@ def test_code_in_the_folder_is_never_run(encoder_copy, tmp_path):
         auto_map={"AutoConfig": "custom.Config", "AutoModel": "custom.Model"},
     )
     (encoder_copy / "custom.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
-    with pytest.raises(ValueError, match="cannot be loaded"):
-        load_encoder(encoder_copy)
-    with pytest.raises(ValueError, match=r"config\.json cannot be used"):
-        max_positions(encoder_copy)
+    message = (
+        r"config\.json cannot be used: transformers has no model type 'something-new'.*auto_map"
+    )
+    for read in (load_encoder, max_positions, load_tokenizer):
+        with pytest.raises(ValueError, match=message):
+            read(encoder_copy)
+    edit_json(encoder_copy / "config.json", model_type="bert")  # known: its own code is not needed
+    load_encoder(encoder_copy)
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["kernels-community/flash-attn", "flash_attention_2", "a|b:c", 7])
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda name: {"attn_implementation": name},
+        lambda name: {"_attn_implementation": name},
+        lambda name: {"_attn_implementation_internal": name},
+        lambda name: {"attn_implementation": {"": "sdpa", "text_config": name}},
+        lambda name: {"text_config": {"attn_implementation": name}},
+        lambda name: {"parts": [{"_attn_implementation": name}]},
+        lambda name: {"experts_implementation": name},
+    ],
+)
+def test_attention_from_elsewhere_is_refused(encoder_copy, monkeypatch, name, place):
+    def refuse(*args):
+        raise AssertionError("a connection")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    edit_json(encoder_copy / "config.json", **place(name))
+    message = rf"config\.json asks for {re.escape(repr(name))} as .*implementation.*'eager', 'sdpa'"
+    for read in (load_encoder, load_tokenizer, vocabulary_size):
+        with pytest.raises(ValueError, match=message):
+            read(encoder_copy)
+
+
+@pytest.mark.parametrize("name", ["eager", "sdpa", "sklearn_spt", None])
+def test_attention_of_transformers_and_this_library_is_accepted(encoder_copy, name):
+    edit_json(encoder_copy / "config.json", attn_implementation=name)
+    assert_same_weights(Encoder(str(encoder_copy)).model, load_encoder(encoder_copy))
+
+
+def test_quantised_weights_are_refused(encoder_copy):
+    edit_json(encoder_copy / "config.json", quantization_config={"quant_method": "mxfp4"})
+    with pytest.raises(ValueError, match=r"config\.json describes quantised weights in 'quant"):
+        load_encoder(encoder_copy)
+
+
+def test_messages_of_transformers_are_cut(encoder_copy):
+    edit_json(encoder_copy / "config.json", model_type="something-new")
+    with pytest.raises(ValueError, match=r"config\.json cannot be used") as error:
+        vocabulary_size(encoder_copy)
+    assert len(str(error.value)) < 500
 
 
 @pytest.mark.parametrize(
@@ -456,11 +507,26 @@ def test_a_folder_without_configuration_is_refused(encoder_copy):
 
 
 def test_a_damaged_configuration_is_named(encoder_copy):
-    (encoder_copy / "config.json").write_text("{")
-    with pytest.raises(ValueError, match=r"config\.json cannot be used"):
-        vocabulary_size(encoder_copy)
-    (encoder_copy / "modules.json").write_text("{")
+    for content in ("{", "", "[]", "[" * 100_000, "\x00"):
+        (encoder_copy / "config.json").write_text(content)
+        with pytest.raises(ValueError, match=r"config\.json is damaged"):
+            vocabulary_size(encoder_copy)
+
+
+@pytest.mark.parametrize("content", ["{", "3", "[1]", '{"a": 1}', '[{"type": "Pooling"}]'])
+def test_a_damaged_list_of_modules_is_named(encoder_copy, content):
+    (encoder_copy / "modules.json").write_text(content)
     with pytest.raises(ValueError, match=r"modules\.json is damaged"):
+        default_pooling(encoder_copy)
+
+
+def test_a_pooling_that_is_not_there_or_damaged_is_named(encoder_copy):
+    (encoder_copy / "modules.json").write_text('[{"type": "Pooling", "path": "2_Pooling"}]')
+    with pytest.raises(ValueError, match=r"modules\.json names .*2_Pooling.*which is not there"):
+        default_pooling(encoder_copy)
+    (encoder_copy / "2_Pooling").mkdir()
+    (encoder_copy / "2_Pooling" / "config.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"2_Pooling.config\.json is damaged"):
         default_pooling(encoder_copy)
 
 

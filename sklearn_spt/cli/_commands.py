@@ -1,0 +1,141 @@
+"""The commands ``fit``, ``predict``, ``evaluate`` and ``compare``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from typing import Any
+
+from sklearn_spt.cli._arguments import parsed
+from sklearn_spt.cli._rows import (
+    PredictionWriter,
+    column_of,
+    labels_of,
+    parts,
+    texts_of,
+    training_data,
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command and return the exit status.
+
+    0: done; 1: data or options that cannot be used, with one line on standard error; 2: a command
+    line that cannot be understood; 130: interrupted.
+    """
+    options = parsed(arguments)
+    name = f"sklearn_spt {options.command}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = _show_warning
+        try:
+            _COMMANDS[options.command](options)
+        except BrokenPipeError:  # the reader, for instance `head`, has closed the pipe
+            sys.stdout = None
+        except KeyboardInterrupt:
+            print(f"{name}: interrupted", file=sys.stderr)
+            return 130
+        except (ImportError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
+            message = " ".join(str(error).split()) or type(error).__name__
+            print(f"{name}: {message}", file=sys.stderr)
+            return 1
+    return 0
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], *where: Any, **more: Any
+) -> None:
+    """Print the warnings that are meant for users in one line."""
+    if category is UserWarning:
+        print(f"warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+# -- commands ------------------------------------------------------------------------------------
+def _fit(options: argparse.Namespace) -> None:
+    from sklearn_spt.inspection import FitReport
+
+    if options.out.exists() and (options.out.is_file() or any(options.out.iterdir())):
+        raise ValueError(f"--out {options.out} is in use; name a new folder.")
+    X, y = training_data(options)
+    clf = _classifier(options, verbose=int(not options.quiet)).fit(X, y)
+    clf.save(options.out)
+    print(FitReport.from_estimator(clf))
+
+
+def _compare(options: argparse.Namespace) -> None:
+    from sklearn_spt.model_selection import compare_with_supervised
+
+    X, y = training_data(options)
+    positive = [label for label in set(y.tolist()) if str(label) == options.positive]
+    if options.positive is not None and not positive:
+        raise ValueError(f"--positive {options.positive}: no row has this label.")
+    result = compare_with_supervised(
+        _classifier(options),
+        X,
+        y,
+        cv=options.folds,
+        pos_label=positive[0] if positive else None,
+        random_state=options.seed,
+        verbose=int(not options.quiet),
+    )
+    print(result)
+
+
+def _predict(options: argparse.Namespace) -> None:
+    from sklearn_spt._progress import Progress
+    from sklearn_spt.persistence._saving import load
+
+    clf = load(options.model)
+    writer = PredictionWriter(options, clf.classes_)
+    with Progress(int(not options.quiet), "prediction") as progress:
+        for part, text in parts(options, options.file):
+            P = clf.predict_proba(texts_of(part, text))
+            writer.write(part, clf.classes_[P.argmax(axis=1)], P)
+            progress.advance(len(part.rows))
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    from sklearn.metrics import classification_report
+
+    from sklearn_spt._progress import Progress
+    from sklearn_spt.persistence._saving import load
+
+    clf = load(options.model)
+    classes = [str(label) for label in clf.classes_.tolist()]
+    true: list[str] = []
+    predicted: list[str] = []
+    n_rows = 0
+    with Progress(int(not options.quiet), "evaluation") as progress:
+        for part, text in parts(options, options.file):
+            column = column_of(part, options.label, "--label")
+            labels = labels_of(part, column)
+            for (line, _), label in zip(part.rows, labels, strict=True):
+                if label is not None and label not in classes:
+                    raise ValueError(
+                        f"{part.place(line, column)}: the label is no class of the model, which "
+                        f"are {', '.join(map(repr, classes))}."
+                    )
+            found = clf.predict(texts_of(part, text)).tolist()
+            pairs = [(t, str(p)) for t, p in zip(labels, found, strict=True) if t is not None]
+            true += [t for t, _ in pairs]
+            predicted += [p for _, p in pairs]
+            n_rows += len(labels)
+            progress.advance(len(labels))
+    if not true:
+        raise ValueError(f"{options.file} has no labelled row.")
+    if len(true) < n_rows:
+        print(f"{n_rows - len(true)} rows without a label do not count", file=sys.stderr)
+    print(classification_report(true, predicted, labels=classes, digits=3, zero_division=0.0))
+
+
+_COMMANDS = {"fit": _fit, "compare": _compare, "predict": _predict, "evaluate": _evaluate}
+
+
+def _classifier(options: argparse.Namespace, **params: Any) -> Any:
+    """Return the classifier that the options describe."""
+    from sklearn_spt.self_pretraining._classifier import SelfPretrainingClassifier
+
+    given = {name: getattr(options, name) for name in ("lam", "alpha", "step_size")}
+    params |= {name: value for name, value in given.items() if value is not None}
+    return SelfPretrainingClassifier(options.encoder, random_state=options.seed, **params)

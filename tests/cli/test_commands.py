@@ -1,0 +1,324 @@
+"""The commands, run in this process with a tiny encoder."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.optional import pd
+from sklearn.metrics import f1_score
+
+import sklearn_spt
+from sklearn_spt.cli import _commands, _rows
+from sklearn_spt.cli._commands import main
+
+
+def write_csv(path, header, rows, sep=","):
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=sep).writerows([header, *rows] if header else rows)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def posts():
+    """Texts of the tiny vocabulary with their labels."""
+    got = [f"{a} got the flu shot {b}" for a in ("i", "she", "we") for b in ("today", "at work")]
+    skipped = [f"{a} never want {b}" for a in ("i", "he", "they") for b in ("the shot", "a needle")]
+    return [(t, "yes") for t in got * 4] + [(t, "no") for t in skipped * 4]
+
+
+@pytest.fixture(scope="module")
+def model(posts, tiny_long_checkpoint, tmp_path_factory):
+    """A folder that `fit` wrote, and what it printed."""
+    folder = tmp_path_factory.mktemp("cli")
+    rows = [(t, y if i % 2 else "") for i, (t, y) in enumerate(posts)]
+    train = write_csv(folder / "train.tsv", ("text", "label"), rows, "\t")
+    more = write_csv(folder / "more.csv", ("id", "text"), list(enumerate(t for t, _ in posts[::4])))
+    out = folder / "model"
+    given = ["fit", train, "--unlabeled", more, "--out", str(out), "--encoder"]
+    options = ["--step-size", "30", "--lam", "0.2", "--alpha", "0", "--seed", "1", "--quiet"]
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", printed)
+        assert main([*given, tiny_long_checkpoint, *options]) == 0
+    return out, printed.getvalue()
+
+
+@pytest.fixture
+def standard_input(monkeypatch):
+    """A function that sets the content of standard input."""
+
+    def given(content):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+
+    return given
+
+
+def test_fit_saves_the_model_that_its_options_describe(model, posts):
+    folder, printed = model
+    clf = sklearn_spt.load(folder)
+    settings = {"step_size": 30, "lam": 0.2, "alpha": 0.0, "random_state": 1, "temperature": 1.0}
+    assert {name: clf.get_params()[name] for name in settings} == settings
+    assert clf.classes_.tolist() == ["no", "yes"]
+    assert (clf.labeled_iter_ == 0).sum() == 24
+    assert len(clf.labeled_iter_) == 48 + 12
+    assert clf.sample_sizes_ == [30, 36]
+    assert "labelled rows      24 (no: 12, yes: 12)" in printed
+    assert "iteration 2: 36 pseudo-labels" in printed
+
+
+# -- predict -------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
+def test_predict_prints_the_rows_and_what_the_model_says(model, posts, kind, tmp_path, capsys):
+    texts = [t for t, _ in posts[::5]] + ['with "quotes", a\ttab', "a break\nhere"]
+    path = tmp_path / f"new.{kind}"
+    if kind == "parquet":
+        pytest.importorskip("pyarrow")
+        pd.DataFrame({"id": range(len(texts)), "text": texts}).to_parquet(path)
+    elif kind == "jsonl":
+        path.write_text(
+            "".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in enumerate(texts))
+        )
+    else:
+        write_csv(path, ("id", "text"), enumerate(texts), "\t" if kind == "tsv" else ",")
+    assert main(["predict", str(model[0]), str(path), "--quiet"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    if kind == "jsonl":
+        rows = [json.loads(line) for line in out.splitlines()]
+    else:
+        rows = list(csv.DictReader(io.StringIO(out), delimiter="\t" if kind == "tsv" else ","))
+    clf = sklearn_spt.load(model[0])
+    P = clf.predict_proba(texts)
+    assert [row["text"] for row in rows] == texts
+    assert [int(row["id"]) for row in rows] == list(range(len(texts)))
+    assert [row["prediction"] for row in rows] == clf.classes_[P.argmax(axis=1)].tolist()
+    shown = [[float(row["probability_no"]), float(row["probability_yes"])] for row in rows]
+    np.testing.assert_allclose(shown, P, atol=1e-5)
+
+
+def test_predict_streams_parts(model, posts, standard_input, capsys, monkeypatch):
+    parts = []
+    table_parts = _rows.table_parts
+
+    def small(*args, **params):
+        for part in table_parts(*args, **params, size=7):
+            parts.append(len(part.rows))
+            yield part
+
+    monkeypatch.setattr(_rows, "table_parts", small)
+    standard_input("text\n" + "".join(f"{text}\n" for text, _ in posts))
+    assert main(["predict", str(model[0]), "-", "--format", "csv"]) == 0
+    out, err = capsys.readouterr()
+    assert parts == [7] * 6 + [6]
+    assert out.count("prediction") == 1
+    assert len(out.splitlines()) == 1 + len(posts)
+    assert "prediction: 48text" in err
+
+
+def test_columns_by_position_and_without_a_header(model, posts, tmp_path, capsys):
+    rows = [(i, text) for i, (text, _) in enumerate(posts[:3])]
+    named = write_csv(tmp_path / "named.csv", ("n", "post"), rows)
+    bare = write_csv(tmp_path / "bare.csv", None, rows)
+    given = ["predict", str(model[0])]
+    assert main([*given, named, "--text", "post", "--quiet"]) == 0
+    expected = capsys.readouterr().out.splitlines()
+    assert main([*given, named, "--text", "2", "--quiet"]) == 0
+    assert capsys.readouterr().out.splitlines() == expected
+    assert main([*given, bare, "--text", "2", "--no-header", "--quiet"]) == 0
+    assert capsys.readouterr().out.splitlines() == expected[1:]
+
+
+def test_an_empty_text_is_predicted_and_a_missing_one_is_not(model, standard_input, capsys):
+    standard_input('{"text": ""}\n{"text": null}\n')
+    assert main(["predict", str(model[0]), "-", "--format", "jsonl", "--quiet"]) == 1
+    assert capsys.readouterr().err == (
+        "sklearn_spt predict: standard input, line 2, column 'text': no text. Drop the row or "
+        "repair it.\n"
+    )
+    standard_input('{"text": ""}\n')
+    assert main(["predict", str(model[0]), "-", "--format", "jsonl", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out)["prediction"] in ("no", "yes")
+
+
+# -- evaluate ------------------------------------------------------------------------------------
+def test_evaluate_prints_the_scores_of_labelled_rows(model, posts, tmp_path, capsys):
+    rows = [(text, label) for text, label in posts[::3]]
+    path = write_csv(tmp_path / "test.csv", ("text", "label"), [*rows, ("a shot", ""), ("b", "-1")])
+    assert main(["evaluate", str(model[0]), path, "--quiet"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "2 rows without a label do not count\n"
+    predicted = sklearn_spt.load(model[0]).predict([text for text, _ in rows])
+    true = [label for _, label in rows]
+    for label in ("no", "yes"):
+        score = f1_score(true, predicted, pos_label=label, zero_division=0.0)
+        line = next(line for line in out.splitlines() if line.split()[:1] == [label])
+        assert line.split()[3:] == [f"{score:.3f}", str(true.count(label))]
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ("maybe", "line 2, column 'label': the label is no class of the model, which are 'no', "),
+        ("", "has no labelled row"),
+    ],
+)
+def test_evaluate_needs_labels_of_the_model(model, label, message, tmp_path, capsys):
+    path = write_csv(tmp_path / "test.csv", ("text", "label"), [("a shot", label)])
+    assert main(["evaluate", str(model[0]), path, "--quiet"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+
+
+# -- compare -------------------------------------------------------------------------------------
+def test_compare_prints_the_comparison(posts, tiny_long_checkpoint, tmp_path, capsys):
+    rows = [(t, y if i % 2 else "") for i, (t, y) in enumerate(posts)]
+    path = write_csv(tmp_path / "train.csv", ("text", "label"), rows)
+    options = ["--encoder", tiny_long_checkpoint, "--step-size", "1.0", "--alpha", "0"]
+    assert main(["compare", path, *options, "--folds", "2", "--positive", "no"]) == 0
+    out, err = capsys.readouterr()
+    clf = sklearn_spt.SelfPretrainingClassifier(
+        tiny_long_checkpoint, step_size=1.0, alpha=0.0, random_state=0
+    )
+    X = np.array([text for text, _ in rows], dtype=object)
+    y = np.array([label or -1 for _, label in rows], dtype=object)
+    expected = sklearn_spt.compare_with_supervised(clf, X, y, cv=2, pos_label="no", random_state=0)
+    assert out == f"{expected}\n"
+    assert "comparison: 100%" in err
+    assert "4/4" in err
+    assert main(["compare", path, *options, "--positive", "perhaps", "--quiet"]) == 1
+    assert "--positive perhaps: no row has this label" in capsys.readouterr().err
+
+
+# -- what cannot be used -------------------------------------------------------------------------
+def test_a_folder_in_use_is_refused_before_the_fit(model, tmp_path, capsys):
+    assert main(["fit", str(tmp_path / "absent.csv"), "--out", str(model[0])]) == 1
+    assert capsys.readouterr().err == (
+        f"sklearn_spt fit: --out {model[0]} is in use; name a new folder.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "message"),
+    [
+        (
+            "a.csv",
+            "post,label\na,b\n",
+            [],
+            "no column 'text' (--text). Its columns are 'post',",
+        ),
+        ("a.csv", "text,y\na,b\n", [], "has no column 'label' (--label)"),
+        ("a.csv", "text,y\na,b\n", ["--label", "3"], "has no column '3' (--label)"),
+        ("a.csv", "text,label\n", [], "a.csv holds no row"),
+        ("a.csv", "text,label\n,b\n", [], "line 2, column 'text': an empty text"),
+        ("a.csv", "text,label\na,b\nc,b\n", [], "'b'"),
+        ("a.csv", "text,label\na,b\nc,d\n", ["--lam", "2"], "lam must lie in [0, 1], got 2.0"),
+        ("a.dat", "text,label\na,b\n", [], "format must be given"),
+    ],
+)
+def test_one_line_says_what_is_wrong(name, content, options, message, tmp_path, capsys):
+    (tmp_path / name).write_text(content)
+    out = tmp_path / "model"
+    assert main(["fit", str(tmp_path / name), "--out", str(out), "--quiet", *options]) == 1
+    printed, err = capsys.readouterr()
+    assert printed == ""
+    assert err.startswith("sklearn_spt fit: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert not out.exists()
+
+
+def test_a_taken_column_and_a_missing_file_or_model(model, tmp_path, capsys):
+    path = write_csv(tmp_path / "a.csv", ("text", "prediction"), [("a", "b")])
+    for given, message in (
+        ([str(model[0]), path], "has a column 'prediction' already; rename it"),
+        ([str(model[0]), str(tmp_path / "b.csv")], "No such file or directory"),
+        ([str(tmp_path / "nothing"), path], "cannot be loaded"),
+    ):
+        assert main(["predict", *given, "--quiet"]) == 1
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert message in err
+        assert err.count("\n") == 1
+
+
+def test_warnings_are_one_line(posts, tiny_long_checkpoint, tmp_path, capsys):
+    path = write_csv(tmp_path / "a.csv", ("text", "label"), posts)
+    given = ["fit", path, "--encoder", tiny_long_checkpoint, "--out", str(tmp_path / "model")]
+    assert main([*given, "--quiet"]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("warning: ")
+    assert err.count("\n") == 1
+
+
+# -- how it ends ---------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (KeyboardInterrupt, 130, "sklearn_spt predict: interrupted\n"),
+        (MemoryError, 1, "sklearn_spt predict: MemoryError\n"),
+        (OSError(28, "No space\nleft"), 1, "sklearn_spt predict: [Errno 28] No space left\n"),
+    ],
+)
+def test_status_of_what_ends_a_command(error, status, message, monkeypatch, capsys):
+    def fails(options):
+        raise error
+
+    monkeypatch.setitem(_commands._COMMANDS, "predict", fails)
+    assert main(["predict", "model", "new.csv"]) == status
+    assert capsys.readouterr().err == message
+
+
+def test_a_reader_that_closed_the_pipe_is_no_error(monkeypatch, capsys):
+    def fails(options):
+        raise BrokenPipeError
+
+    monkeypatch.setitem(_commands._COMMANDS, "predict", fails)
+    monkeypatch.setattr(sys, "stdout", sys.stdout)  # restored at the end
+    assert main(["predict", "model", "new.csv"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: command"),
+        (["fit", "a.csv"], "--out"),
+        (["fit", "a.csv", "--out", "m", "--step-size", "x"], "argument --step-size"),
+        (["predict", "m", "-"], "standard input has no name: add --format"),
+        (
+            ["fit", "-", "--unlabeled", "-", "--format", "csv", "--out", "m"],
+            "standard input can be one of the files",
+        ),
+    ],
+)
+def test_a_command_line_that_is_not_understood(arguments, message, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert message in capsys.readouterr().err
+
+
+def test_help_and_version_need_no_deep_learning_library():
+    code = (
+        "import sys, runpy\n"
+        "sys.argv = ['sklearn_spt', '--version']\n"
+        "try: runpy.run_module('sklearn_spt', run_name='__main__')\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        "sys.exit(str({'torch', 'skorch', 'transformers'} & set(sys.modules) or ''))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(sklearn_spt.__file__).parents[1])},
+    )
+    assert (done.stdout.strip(), done.stderr.strip()) == (sklearn_spt.__version__, "")

@@ -1,0 +1,338 @@
+"""Graphs, replayed by Python on the CPU, must give the results of plain steps."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import weakref
+
+import numpy as np
+import pytest
+import torch
+from helpers.cuda import Recorder
+from helpers.nets import Fails, WithoutDropout, bert_net, of_many_lengths, weights_of
+from sklearn.base import clone
+from skorch.callbacks import Callback
+from torch import nn
+
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+from sklearn_spt.baselines import MutualLearningClassifier
+from sklearn_spt.nets import _cuda_graphs as cuda_graphs
+from sklearn_spt.nets import _device_loop as device_loop
+from sklearn_spt.nets._batching import WIDTH_MULTIPLE
+from sklearn_spt.nets._cuda_graphs import Slot
+
+Y = np.array(["got", "skipped"] * 12)
+
+
+@pytest.fixture
+def net(tiny_pooling_checkpoint):
+    net = bert_net(tiny_pooling_checkpoint, max_epochs=3, device="cpu")
+    return net.set_params(iterator_train__width_multiple=WIDTH_MULTIPLE)
+
+
+@pytest.fixture
+def recorders(monkeypatch):
+    """Let nets run replaced graphs on the CPU, after one plain batch of each shape."""
+    made = []
+    monkeypatch.setattr(device_loop.DeviceLoop, "uses_graphs", lambda self: self.cuda_graphs)
+    monkeypatch.setattr(cuda_graphs, "Recorder", lambda device: made.append(Recorder()) or made[-1])
+    monkeypatch.setattr(cuda_graphs, "_WORTHWHILE", 1)
+    yield made
+    cuda_graphs._KEPT.clear()
+
+
+@pytest.fixture
+def at_once(recorders, monkeypatch):
+    """Record each shape at its first batch."""
+    monkeypatch.setattr(cuda_graphs, "_WORTHWHILE", 0)
+    return recorders
+
+
+def assert_same(net, other):
+    for one, two in zip(weights_of(net), weights_of(other), strict=True):
+        torch.testing.assert_close(one, two, rtol=0, atol=0)
+
+
+def ids_of(*rows):
+    return torch.tensor(rows)
+
+
+def embedding():
+    return nn.Sequential(nn.Embedding(9, 2), nn.Flatten())
+
+
+# -- one shape -------------------------------------------------------------------------------------
+def test_a_shape_is_recorded_after_some_batches(recorders, monkeypatch):
+    monkeypatch.setattr(cuda_graphs, "_WORTHWHILE", 2)
+    module = embedding()
+    slot = Slot(module)
+    with slot.holding(module):
+        found = [slot.graph(module, ids_of([1, n])) is None for n in range(4)]
+        assert slot.graph(module, ids_of([1, 2, 3])) is None
+    assert found == [True, True, False, False]
+    assert recorders[0].shapes == [(1, 2)]
+
+
+def test_logits_and_gradients_are_those_of_the_module(at_once):
+    module, plain = (embedding() for _ in range(2))
+    plain.load_state_dict(module.state_dict())
+    ids, gradient = ids_of([1, 2], [3, 1]), torch.randn(2, 4)
+    expected = plain(ids)
+    expected.backward(gradient)
+    slot = Slot(module)
+    with slot.holding(module):
+        graph = slot.graph(module, ids)
+        torch.testing.assert_close(graph.forward(ids), expected.detach(), rtol=0, atol=0)
+        graph.backward(gradient, module)
+        torch.testing.assert_close(module[0].weight.grad, plain[0].weight.grad, rtol=0, atol=0)
+
+
+def test_a_replay_does_not_change_earlier_logits(at_once):
+    module = embedding()
+    slot = Slot(module)
+    with slot.holding(module):
+        graph = slot.graph(module, ids_of([1]))
+        first = graph.forward(ids_of([1]))
+        kept = first.detach().clone()
+        graph.forward(ids_of([2]))
+    torch.testing.assert_close(first.detach(), kept, rtol=0, atol=0)
+
+
+def test_a_weight_that_was_frozen_gets_a_gradient_again(at_once):
+    module = nn.Sequential(nn.Embedding(9, 2), nn.Flatten(), nn.Linear(2, 2))
+    slot = Slot(module)
+    with slot.holding(module):
+        for trained in (False, True):
+            module.zero_grad()
+            module[0].weight.requires_grad_(trained)
+            graph = slot.graph(module, ids_of([1]))
+            graph.forward(ids_of([1]))
+            graph.backward(torch.ones(1, 2), module)
+            assert (module[0].weight.grad is not None) == trained
+            assert module[2].weight.grad is not None
+    assert len(at_once[0].shapes) == 2
+
+
+def test_weights_that_a_module_does_not_use_get_no_gradient(at_once):
+    class Pooled(nn.Embedding):
+        def __init__(self):
+            super().__init__(9, 2)
+            self.pooler = nn.Linear(2, 2)
+
+    module = Pooled()
+    slot = Slot(module)
+    with slot.holding(module):
+        graph = slot.graph(module, ids_of([1]))
+        graph.forward(ids_of([1]))
+        graph.backward(torch.ones(1, 1, 2), module)
+        assert module.weight.grad is not None
+        assert module.pooler.weight.grad is None
+
+
+def test_an_error_names_the_module_that_cannot_be_recorded(at_once):
+    def fails(parts):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    module = nn.Embedding(9, 2)
+    slot = Slot(module)
+    slot.record = fails
+    message = r"cuda_graphs=True: Embedding could not be recorded for a batch of shape \(1, 3\)"
+    with pytest.raises(RuntimeError, match=message):
+        slot.graph(module, ids_of([1, 1, 1]))
+    assert slot.graphs == {}
+
+
+def test_graphs_refuse_gradients_of_an_earlier_step(at_once):
+    """The next replay overwrites their memory."""
+    module = embedding()
+    slot = Slot(module)
+    module(ids_of([1])).sum().backward()
+    with pytest.raises(RuntimeError, match=r"begin without gradients.*cuda_graphs=False"):
+        slot.graph(module, ids_of([1]))
+    module.zero_grad()
+    assert slot.graph(module, ids_of([1])) is not None
+
+
+# -- whole fits ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("dropout", [False, True])
+def test_a_fit_on_graphs_gives_the_same_weights(net, tiny_texts, recorders, dropout):
+    """With dropout too: recording gives back the random numbers that it took."""
+    if not dropout:
+        net.set_params(module=WithoutDropout)
+    expected = clone(net).fit(tiny_texts, Y)
+    graphed = clone(net).set_params(cuda_graphs=True).fit(tiny_texts, Y)
+    (recorder,) = recorders
+    assert recorder.replays == 2 * (3 * 6 - len(recorder.shapes))
+    assert len(set(recorder.shapes)) == len(recorder.shapes)
+    assert_same(graphed, expected)
+    assert graphed._slot is None
+
+
+def test_many_widths_share_a_slot(net, tiny_texts, recorders):
+    texts, y = of_many_lengths(tiny_texts, Y, n=48)
+    net.set_params(max_length=60)
+    expected = clone(net).fit(texts, y)
+    graphed = clone(net).set_params(cuda_graphs=True).fit(texts, y)
+    assert len({shape[1] for shape in recorders[0].shapes}) > 2
+    assert_same(graphed, expected)
+
+
+def test_students_fits_and_candidates_share_their_graphs(net, tiny_texts, recorders):
+    y = np.array([1, 0] * 6 + [-1] * 12)
+    params = {"step_size": 6, "random_state": 0, "alpha": 0.1, "finetune_epochs": 1}
+    model = SelfPretrainingClassifier(net, **params)
+    expected = [
+        clone(model).set_params(lam=lam).fit(tiny_texts, y).predict_proba(tiny_texts)
+        for lam in (0.2, 0.8)
+    ]
+    net.set_params(cuda_graphs=True)
+    for lam, wanted in zip((0.2, 0.8), expected, strict=True):
+        found = SelfPretrainingClassifier(net, lam=lam, **params)
+        np.testing.assert_array_equal(found.fit(tiny_texts, y).predict_proba(tiny_texts), wanted)
+    (recorder,) = recorders
+    assert len(recorder.shapes) == len(set(recorder.shapes))
+    assert recorder.replays > 2 * 2 * len(recorder.shapes)
+    assert not np.array_equal(*expected)
+
+
+def test_nets_of_another_kind_take_another_slot(net, tiny_texts, recorders, tiny_long_checkpoint):
+    net.set_params(cuda_graphs=True, max_epochs=1)
+    changes = [
+        {},
+        {"lr": 1e-3, "random_state": 5},  # the same kind
+        {"dropout": 0.3},
+        {"precision": "bf16"},
+        {"pooling": "cls"},
+        {"pretrained": tiny_long_checkpoint},
+        {"module": WithoutDropout},
+        {"module": WithoutDropout},  # a subclass may hold what is not seen
+    ]
+    made = []
+    for change in changes:
+        clone(net).set_params(**change).fit(tiny_texts, Y)
+        made.append(len(recorders))
+    assert made == [1, 1, 2, 3, 4, 5, 6, 7]
+    assert cuda_graphs._KEPT == {}
+
+
+def test_a_hook_keeps_a_net_from_the_graphs_of_others(net, tiny_texts, recorders):
+    class Hooks(Callback):
+        def on_train_begin(self, net, **kwargs):
+            net.module_.head.register_forward_hook(lambda *args: None)
+
+    net.set_params(cuda_graphs=True, max_epochs=1)
+    clone(net).fit(tiny_texts, Y)
+    clone(net).set_params(callbacks=[Hooks()]).fit(tiny_texts, Y)
+    assert len(recorders) == 2
+
+
+def test_a_net_owns_its_weights_after_its_fit(net, tiny_texts, recorders):
+    net.set_params(cuda_graphs=True)
+    first = clone(net).fit(tiny_texts, Y)
+    kept = weights_of(first)
+    clone(net).set_params(random_state=3).fit(tiny_texts, Y)
+    for weight, before in zip(weights_of(first), kept, strict=True):
+        torch.testing.assert_close(weight, before, rtol=0, atol=0)
+    assert all(weight.grad is None for weight in first.module_.parameters())
+
+
+def test_a_run_inside_a_run_has_its_own_slot(net, tiny_texts, recorders):
+    expected = clone(net).fit(tiny_texts, Y)
+
+    class Trains(Callback):
+        def on_epoch_end(self, net, **kwargs):
+            other = clone(net).set_params(callbacks=None, random_state=9, max_epochs=1)
+            other.fit(tiny_texts, Y)
+
+    found = clone(net).set_params(cuda_graphs=True, callbacks=[Trains()]).fit(tiny_texts, Y)
+    assert_same(found, expected)
+    assert len(cuda_graphs._KEPT) == 1
+
+
+# -- what stays in memory --------------------------------------------------------------------------
+@pytest.fixture
+def no_collection():
+    """Free nothing but what no name refers to."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_finished_nets_and_old_graphs_are_freed_without_a_collection(
+    net, tiny_texts, recorders, no_collection
+):
+    net.set_params(cuda_graphs=True, max_epochs=1)
+    fitted = clone(net).fit(tiny_texts, Y)
+    (slot,) = cuda_graphs._KEPT.values()
+    assert slot.graphs
+    module = weakref.ref(fitted.module_)
+    places = [weakref.ref(slot), weakref.ref(slot.module), weakref.ref(slot.record)]
+    places += [weakref.ref(graph) for graph in slot.graphs.values()]
+    del fitted, slot
+    recorders.clear()
+    assert module() is None
+    assert all(place() is not None for place in places)
+    clone(net).set_params(dropout=0.3).fit(tiny_texts, Y)  # another kind
+    assert all(place() is None for place in places)
+
+
+def test_the_nets_of_a_search_do_not_pile_up(net, tiny_texts, recorders, no_collection):
+    net.set_params(cuda_graphs=True, max_epochs=1)
+    y = np.array([1, 0] * 6 + [-1] * 12)
+    modules = []
+    for lam in (0.1, 0.9):
+        model = SelfPretrainingClassifier(
+            net, step_size=12, finetune_epochs=1, random_state=0, lam=lam, alpha=0.0
+        )
+        modules += [weakref.ref(one.module_) for one in model.fit(tiny_texts, y).estimators_]
+        del model
+    assert len(modules) == 4
+    assert all(module() is None for module in modules)
+
+
+# -- errors and copies -----------------------------------------------------------------------------
+def test_a_failed_fit_drops_its_graphs(net, tiny_texts, recorders):
+    net.set_params(cuda_graphs=True, callbacks=[Fails(1)])
+    with pytest.raises(RuntimeError, match="stop"):
+        net.fit(tiny_texts, Y)
+    assert net._slot is None
+    assert cuda_graphs._KEPT == {}
+
+
+def test_an_error_keeps_the_weights_reached_so_far(net, tiny_texts, recorders):
+    net.set_params(cuda_graphs=True, callbacks=[Fails(4)]).fit(tiny_texts, Y)
+    before = weights_of(net)
+    with pytest.raises(RuntimeError, match="stop"):
+        net.partial_fit(tiny_texts, Y)
+    assert not all(torch.equal(one, two) for one, two in zip(weights_of(net), before, strict=True))
+
+
+class Copies(Callback):
+    """Copies the net at the end of each epoch."""
+
+    made: list[BertClassifier] = []  # noqa: RUF012 - read by the test after cloning
+
+    def on_epoch_end(self, net, **kwargs):
+        assert net._slot is not None
+        self.made += [copy.deepcopy(net), pickle.loads(pickle.dumps(net))]
+
+
+def test_a_net_can_be_copied_during_a_fit(net, tiny_texts, recorders):
+    Copies.made.clear()
+    other = clone(net).set_params(cuda_graphs=True, random_state=4)
+    net.set_params(cuda_graphs=True, callbacks=[Copies()]).fit(tiny_texts, Y)
+    assert len(Copies.made) == 6
+    assert all(copied._slot is None for copied in Copies.made)
+    expected = net.predict_proba(tiny_texts)
+    other.fit(tiny_texts, Y)  # at the same places
+    np.testing.assert_allclose(Copies.made[-1].predict_proba(tiny_texts), expected, atol=1e-6)
+
+
+def test_two_forward_passes_in_a_row_do_not_use_graphs(net, tiny_texts, recorders):
+    y = np.array([1, 0] * 6 + [-1] * 12)
+    net.set_params(cuda_graphs=True)
+    MutualLearningClassifier(net, finetune_epochs=1, random_state=0).fit(tiny_texts, y)
+    assert recorders == []
