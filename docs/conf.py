@@ -77,6 +77,12 @@ html_theme_options = {
     "show_toc_level": 2,
 }
 # Pages without pages below them: an empty column would only narrow their tables and code.
-html_sidebars = {name: [] for name in ("index", "nets", "experiments", "departures", "changes")}
+html_sidebars = {
+    name: []
+    for name in (
+        *("index", "saving", "command_line", "nets", "reliability", "gpu"),
+        *("experiments", "departures", "changes"),
+    )
+}
 html_show_sourcelink = False
 toc_object_entries_show_parents = "hide"

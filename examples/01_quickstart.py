@@ -109,7 +109,7 @@ def verdict(f1: dict[str, list[float]], rival: str) -> str:
 # with an interval.
 def main() -> None:
     """Fit everything, and print the table and the verdict."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[4])
+    parser = argparse.ArgumentParser(description="Compare three classifiers on the same texts.")
     parser.add_argument("--n-labeled", type=int, default=100, help="labelled texts (100)")
     parser.add_argument("--n-unlabeled", type=int, default=300, help="unlabelled texts (300)")
     parser.add_argument("--n-test", type=int, default=400, help="test texts (400)")

@@ -64,7 +64,7 @@ plt.show()
 # %%
 # The history of the fit
 # ----------------------
-# The same from ``history_``, which every fit keeps: how many pseudo-labels each class has, and how
-# inertia moves their probabilities.
+# From ``history_``, which every fit keeps: how many pseudo-labels each class has, and how inertia
+# moves their probabilities. :class:`~sklearn_spt.inspection.FitReport` makes a page of all of it.
 PseudoLabelDisplay.from_estimator(clf)
 plt.show()

@@ -33,7 +33,7 @@ def megabytes(folder: Path) -> float:
 
 def main() -> None:
     """Fit, save, load, export, and compare."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[4])
+    parser = argparse.ArgumentParser(description="Save, load and serve a classifier.")
     parser.add_argument("--n-labeled", type=int, default=100, help="labelled posts (100)")
     parser.add_argument("--n-unlabeled", type=int, default=300, help="unlabelled posts (300)")
     parser.add_argument("--n-test", type=int, default=500, help="test posts (500)")
