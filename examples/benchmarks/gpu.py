@@ -36,8 +36,19 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-#: Packages for Python alone that a machine with torch and transformers may lack.
-WHEELS = ("accelerate", "hypothesis", "pytest", "skorch", "sortedcontainers", "tabulate")
+#: Packages that a machine with torch, transformers, scikit-learn and pytest may lack.
+WHEELS = ("accelerate", "hypothesis", "skorch", "sortedcontainers", "tabulate")
+#: Options of pip for wheels that run on any machine.
+ANYWHERE = (
+    "--platform",
+    "any",
+    "--python-version",
+    "3.11",
+    "--implementation",
+    "py",
+    "--abi",
+    "none",
+)
 MOST_BYTES = 60 * 2**20
 #: Shape of the batches whose steps are timed.
 BATCH, WIDTH = 32, 48
@@ -67,9 +78,8 @@ def pack(folder: Path) -> None:
     _, texts, y = texts_of(10_500, normalize=True)
     with (folder / "texts.jsonl").open("w", encoding="utf-8") as stream:
         stream.writelines(json.dumps([t, int(c)]) + "\n" for t, c in zip(texts, y, strict=True))
-    wanted = [f"{name}=={version(name)}" for name in WHEELS]
     command = ["download", "--no-deps", "--only-binary=:all:", "--dest", str(folder / "wheels")]
-    subprocess.run([sys.executable, "-m", "pip", *command, *wanted], check=True)
+    subprocess.run([sys.executable, "-m", "pip", *command, *ANYWHERE, *WHEELS], check=True)
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     if size > MOST_BYTES:
         raise SystemExit(f"{folder} has {size:,} bytes, more than {MOST_BYTES:,}.")

@@ -69,7 +69,7 @@ class DeviceLoop(NeuralNetClassifier):
             step: dict[str, Any] = super().train_step_single(batch, **fit_params)
             return step
         self._set_training(True)
-        y_pred = graph.forward(to_tensor(X, device=self.device_))
+        y_pred: Any = graph.forward(to_tensor(X, device=self.device_))
         loss = self.get_loss(y_pred, y, X=X, training=True)
         loss.backward()
         assert y_pred.grad is not None

@@ -16,6 +16,7 @@ from sklearn_spt.nets._kernels import (
     ATTENTION,
     FAST,
     Dropout,
+    added,
     attention,
     byte_dropout,
     dropout,
@@ -295,3 +296,15 @@ def test_plain_takes_names_and_can_be_nested():
     assert not any(is_plain(name) for name in FAST)
     with pytest.raises(ValueError, match=r"\['gelu'\] have no plain twins"), plain("gelu"):
         pass
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_numbers_that_are_added_hide_what_booleans_hide(half):
+    seen = torch.rand(2, 1, 5, 5, generator=torch.Generator().manual_seed(0)) > 0.4
+    seen[..., 0] = True
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half):
+        numbers = added(seen)
+    q, k, v = torch.randn(3, 2, 3, 5, 4).to(numbers.dtype)
+    fused = torch.nn.functional.scaled_dot_product_attention
+    assert numbers.dtype is (torch.bfloat16 if half else torch.float32)
+    torch.testing.assert_close(fused(q, k, v, numbers), fused(q, k, v, seen), rtol=0, atol=0)
