@@ -381,18 +381,6 @@ def concatenated(first: Any, second: Any) -> Any:
     return np.concatenate([first, second])
 
 
-def plain_label(label: Any) -> Any:
-    """Return a class label as a plain Python object, which can be written as JSON."""
-    plain = label.item() if isinstance(label, np.generic) else label
-    return plain if isinstance(plain, str | int | float) else str(label)
-
-
-def class_counts(codes: IntArray, classes: AnyArray) -> dict[Any, int]:
-    """Count the rows of each class by label."""
-    counts = np.bincount(codes, minlength=len(classes)).tolist()
-    return {plain_label(c): n for c, n in zip(classes, counts, strict=True)}
-
-
 def _reject_own_criterion(net: NeuralNet, parameter: str) -> None:
     """Refuse a custom loss; the defaults of skorch and torch pass."""
     own = [key for key in net.get_params(deep=False) if key.startswith("criterion__")]

@@ -1,11 +1,13 @@
-"""Arithmetic on probabilities, in float64."""
+"""Pure functions of probabilities, in float64, and of class labels."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_spt._typing import FloatArray, IntArray
+from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 
 
 def tempered_softmax(logits: ArrayLike, temperature: float = 1.0) -> FloatArray:
@@ -47,3 +49,15 @@ def as_matrix(values: ArrayLike, name: str) -> FloatArray:
     if bad.size:
         raise ValueError(f"{name} must be finite, but row {bad[0]} is {matrix[bad[0]].tolist()}.")
     return matrix
+
+
+def plain_label(label: Any) -> Any:
+    """Return a class label as a plain Python object, which can be written as JSON."""
+    plain = label.item() if isinstance(label, np.generic) else label
+    return plain if isinstance(plain, str | int | float) else str(label)
+
+
+def class_counts(codes: IntArray, classes: AnyArray) -> dict[Any, int]:
+    """Count the rows of each class by label."""
+    counts = np.bincount(codes, minlength=len(classes)).tolist()
+    return {plain_label(c): n for c, n in zip(classes, counts, strict=True)}

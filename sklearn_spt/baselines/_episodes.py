@@ -9,7 +9,8 @@ import numpy as np
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
-from sklearn_spt._base import SemiSupervisedData, class_counts
+from sklearn_spt._base import SemiSupervisedData
+from sklearn_spt._functional import class_counts
 from sklearn_spt._holdout import HoldOut, hold_out, positive_code
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import FloatArray, IntArray

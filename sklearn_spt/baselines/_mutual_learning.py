@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from skorch import NeuralNet
 
-from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData, class_counts
-from sklearn_spt._functional import mean_probabilities
+from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData
+from sklearn_spt._functional import class_counts, mean_probabilities
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._validation import check_integer, check_option, check_real
 from sklearn_spt.baselines._joint_training import JointTrainer

@@ -17,7 +17,8 @@ import numpy as np
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
-from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData, class_counts
+from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData
+from sklearn_spt._functional import class_counts
 from sklearn_spt._holdout import hold_out, positive_code
 from sklearn_spt._random import derive_seed
 from sklearn_spt._supervised import SupervisedTrainer, timed

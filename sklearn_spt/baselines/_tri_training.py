@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from skorch import NeuralNet
 
-from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData, class_counts
+from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData
+from sklearn_spt._functional import class_counts
 from sklearn_spt._random import draw_sample
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import FloatArray, IntArray

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 
-from sklearn_spt._base import class_counts
+from sklearn_spt._functional import class_counts
 from sklearn_spt._typing import IntArray, TextArray
 from sklearn_spt.datasets import duplicates_of
 

@@ -6,18 +6,21 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_spt._base import BaseSemiSupervisedClassifier, plain_label
+from sklearn_spt._functional import plain_label
 from sklearn_spt._progress import iteration_line
 from sklearn_spt._typing import AnyArray, FloatArray
 from sklearn_spt._validation import check_integer, n_rows
 from sklearn_spt.inspection._report_page import body, document
 from sklearn_spt.text._encoding import check_texts, is_text
+
+if TYPE_CHECKING:
+    from sklearn_spt._base import BaseSemiSupervisedClassifier
 
 _HINT = (
     "A fit cannot say whether the unlabelled rows helped. compare_with_supervised(clf, X, y) can: "
@@ -110,6 +113,8 @@ class FitReport:
             If `clf` is not fitted.
         """
         model = clf.steps[-1][1] if isinstance(clf, Pipeline) else clf
+        from sklearn_spt._base import BaseSemiSupervisedClassifier  # imports torch
+
         if not isinstance(model, BaseSemiSupervisedClassifier):
             raise TypeError(
                 "clf must be a semi-supervised classifier of this package, or a pipeline that ends "

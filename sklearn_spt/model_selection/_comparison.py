@@ -11,7 +11,8 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from skorch.utils import multi_indexing
 
-from sklearn_spt._base import BaseSemiSupervisedClassifier, plain_label
+from sklearn_spt._base import BaseSemiSupervisedClassifier
+from sklearn_spt._functional import plain_label
 from sklearn_spt._holdout import positive_code
 from sklearn_spt._labels import check_labels, label_column
 from sklearn_spt._progress import Progress

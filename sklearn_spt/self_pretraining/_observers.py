@@ -11,8 +11,8 @@ import numpy as np
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
-from sklearn_spt._base import SemiSupervisedData, class_counts, plain_label
-from sklearn_spt._functional import mean_probabilities
+from sklearn_spt._base import SemiSupervisedData
+from sklearn_spt._functional import class_counts, mean_probabilities, plain_label
 from sklearn_spt._holdout import HoldOut
 from sklearn_spt._progress import iteration_line
 from sklearn_spt._random import draw_sample

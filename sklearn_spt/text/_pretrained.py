@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import copy
 import functools
-import json
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sklearn_spt._validation import check_integer, shown
+from sklearn_spt.text._configs import check_config, read_json
 from sklearn_spt.text._locations import LOCK, encoder_folder, quiet
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ _OFFSET_POSITIONS = {
     *("camembert", "data2vec-text", "longformer", "mpnet", "roberta", "roberta-prelayernorm"),
     *("xlm-roberta", "xlm-roberta-xl", "xmod"),
 }
-# Attention functions: those of transformers that are part of torch, and the one of nets._kernels.
-_ATTENTION = ("eager", "sdpa", "sklearn_spt")
 # Weights without embeddings: MiniLM 11M (12 layers: 21M), DistilBERT 43M, BERT-base 86M.
 _SMALL_ENCODER = 30_000_000
 # Tokens of a text in the paper's code.
@@ -190,7 +188,7 @@ def _weight_files(folder: str) -> list[str]:
         return [single]
     index = os.path.join(folder, "model.safetensors.index.json")
     if os.path.isfile(index):
-        names = sorted(set(_read_json(index).get("weight_map", {}).values()))
+        names = sorted(set(read_json(index).get("weight_map", {}).values()))
         files = [os.path.join(folder, name) for name in names]
         for file in files:
             # transformers would read any file that the index names, also a pickle.
@@ -267,48 +265,6 @@ def pad_token_id(pretrained: str | os.PathLike[str]) -> int:
     return int(_read(_read_tokenizer, pretrained).pad_token_id)
 
 
-@functools.lru_cache(maxsize=8)
-def _check_config(folder: str, fingerprint: Fingerprint) -> None:
-    """Refuse a configuration that makes transformers look for code or kernels elsewhere."""
-    from transformers import CONFIG_MAPPING
-
-    file = os.path.join(folder, "config.json")
-    config = _read_json(file)
-    if not isinstance(config, dict):
-        raise ValueError(f"{file} is damaged: it holds no JSON object.")
-    for path, value in _leaves(config):
-        key = ".".join(path)
-        if "implementation" in key and value is not None and value not in _ATTENTION:
-            raise ValueError(
-                f"{file} asks for {shown(value)} as {shown(key)}. Only "
-                f"{', '.join(map(repr, _ATTENTION))} are used, since any other may load code from "
-                "elsewhere; remove the key."
-            )
-        if path[0] in ("quantization_config", "compression_config"):
-            raise ValueError(
-                f"{file} describes quantised weights in {path[0]!r}, which cannot be fine-tuned; "
-                "use the encoder that they were made from."
-            )
-    kind = config.get("model_type")
-    if "auto_map" in config and kind not in CONFIG_MAPPING:
-        raise ValueError(
-            f"{file} cannot be used: transformers has no model type {shown(kind)}, and the code "
-            "that 'auto_map' names is never run. Use another encoder."
-        )
-
-
-def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield each value inside nested JSON with the keys that lead to it."""
-    if isinstance(value, dict):
-        for key, part in value.items():
-            yield from _leaves(part, (*path, key))
-    elif isinstance(value, list):
-        for part in value:
-            yield from _leaves(part, path)
-    else:
-        yield path, value
-
-
 def vocabulary_size(pretrained: str | os.PathLike[str]) -> int:
     """Return the number of token ids that an encoder knows."""
     return int(_read(_read_config, pretrained).vocab_size)
@@ -351,7 +307,7 @@ def default_pooling(pretrained: str | os.PathLike[str]) -> Literal["mean", "cls"
     listed = os.path.isfile(modules)
     if listed:
         try:
-            entries = _read_json(modules)
+            entries = read_json(modules)
             names = [str(e["path"]) for e in entries if str(e.get("type")).endswith("Pooling")]
         except (AttributeError, KeyError, TypeError):
             raise ValueError(
@@ -359,7 +315,7 @@ def default_pooling(pretrained: str | os.PathLike[str]) -> Literal["mean", "cls"
             ) from None
     for file in (os.path.join(folder, name, "config.json") for name in names):
         if os.path.isfile(file):
-            pooling = _read_json(file)
+            pooling = read_json(file)
             if not isinstance(pooling, dict):
                 raise ValueError(f"{file} is damaged: it holds no JSON object.")
             mode = pooling.get("pooling_mode")  # older files have a flag for each mode instead
@@ -393,7 +349,7 @@ def _read(reader: Callable[..., Any], pretrained: str | os.PathLike[str], *args:
         raise ValueError(f"{folder} is not a pretrained encoder: it holds no config.json.")
     fingerprint = _fingerprint(folder)
     with LOCK:
-        _check_config(folder, fingerprint)
+        check_config(folder, fingerprint)
         return reader(folder, fingerprint, *args)
 
 
@@ -416,11 +372,3 @@ def _fingerprint(folder: str) -> Fingerprint:
     with os.scandir(folder) as entries:
         files = [(entry.name, entry.stat()) for entry in entries if entry.is_file()]
     return tuple(sorted((name, stat.st_mtime_ns, stat.st_size) for name, stat in files))
-
-
-def _read_json(file: str) -> Any:
-    try:
-        with open(file, encoding="utf-8") as stream:
-            return json.load(stream)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{file} is damaged: it is not valid JSON ({error}).") from error

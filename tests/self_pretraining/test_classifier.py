@@ -241,7 +241,7 @@ def test_x_unlabeled_joins_the_marked_rows(moons):
     [
         (np.zeros((3, 5)), ValueError, "X_unlabeled cannot be used: X has 5 features"),
         (np.full((3, 2), np.nan), ValueError, "X_unlabeled.*NaN"),
-        ((row for row in range(3)), TypeError, "X_unlabeled must be a list.*got generator"),
+        ((row for row in range(3)), TypeError, "X_unlabeled must be a list.*got a generator"),
         ({"a": np.zeros((3, 2))}, ValueError, "X_unlabeled is not of the same kind as X"),
         (np.zeros((3, 2, 2)), ValueError, "X_unlabeled is not of the same kind|X_unlabeled cannot"),
     ],
