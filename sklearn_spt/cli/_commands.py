@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 import warnings
 from typing import Any
 
@@ -55,11 +56,18 @@ def _show_warning(
 def _fit(options: argparse.Namespace) -> None:
     from sklearn_spt.inspection import FitReport
 
-    if options.out.exists() and (options.out.is_file() or any(options.out.iterdir())):
-        raise ValueError(f"--out {options.out} is in use; name a new folder.")
+    out = options.out.expanduser()
+    if out.exists() and (out.is_file() or any(out.iterdir())):
+        raise ValueError(f"--out {out} is in use; name a new folder.")
+    try:  # before the training, which would be lost
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out.parent):
+            pass
+    except OSError as error:
+        raise ValueError(f"--out {out} cannot be written: {error}. Name another folder.") from error
     X, y = training_data(options)
     clf = _classifier(options, verbose=int(not options.quiet)).fit(X, y)
-    clf.save(options.out)
+    clf.save(out)
     print(FitReport.from_estimator(clf))
 
 

@@ -17,8 +17,8 @@ from sklearn_spt.datasets._parts import table_parts
 from sklearn_spt.datasets._tables import Table, format_of, value_of
 from sklearn_spt.datasets._texts import label_of, target_of, text_of
 
-#: Spellings of a label that mean "no label".
-_NO_LABEL = ("", "-1")
+#: Spellings of a label that mean "no label", in lower case.
+_NO_LABEL = ("", "-1", "nan")
 #: Column of the predicted classes, and the begin of those of the probabilities.
 _PREDICTION, _PROBABILITY = "prediction", "probability_"
 
@@ -47,7 +47,7 @@ def column_of(table: Table, given: str, option: str) -> str:
 def labels_of(table: Table, column: str) -> list[str | None]:
     """Return the spelled labels of a part, None where there is no label."""
     spelled = [label_of(table, line, row, column) for line, row in table.rows]
-    return [None if label in _NO_LABEL else label for label in spelled]
+    return [None if (label or "").lower() in _NO_LABEL else label for label in spelled]
 
 
 def training_data(options: argparse.Namespace) -> tuple[AnyArray, AnyArray]:

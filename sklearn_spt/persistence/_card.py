@@ -85,7 +85,7 @@ def model_card(clf: Any, net: NeuralNet, names: list[str], library: str) -> str:
     parameters["pretrained"] = encoder
     return _CARD.format(
         library=library,
-        base=f"base_model: {encoder}\n" if encoder == net.pretrained else "",
+        base=f"base_model: {encoder.partition('@')[0]}\n" if encoder == net.pretrained else "",
         what=f"{what} of a `{type(clf).__name__}`",
         version=version("sklearn-spt"),
         use=_USE[library],

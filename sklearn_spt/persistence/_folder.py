@@ -40,6 +40,9 @@ def new_folder(folder: str | os.PathLike[str], overwrite: bool) -> Iterator[Path
     part.mkdir()
     try:
         yield part
+        for file in part.rglob("*"):  # safetensors makes files that only their owner can read
+            if file.is_file():
+                file.chmod(part.stat().st_mode & 0o666)
         if foreign := sorted(old.keys() - _patterns(part).keys()):
             raise ValueError(
                 f"{target} holds {old[foreign[0]]}, which is not part of what would replace it; "

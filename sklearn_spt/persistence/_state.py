@@ -75,7 +75,7 @@ class Writer:
             raise ValueError(
                 f"{name} ({what}) cannot be saved: a folder holds plain data, and only classes of "
                 "sklearn_spt itself, since others are code. Use pickle or joblib for this "
-                "classifier, or remove a callback by set_params."
+                "classifier, or give the parameter another value by set_params."
             )
         usual = kind().get_params(deep=False)
         return {

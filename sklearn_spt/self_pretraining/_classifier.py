@@ -304,7 +304,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 entry = iteration_entry(state, rows, codes, inertia, by_stage, data)
                 state = state.followed_by(student, S, rows, codes)  # step 11
                 observers.on_iteration_end(state, entry)
-            observers.on_fit_end()
+            observers.on_fit_end(state)
         self._set_fitted(state, sizes, data, observers)
 
     def _checkpoint(

@@ -33,7 +33,7 @@ def check_folder(place: Any, name: str, random_state: Any) -> None:
         raise TypeError(
             f"{name} must be a path{also} or None, got {place!r} of type {type(place).__name__}."
         )
-    if path and os.path.isfile(place):
+    if path and os.path.isfile(os.path.expanduser(place)):
         raise ValueError(f"{name} must be a folder, but {os.fspath(place)!r} is a file.")
     if not isinstance(random_state, numbers.Integral):
         raise ValueError(
@@ -62,7 +62,7 @@ def open_memory(memory: Any) -> joblib.Memory:
     path = isinstance(memory, str | os.PathLike)
     location = memory if path or memory is None else memory.location
     if location is not None and (path or memory.backend == "local"):
-        folder = Path(location)
+        folder = Path(location).expanduser()  # as joblib does
         make_folder(folder, "memory")
         for place in (folder, folder / "joblib"):  # joblib's own subfolder
             if place.exists():

@@ -58,8 +58,18 @@ class LogitAdjustment:
         self._known: WeakKeyDictionary[NeuralNet, FloatArray] = WeakKeyDictionary()
 
     def on_iteration_end(self, state: State, entry: Entry) -> None:
+        """Choose τ if it is used now."""
+        if self.always or state.t == self.n_iter:
+            self._choose(state)
+
+    def on_fit_end(self, state: State) -> None:
+        """Choose τ if the fit ended before its last iteration."""
+        if not self.always and state.t < self.n_iter:
+            self._choose(state)
+
+    def _choose(self, state: State) -> None:
         """Choose τ by unlabelled documents."""
-        if self.n_documents and (self.always or state.t == self.n_iter):
+        if self.n_documents:
             P = [self._probabilities(net) for net in state.ensemble]
             self.tau = matching_tau(mean_probabilities(*P), self.shares, self.target)
 
@@ -205,8 +215,9 @@ class Observers:
         patient = self.validation is None or not self.validation.out_of_patience(state)
         return self.stopped or not patient
 
-    def on_fit_end(self) -> None:
-        """End the task of the iterations, and remove the checkpoint."""
+    def on_fit_end(self, state: State) -> None:
+        """Choose τ if it is open, end the task of the iterations, and remove the checkpoint."""
+        self.adjustment.on_fit_end(state)
         self.iterations.end()
         if self.checkpoint is not None:
             self.checkpoint.remove()

@@ -40,7 +40,7 @@ class StateFolder:
 
     def __init__(self, folder: str | os.PathLike[str], key: str) -> None:
         self.key = key
-        self.path = Path(folder) / f"self-pretraining-{key}"
+        self.path = Path(folder).expanduser() / f"self-pretraining-{key}"
         self._lock = FileLock(self.path / _LOCK)
         self._files: dict[str, dict[str, Any]] = {}
         self.usable = False

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,9 @@ from sklearn.metrics import f1_score
 
 import sklearn_spt
 from sklearn_spt.cli import _commands, _rows
+from sklearn_spt.cli._arguments import parsed
 from sklearn_spt.cli._commands import main
+from sklearn_spt.cli._rows import training_data
 
 
 def write_csv(path, header, rows, sep=","):
@@ -204,6 +207,24 @@ def test_a_folder_in_use_is_refused_before_the_fit(model, tmp_path, capsys):
     assert capsys.readouterr().err == (
         f"sklearn_spt fit: --out {model[0]} is in use; name a new folder.\n"
     )
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_fit(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    out = tmp_path / "file" / "model"
+    assert main(["fit", str(tmp_path / "absent.csv"), "--out", str(out)]) == 1
+    assert re.match(
+        rf"sklearn_spt fit: --out {re.escape(str(out))} cannot be written: .*Name another",
+        capsys.readouterr().err,
+    )
+
+
+@pytest.mark.parametrize("spelled", ["", "-1", "nan", "NaN"])
+def test_spellings_of_a_missing_label(spelled, tmp_path):
+    path = tmp_path / "posts.csv"
+    path.write_text(f"text,label\na,yes\nb,no\nc,{spelled}\n")
+    options = parsed(["fit", str(path), "--out", "model"])
+    assert training_data(options)[1].tolist() == ["yes", "no", -1]
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,20 @@ def test_the_tasks_of_other_methods_and_nets(callback, moons, tiny_checkpoint, t
     assert clone(net).get_params(deep=False).keys() == net.get_params(deep=False).keys()
 
 
+def test_a_fit_that_a_callback_ends_is_adjusted_as_a_shorter_one(callback):
+    X, truth = make_moons(400, noise=0.4, random_state=0)
+    rare = np.flatnonzero(truth)[:40]
+    rows = np.concatenate([np.flatnonzero(truth == 0), rare])
+    X, y = X[rows].astype(np.float32), np.where(np.isin(rows, rare), 1, 0)
+    y[np.random.default_rng(0).permutation(len(y))[40:]] = -1
+    ended, short = model(alpha=0.0), model(alpha=0.0, max_iter=1)
+    ended.set_callbacks(Recorder(stop=("iteration", 2))).fit(X, y)
+    short.fit(X, y)
+    assert short.logit_adjustment_ > 0
+    assert ended.logit_adjustment_ == short.logit_adjustment_
+    np.testing.assert_array_equal(ended.predict_proba(X), short.predict_proba(X))
+
+
 def test_a_callback_can_end_a_fit(callback, moons, tiny_checkpoint, tiny_texts):
     clf = model(alpha=0.0).set_callbacks(Recorder(stop=("iteration", 2))).fit(*moons)
     assert (clf.n_iter_, clf.termination_condition_) == (1, "early_stopping")

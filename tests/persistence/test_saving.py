@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import os
 import pickle
 import shutil
 from decimal import Decimal
@@ -501,6 +502,17 @@ def test_empty_folder_and_new_parents_are_used(fitted, tmp_path):
     for folder in (tmp_path / "empty", tmp_path / "a" / "b"):
         fitted.save(folder)
         assert sklearn_spt.load(folder).classes_.tolist() == [0, 1]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+def test_whoever_may_read_the_folder_may_read_its_weights(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    fitted.export(tmp_path / "export")
+    found = [path for name in ("model", "export") for path in (tmp_path / name).rglob("*")]
+    files = [path for path in found if path.is_file()]
+    assert {path.suffix for path in files} >= {".json", ".safetensors"}
+    allowed = (tmp_path / "model").stat().st_mode & 0o666
+    assert {path.stat().st_mode & 0o777 for path in files} == {allowed}
 
 
 def test_interrupted_save_leaves_the_old_model(fitted, saved, tiny_texts, monkeypatch):

@@ -226,6 +226,28 @@ def test_a_folder_of_another_user_is_refused(data, tmp_path, monkeypatch):
         model(memory=str(tmp_path)).fit(*data)
 
 
+def test_a_folder_in_the_home_is_checked_and_used_there(data, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    kept = []
+    watched = model(
+        memory="~/memory",
+        checkpoint_dir="~/state",
+        on_iteration=lambda _: kept.append(any((tmp_path / "state").rglob("*.safetensors"))),
+    )
+    watched.fit(*data)
+    assert kept
+    assert all(kept)
+    assert any((tmp_path / "memory").rglob("*.pkl"))
+    assert list((tmp_path / "here").iterdir()) == []
+    if hasattr(os, "getuid"):
+        (tmp_path / "memory").chmod(0o777)
+        with pytest.raises(ValueError, match="can be written to by other"):
+            model(memory="~/memory").fit(*data)
+
+
 @pytest.mark.parametrize("name", ["memory", "checkpoint_dir"])
 def test_an_unusable_folder_is_found_before_training(data, tmp_path, name):
     (tmp_path / "file").touch()
