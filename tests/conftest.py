@@ -69,7 +69,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         skip_where_missing(item.callspec.params)
 
 
-def _build_checkpoint(folder: Path, seed: int = 0, positions: int = 64, layers: int = 2) -> str:
+def build_encoder(folder: Path, seed: int = 0, positions: int = 64, layers: int = 2) -> str:
     from transformers import BertConfig, BertModel, BertTokenizerFast
     from transformers.utils import logging
 
@@ -101,25 +101,25 @@ def _build_checkpoint(folder: Path, seed: int = 0, positions: int = 64, layers: 
 
 
 @pytest.fixture(scope="session")
-def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
+def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Folder of a BERT with 2 layers of 16 units, 64 positions and `TINY_VOCABULARY`."""
-    return _build_checkpoint(tmp_path_factory.mktemp("tiny"))
+    return build_encoder(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture(scope="session")
-def tiny_long_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
+def tiny_long_encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Folder of the same BERT with 160 positions, the default ``max_length``."""
-    return _build_checkpoint(tmp_path_factory.mktemp("tiny_long"), positions=160)
+    return build_encoder(tmp_path_factory.mktemp("tiny_long"), positions=160)
 
 
 @pytest.fixture(scope="session")
-def tiny_pooling_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
+def tiny_pooling_encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Folder of the same BERT with other weights and the mean pooling of sentence-transformers."""
     folder = tmp_path_factory.mktemp("tiny_pooling")
     (folder / "1_Pooling").mkdir()
     pooling = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
-    return _build_checkpoint(folder, seed=1)
+    return build_encoder(folder, seed=1)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import _build_checkpoint
+from conftest import build_encoder
 
 from sklearn_spt.text._pretrained import load_encoder
 
@@ -27,7 +27,7 @@ needs_trainer = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
     """A tiny encoder that takes 256 tokens."""
-    return _build_checkpoint(tmp_path_factory.mktemp("benchmark"), positions=256)
+    return build_encoder(tmp_path_factory.mktemp("benchmark"), positions=256)
 
 
 @pytest.fixture

@@ -262,9 +262,9 @@ def lets_set_params_warn(test):
 @pytest.mark.filterwarnings("ignore:y holds no unlabelled row:UserWarning")
 @pytest.mark.filterwarnings("ignore:no unlabelled document:UserWarning")
 @parametrize_with_checks([row[0] for row in TABLE], expected_failed_checks=reasons)
-def test_estimator_checks(estimator, check, tiny_checkpoint):
+def test_estimator_checks(estimator, check, tiny_encoder):
     try:
-        check(with_encoder(estimator, tiny_checkpoint))
+        check(with_encoder(estimator, tiny_encoder))
     except SkipTest as skip:
         name = check.func.__name__
         assert name in RUN_IN_A_PROCESS, f"{name} skips: {skip}"  # noqa: PT017
@@ -301,7 +301,7 @@ def array_api_checks(encoder):
     return passed
 
 
-def test_array_api_checks(tiny_checkpoint):
+def test_array_api_checks(tiny_encoder):
     expected = [
         check.func.__name__
         for estimator, _ in TABLE
@@ -312,7 +312,7 @@ def test_array_api_checks(tiny_checkpoint):
         code = (
             "import json, sys, test_common as t; print(json.dumps(t.array_api_checks(sys.argv[1])))"
         )
-        printed = run_python(code, tiny_checkpoint, SCIPY_ARRAY_API="1")
+        printed = run_python(code, tiny_encoder, SCIPY_ARRAY_API="1")
         assert json.loads(printed) == expected
     assert set(expected) <= RUN_IN_A_PROCESS
 

@@ -97,15 +97,15 @@ def unshout(texts):
     return [text.lower() for text in texts]
 
 
-def test_a_pipeline_gives_the_same_as_the_classifier_alone(tiny_checkpoint, corpus):
+def test_a_pipeline_gives_the_same_as_the_classifier_alone(tiny_encoder, corpus):
     texts, y = corpus
     pipeline = make_pipeline(
         FunctionTransformer(unshout),
-        TokenIdVectorizer(tiny_checkpoint, max_length=16),
-        over_bert(tiny_checkpoint),
+        TokenIdVectorizer(tiny_encoder, max_length=16),
+        over_bert(tiny_encoder),
     )
     pipeline.fit(shout(texts), y)
-    alone = over_bert(tiny_checkpoint).fit(texts, y)
+    alone = over_bert(tiny_encoder).fit(texts, y)
     expected = alone.predict_proba(texts)
     np.testing.assert_array_equal(pipeline.predict_proba(shout(texts)), expected)
     np.testing.assert_array_equal(pipeline.classes_, [0, 1])
@@ -113,7 +113,7 @@ def test_a_pipeline_gives_the_same_as_the_classifier_alone(tiny_checkpoint, corp
     assert not hasattr(alone, "n_features_in_")
 
 
-def test_a_cached_pipeline_encodes_each_fold_once(tiny_checkpoint, corpus, tmp_path, monkeypatch):
+def test_a_cached_pipeline_encodes_each_fold_once(tiny_encoder, corpus, tmp_path, monkeypatch):
     texts, y = corpus
     encoded = []
     fit_transform = TokenIdVectorizer.fit_transform
@@ -124,8 +124,8 @@ def test_a_cached_pipeline_encodes_each_fold_once(tiny_checkpoint, corpus, tmp_p
 
     monkeypatch.setattr(TokenIdVectorizer, "fit_transform", counted)
     steps = [
-        ("encode", TokenIdVectorizer(tiny_checkpoint, max_length=16)),
-        ("clf", over_bert(tiny_checkpoint, max_iter=0, finetune_epochs=1)),
+        ("encode", TokenIdVectorizer(tiny_encoder, max_length=16)),
+        ("clf", over_bert(tiny_encoder, max_iter=0, finetune_epochs=1)),
     ]
     folds = SemiSupervisedStratifiedKFold(2)
     grid = {"clf__lam": [0.0, 0.5, 1.0]}
@@ -139,11 +139,11 @@ def test_a_cached_pipeline_encodes_each_fold_once(tiny_checkpoint, corpus, tmp_p
         assert encoded == expected
 
 
-def test_scikit_learns_self_training_takes_our_ids(tiny_checkpoint, corpus):
+def test_scikit_learns_self_training_takes_our_ids(tiny_encoder, corpus):
     texts, y = corpus
     pipeline = make_pipeline(
-        TokenIdVectorizer(tiny_checkpoint, max_length=40),
-        SelfTrainingClassifier(bert(tiny_checkpoint), criterion="k_best", k_best=4, max_iter=2),
+        TokenIdVectorizer(tiny_encoder, max_length=40),
+        SelfTrainingClassifier(bert(tiny_encoder), criterion="k_best", k_best=4, max_iter=2),
     ).fit(texts, y)
     shorter, longer = "flu", " ".join(texts[:3])
     proba = pipeline.predict_proba([shorter, longer, "", longer * 5])
@@ -186,14 +186,14 @@ def plain(estimator):
     return {name: value for name, value in params.items() if "callbacks__" not in name}
 
 
-def test_parameters_can_be_read_and_set(tiny_checkpoint):
-    clf = over_bert(tiny_checkpoint, lam=0.7, unlabeled_marker="?")
+def test_parameters_can_be_read_and_set(tiny_encoder):
+    clf = over_bert(tiny_encoder, lam=0.7, unlabeled_marker="?")
     params = clf.get_params(deep=False)
     assert SelfPretrainingClassifier(**params).get_params(deep=False) == params
     deep = clf.get_params()
     assert deep["estimator__lr"] == 3e-3
     assert not [name for name in deep if name.startswith(("_", "estimator___"))]
-    other = SelfPretrainingClassifier(bert(tiny_checkpoint, lr=1.0)).set_params(
+    other = SelfPretrainingClassifier(bert(tiny_encoder, lr=1.0)).set_params(
         **{name: value for name, value in plain(clf).items() if name != "estimator"}
     )
     assert plain(other) == {**plain(clf), "estimator": other.estimator}
@@ -202,17 +202,17 @@ def test_parameters_can_be_read_and_set(tiny_checkpoint):
     assert plain(BertClassifier(**net.get_params(deep=False))) == plain(net)
 
 
-def test_a_clone_shares_nothing_and_does_the_same(tiny_checkpoint, corpus):
+def test_a_clone_shares_nothing_and_does_the_same(tiny_encoder, corpus):
     texts, y = corpus
-    clf = over_bert(tiny_checkpoint).fit(texts, y)
+    clf = over_bert(tiny_encoder).fit(texts, y)
     twin = clone(clf)
     assert twin.estimator is not clf.estimator
     assert not [name for name in vars(twin) if name.endswith("_")]
     expected = clf.predict_proba(texts)
     np.testing.assert_array_equal(twin.fit(texts, y).predict_proba(texts), expected)
     # a fitted net is used like an unfitted one
-    fitted = bert(tiny_checkpoint).fit(texts[:12], y[:12])
-    over_fitted = over_bert(tiny_checkpoint).set_params(estimator=fitted).fit(texts, y)
+    fitted = bert(tiny_encoder).fit(texts[:12], y[:12])
+    over_fitted = over_bert(tiny_encoder).set_params(estimator=fitted).fit(texts, y)
     np.testing.assert_array_equal(over_fitted.predict_proba(texts), expected)
 
 
@@ -229,13 +229,13 @@ def through_pickle(estimator):
 
 @pytest.mark.parametrize("copied", [through_joblib, through_pickle, copy.deepcopy])
 @pytest.mark.parametrize("kind", ["mlp", "bert", "pipeline"])
-def test_copies_predict_the_same(moons, tiny_checkpoint, corpus, kind, copied):
+def test_copies_predict_the_same(moons, tiny_encoder, corpus, kind, copied):
     X, y = moons[:2] if kind == "mlp" else corpus
     model = {
         "mlp": over_mlp,
-        "bert": lambda: over_bert(tiny_checkpoint),
+        "bert": lambda: over_bert(tiny_encoder),
         "pipeline": lambda: make_pipeline(
-            TokenIdVectorizer(tiny_checkpoint, max_length=16), over_bert(tiny_checkpoint)
+            TokenIdVectorizer(tiny_encoder, max_length=16), over_bert(tiny_encoder)
         ),
     }[kind]()
     unfitted = copied(model)
@@ -252,28 +252,28 @@ def exact(encoder, texts, y):
     return [value.hex() for value in clf.fit(texts, y).predict_proba(texts)[:, 1].tolist()]
 
 
-def test_the_same_seed_gives_the_same_bits_in_another_process(tiny_checkpoint, corpus):
+def test_the_same_seed_gives_the_same_bits_in_another_process(tiny_encoder, corpus):
     texts, y = corpus
-    here = exact(tiny_checkpoint, texts, y)
-    assert exact(tiny_checkpoint, texts, y) == here
+    here = exact(tiny_encoder, texts, y)
+    assert exact(tiny_encoder, texts, y) == here
     code = (
         "import json, sys, numpy, random, test_composition as t\n"
         "random.seed(99), numpy.random.seed(99), t.torch.manual_seed(99)\n"
         "encoder, texts, y = json.loads(sys.argv[1])\n"
         "print(json.dumps(t.exact(encoder, texts, numpy.array(y))))"
     )
-    given = json.dumps([tiny_checkpoint, texts, y.tolist()])
+    given = json.dumps([tiny_encoder, texts, y.tolist()])
     assert json.loads(run_python(code, given, PYTHONHASHSEED="99")) == here
-    other = over_bert(tiny_checkpoint, random_state=8).fit(texts, y).predict_proba(texts)
+    other = over_bert(tiny_encoder, random_state=8).fit(texts, y).predict_proba(texts)
     assert [value.hex() for value in other[:, 1].tolist()] != here
 
 
-def test_two_processes_give_the_same_as_one(tiny_checkpoint, corpus):
+def test_two_processes_give_the_same_as_one(tiny_encoder, corpus):
     texts, y = corpus
     grid = {"lam": [0.1, 0.9]}
     searches = [
         GridSearchCV(
-            over_bert(tiny_checkpoint),
+            over_bert(tiny_encoder),
             grid,
             cv=SemiSupervisedStratifiedKFold(2),
             scoring="neg_log_loss",  # depends on every bit of the probabilities
@@ -289,16 +289,16 @@ def test_two_processes_give_the_same_as_one(tiny_checkpoint, corpus):
 
 
 @pytest.mark.usefixtures("global_random_state_unchanged")
-def test_no_global_random_state_changes(moons, tiny_checkpoint, corpus):
+def test_no_global_random_state_changes(moons, tiny_encoder, corpus):
     X, y, _ = moons
     texts, labels = corpus
     clf = over_mlp(random_state=None).fit(X, y)
     assert clf.predict(X).shape == (200,)
-    net = bert(tiny_checkpoint, max_epochs=1, random_state=None).fit(texts[:12], labels[:12])
+    net = bert(tiny_encoder, max_epochs=1, random_state=None).fit(texts[:12], labels[:12])
     assert net.predict(texts).shape == (24,)
-    model = over_bert(tiny_checkpoint).fit(texts, labels)
+    model = over_bert(tiny_encoder).fit(texts, labels)
     assert model.predict(texts).shape == (24,)
-    assert SentenceEmbedder(tiny_checkpoint, max_length=16).fit_transform(texts).shape == (24, 16)
+    assert SentenceEmbedder(tiny_encoder, max_length=16).fit_transform(texts).shape == (24, 16)
 
 
 # -- metadata routing -------------------------------------------------------------------------
@@ -383,30 +383,30 @@ def test_search_with_routed_metadata(routed, fits):
 
 
 @pytest.mark.usefixtures("routing")
-def test_weights_reach_the_net_alone_too(tiny_checkpoint, corpus):
+def test_weights_reach_the_net_alone_too(tiny_encoder, corpus):
     texts, y = corpus
-    net = bert(tiny_checkpoint, max_epochs=1).set_fit_request(sample_weight=True)
+    net = bert(tiny_encoder, max_epochs=1).set_fit_request(sample_weight=True)
     weights = np.linspace(1, 3, 12)
-    X = TokenIdVectorizer(tiny_checkpoint, max_length=16).transform(texts[:12])
+    X = TokenIdVectorizer(tiny_encoder, max_length=16).transform(texts[:12])
     proba = cross_val_predict(
         net, X, y[:12], cv=2, method="predict_proba", params={"sample_weight": weights}
     )
     train, test = next(StratifiedKFold(2).split(X, y[:12]))
-    direct = bert(tiny_checkpoint, max_epochs=1)
+    direct = bert(tiny_encoder, max_epochs=1)
     direct.fit(X[train], y[train], sample_weight=weights[train])
     np.testing.assert_array_equal(proba[test], direct.predict_proba(X[test]))
 
 
 @pytest.mark.usefixtures("routing")
-def test_a_pipeline_encodes_the_routed_texts(tiny_checkpoint, corpus):
+def test_a_pipeline_encodes_the_routed_texts(tiny_encoder, corpus):
     texts, y = corpus
-    clf = over_bert(tiny_checkpoint).set_fit_request(X_unlabeled=True)
+    clf = over_bert(tiny_encoder).set_fit_request(X_unlabeled=True)
     pipeline = Pipeline(
-        [("encode", TokenIdVectorizer(tiny_checkpoint, max_length=16)), ("clf", clf)],
+        [("encode", TokenIdVectorizer(tiny_encoder, max_length=16)), ("clf", clf)],
         transform_input=["X_unlabeled"],
     )
     pipeline.fit(texts[:10], y[:10], X_unlabeled=texts[10:])
-    direct = over_bert(tiny_checkpoint).fit(texts[:10], y[:10], X_unlabeled=texts[10:])
+    direct = over_bert(tiny_encoder).fit(texts[:10], y[:10], X_unlabeled=texts[10:])
     assert pipeline[-1].n_iter_ == 2
     np.testing.assert_array_equal(pipeline.predict_proba(texts), direct.predict_proba(texts))
 

@@ -89,7 +89,7 @@ if __name__ == "__main__":
 """
 
 
-def test_processes_of_every_kind_find_the_same_bits(tiny_checkpoint, tmp_path):
+def test_processes_of_every_kind_find_the_same_bits(tiny_encoder, tmp_path):
     methods, processes = ["spawn"], 2
     if os.environ.get("SKLEARN_SPT_RELIABILITY") == "full":
         pytest.importorskip("distributed")
@@ -98,7 +98,7 @@ def test_processes_of_every_kind_find_the_same_bits(tiny_checkpoint, tmp_path):
     program.write_text(POOLS)
     paths = os.pathsep.join([os.path.dirname(__file__), *sys.path])
     done = subprocess.run(
-        [sys.executable, str(program), tiny_checkpoint, str(processes), *methods],
+        [sys.executable, str(program), tiny_encoder, str(processes), *methods],
         env={**os.environ, "PYTHONPATH": paths},
         stdout=subprocess.PIPE,
         text=True,
@@ -141,15 +141,13 @@ def refuse(*args, **kwargs):
 
 
 @pytest.mark.parametrize("kind", ["plain", "bert", "semi-supervised"])
-def test_prediction_neither_seeds_nor_draws(
-    kind, numbers, tiny_checkpoint, tiny_texts, monkeypatch
-):
+def test_prediction_neither_seeds_nor_draws(kind, numbers, tiny_encoder, tiny_texts, monkeypatch):
     X, y = numbers
     if kind == "bert":
         X = tiny_texts
-        fitted = bert_net(tiny_checkpoint, max_epochs=1).fit(X, [0, 1] * 12)
+        fitted = bert_net(tiny_encoder, max_epochs=1).fit(X, [0, 1] * 12)
     else:
-        net = mlp_net(verbose=0) if kind == "plain" else bert_net(tiny_checkpoint)
+        net = mlp_net(verbose=0) if kind == "plain" else bert_net(tiny_encoder)
         if kind == "semi-supervised":
             X, y = tiny_texts, np.r_[[0, 1] * 6, [-1] * 12]
         fitted = SelfPretrainingClassifier(net, step_size=1.0, alpha=0.0, random_state=0).fit(X, y)

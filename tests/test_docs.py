@@ -88,13 +88,13 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def wide_tiny_checkpoint(tiny_checkpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wide_tiny_encoder(tiny_encoder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny tokenizer with an encoder of one small layer that reads 512 tokens."""
     from transformers import BertConfig, BertModel
 
     folder = tmp_path_factory.mktemp("wide") / "tiny"
-    shutil.copytree(tiny_checkpoint, folder)
-    config = BertConfig.from_pretrained(tiny_checkpoint)
+    shutil.copytree(tiny_encoder, folder)
+    config = BertConfig.from_pretrained(tiny_encoder)
     # large weights, so that even without training no two texts get the same probabilities
     config.update(
         {"max_position_embeddings": 512, "num_hidden_layers": 1, "initializer_range": 0.5}
@@ -106,9 +106,7 @@ def wide_tiny_checkpoint(tiny_checkpoint: str, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture
-def small_world(
-    wide_tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def small_world(wide_tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Give every encoder the tiny weights, make generated data small, work in an own folder."""
     make = sklearn_spt.datasets.make_short_texts
 
@@ -118,11 +116,11 @@ def small_world(
         return make(min(n_samples, 60), **params)
 
     monkeypatch.setattr(sklearn_spt.datasets, "make_short_texts", fewer)
-    monkeypatch.setattr(_locations, "_bundle_folder", lambda: wide_tiny_checkpoint)
+    monkeypatch.setattr(_locations, "_bundle_folder", lambda: wide_tiny_encoder)
     monkeypatch.setattr(_locations, "_verify_bundle", lambda folder: None)
-    monkeypatch.setattr(_locations, "_hub_snapshot", lambda *_: str(wide_tiny_checkpoint))
+    monkeypatch.setattr(_locations, "_hub_snapshot", lambda *_: str(wide_tiny_encoder))
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(wide_tiny_checkpoint, tmp_path / "my_encoder")
+    shutil.copytree(wide_tiny_encoder, tmp_path / "my_encoder")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import _build_checkpoint
+from conftest import build_encoder
 from helpers.kills import KillAfter, Killed
 from helpers.nets import bert_net, mlp_net
 from helpers.variants import VARIANTS, variant
@@ -211,8 +211,8 @@ def predictions(name: str, folder: Path) -> np.ndarray:
 
 
 @pytest.fixture
-def folder(tmp_path, tiny_checkpoint):
-    (tmp_path / "encoder").symlink_to(tiny_checkpoint, target_is_directory=True)
+def folder(tmp_path, tiny_encoder):
+    (tmp_path / "encoder").symlink_to(tiny_encoder, target_is_directory=True)
     return tmp_path
 
 
@@ -235,7 +235,7 @@ def main() -> None:
     found = {}
     for name in CONFIGURATIONS:
         with tempfile.TemporaryDirectory() as folder:
-            _build_checkpoint(Path(folder) / "encoder")
+            build_encoder(Path(folder) / "encoder")
             P = predictions(name, Path(folder))
         found[name] = (
             np.round(P[:SHOWN].astype(float), 4).tolist()

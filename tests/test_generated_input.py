@@ -166,10 +166,10 @@ def run(number, call, values):
 
 
 @pytest.fixture(scope="module")
-def nets(tiny_checkpoint):
+def nets(tiny_encoder):
     """For numbers and texts: an unfitted method, and fitted estimators for predictions."""
     cheap = {"max_iter": 1, "pretrain_epochs": 0, "finetune_epochs": 0, "alpha": 0.0}
-    net = bert_net(tiny_checkpoint, max_epochs=0, device="cpu", head_init="random")
+    net = bert_net(tiny_encoder, max_epochs=0, device="cpu", head_init="random")
     templates = {
         "numbers": SelfPretrainingClassifier(
             mlp_net(PaddedMLP, verbose=0), random_state=0, **cheap
@@ -251,8 +251,8 @@ def damaged(rng, folder, name, how):
     return bytes(content)
 
 
-def test_damaged_encoders(tiny_checkpoint, tmp_path):
-    whole = Path(shutil.copytree(tiny_checkpoint, tmp_path / "whole"))
+def test_damaged_encoders(tiny_encoder, tmp_path):
+    whole = Path(shutil.copytree(tiny_encoder, tmp_path / "whole"))
     (whole / "1_Pooling").mkdir()
     (whole / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
     modules = [{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]

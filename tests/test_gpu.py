@@ -27,9 +27,9 @@ Y = np.array(["got", "skipped"] * 12)
 
 
 @pytest.fixture
-def net(tiny_pooling_checkpoint):
+def net(tiny_pooling_encoder):
     """A net that learns the tiny texts in a second."""
-    return bert_net(tiny_pooling_checkpoint, max_epochs=10, precision="fp32")
+    return bert_net(tiny_pooling_encoder, max_epochs=10, precision="fp32")
 
 
 def weights(net):
@@ -337,8 +337,8 @@ def test_self_pretraining_predicts_without_cuda(fitted, tiny_texts, tmp_path):
     np.testing.assert_allclose(elsewhere, fitted.predict_proba(tiny_texts), atol=1e-3)
 
 
-def test_embeddings_equal_those_of_the_cpu(tiny_pooling_checkpoint, tiny_texts):
-    embedder = SentenceEmbedder(tiny_pooling_checkpoint, max_length=24, precision="fp32")
+def test_embeddings_equal_those_of_the_cpu(tiny_pooling_encoder, tiny_texts):
+    embedder = SentenceEmbedder(tiny_pooling_encoder, max_length=24, precision="fp32")
     on_cuda = embedder.fit_transform(tiny_texts)
     on_cpu = embedder.set_params(device="cpu").transform(tiny_texts)
     assert on_cuda.dtype == np.float32

@@ -36,8 +36,8 @@ for i in range(100):
 
 
 @pytest.mark.parametrize("kind", ["net", "method", "baseline"])
-def test_nets_of_a_deleted_fit_are_freed_at_once(kind, tiny_checkpoint, tiny_texts):
-    net = bert_net(tiny_checkpoint, max_epochs=1)
+def test_nets_of_a_deleted_fit_are_freed_at_once(kind, tiny_encoder, tiny_texts):
+    net = bert_net(tiny_encoder, max_epochs=1)
     y = [0, 1] * 6 + [-1] * 12
     if kind == "net":
         fitted = net.fit(tiny_texts[:12], y[:12])

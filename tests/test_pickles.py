@@ -40,8 +40,8 @@ def moons():
 
 
 @pytest.fixture
-def bert(tiny_checkpoint, tiny_texts):
-    return bert_net(tiny_checkpoint).fit(tiny_texts, [1, 0] * 12)
+def bert(tiny_encoder, tiny_texts):
+    return bert_net(tiny_encoder).fit(tiny_texts, [1, 0] * 12)
 
 
 def n_bytes(net):

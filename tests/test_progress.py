@@ -33,16 +33,16 @@ def test_the_bar_is_closed_after_an_error(capfd):
     assert "4/10" in capfd.readouterr().err
 
 
-def test_fine_tuning_reaches_its_total(tiny_checkpoint, tiny_texts, counted, capfd):
-    net = BertClassifier(tiny_checkpoint, max_length=16, max_epochs=2, batch_size=5, random_state=0)
+def test_fine_tuning_reaches_its_total(tiny_encoder, tiny_texts, counted, capfd):
+    net = BertClassifier(tiny_encoder, max_length=16, max_epochs=2, batch_size=5, random_state=0)
     net.fit(tiny_texts, [1, 0] * 12)
     assert [(entry["total"], entry["done"]) for entry in counted] == [(48, 48)]
     assert capfd.readouterr() == ("", "")
 
 
-def test_self_pretraining_reaches_its_total(tiny_checkpoint, tiny_texts, counted, capfd):
+def test_self_pretraining_reaches_its_total(tiny_encoder, tiny_texts, counted, capfd):
     y = [1, 0] * 4 + [-1] * 16
-    net = BertClassifier(tiny_checkpoint, max_length=16, batch_size=5)
+    net = BertClassifier(tiny_encoder, max_length=16, batch_size=5)
     settings = {"step_size": 0.5, "finetune_epochs": 2, "random_state": 0}
     SelfPretrainingClassifier(net, **settings).fit(tiny_texts, y)
     (entry,) = counted
@@ -62,15 +62,15 @@ def test_lines_are_shown_at_the_second_level_only(capfd):
         assert ("a line of its own\n" in err) == shown
 
 
-def test_a_line_for_each_epoch(tiny_checkpoint, tiny_texts, capfd):
-    net = BertClassifier(tiny_checkpoint, max_length=16, max_epochs=2, verbose=2, random_state=0)
+def test_a_line_for_each_epoch(tiny_encoder, tiny_texts, capfd):
+    net = BertClassifier(tiny_encoder, max_length=16, max_epochs=2, verbose=2, random_state=0)
     net.fit(tiny_texts, [1, 0] * 12)
     lines = re.findall(r"epoch (\d): loss (\d\.\d{4})\n", capfd.readouterr().err)
     assert lines == [(str(e["epoch"]), f"{e['train_loss']:.4f}") for e in net.history]
 
 
-def test_verbose_fit_shows_one_full_bar(tiny_checkpoint, tiny_texts, capfd):
-    net = BertClassifier(tiny_checkpoint, max_length=16, max_epochs=1, verbose=1, random_state=0)
+def test_verbose_fit_shows_one_full_bar(tiny_encoder, tiny_texts, capfd):
+    net = BertClassifier(tiny_encoder, max_length=16, max_epochs=1, verbose=1, random_state=0)
     net.fit(tiny_texts, [1, 0] * 12)
     out, err = capfd.readouterr()
     assert out == ""

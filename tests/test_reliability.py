@@ -52,8 +52,8 @@ def test_killed_fits_end_with_the_same_bits(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_killed_fits_of_bert_end_with_the_same_bits(tmp_path, tiny_checkpoint):
-    campaign("kills", count(2, 50), tmp_path, tiny_checkpoint)
+def test_killed_fits_of_bert_end_with_the_same_bits(tmp_path, tiny_encoder):
+    campaign("kills", count(2, 50), tmp_path, tiny_encoder)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no such signals")

@@ -47,9 +47,9 @@ def test_a_run_is_a_function_of_the_random_state_and_its_path(data, global_rando
     assert draws[0] == draws[1] != draws[2]
 
 
-def test_path_zero_is_the_supervised_classifier(tiny_checkpoint, tiny_texts):
+def test_path_zero_is_the_supervised_classifier(tiny_encoder, tiny_texts):
     y = np.arange(24) % 2
-    net = BertClassifier(tiny_checkpoint, max_length=16, max_epochs=2, random_state=4)
+    net = BertClassifier(tiny_encoder, max_length=16, max_epochs=2, random_state=4)
     run = trainer(net, random_state=4, finetune_epochs=2)
     X = net.encode(tiny_texts)
     ours, losses = run.train(X, y, 0)

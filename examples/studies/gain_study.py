@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from sklearn.base import clone
 from sklearn.metrics import average_precision_score, f1_score
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_memory
+from skorch.utils import multi_indexing
 
 from sklearn_spt import PAPER_SETTINGS, BertClassifier, SelfPretrainingClassifier
 from sklearn_spt._functional import tempered_softmax
@@ -45,7 +47,7 @@ CHOOSING = (
     "psytar:EF",
     "psytar:WD",
 )
-N_STARTS, N_STUDENTS = 5, 3
+N_STARTS, N_STUDENTS = 5, 2
 SCORES = ("average precision", "F1 at the labels' share", "F1 at 0.5", "best F1", "Brier score")
 
 
@@ -75,94 +77,158 @@ def bunch_of(task: str) -> Bunch:
     return thinned(bunch, share, task) if at else bunch
 
 
-def split_of(task: str, seed: int) -> Split:
-    """300 labelled and up to 3,000 unlabelled texts, and 1,000 validation rows."""
-    corpus = cut(bunch_of(task), 1000, 1000)
-    return draw(corpus, 300, min(3000, len(corpus.rest) - 300), seed)
+@dataclass(frozen=True)
+class Cell:
+    """300 labelled and up to 3,000 unlabelled texts of a task, and 1,000 validation rows."""
+
+    task: str
+    seed: int
+    scratch: Path | None
+
+    def draw(self) -> tuple[Split, Any]:
+        """Return the rows, and the true labels of labelled and unlabelled ones."""
+        corpus = cut(bunch_of(self.task), 1000, 1000)
+        sizes = 300, min(3000, len(corpus.rest) - 300)
+        numbered = replace(corpus, texts=np.arange(len(corpus.texts)))
+        rows = draw(numbered, *sizes, self.seed).texts
+        return draw(corpus, *sizes, self.seed), corpus.target[rows]
 
 
 # -- cells ---------------------------------------------------------------------------------------
 class Study(SelfPretrainingClassifier):
     """Five supervised starts, and students that are taught by the mean of their probabilities."""
 
-    def fit_nets(self, split: Split, seed: int) -> dict[str, Any]:
-        """Fit all nets; return their probabilities of the validation rows, by name."""
+    def prepare(self, cell: Cell) -> Study:
+        """Encode the texts."""
         self._check_params()
-        net = self._template_net()
-        data = self._validate(net, list(split.texts), split.y, None, None)
-        V = self._encode(net, list(split.texts_test), reset=False)
+        self.seed, self.scratch, self.net = cell.seed, cell.scratch, self._template_net()
+        split, _ = cell.draw()
+        texts = list(split.texts)
+        self.labels = self._validate(self.net, texts, split.y, None, None)
+        self.V = self._encode(self.net, list(split.texts_test), reset=False)
+        return self
 
-        def soft(M: Any, X: Any) -> Any:
-            return tempered_softmax(predict_logits(M, X, data.n_classes))
+    def trainer(self, root: int) -> SelfPretrainingTrainer:
+        return SelfPretrainingTrainer(
+            clone(self).set_params(random_state=root),
+            self.net,
+            self.labels,
+            lam=self.lam,
+            alpha=self.alpha,
+            temperature=self.temperature,
+            pretrain_epochs=self.pretrain_epochs,
+            memory=check_memory(None),
+        )
 
-        def trainer(root: int) -> SelfPretrainingTrainer:
-            return SelfPretrainingTrainer(
-                clone(self).set_params(random_state=root),
-                net,
-                data,
-                lam=self.lam,
-                alpha=self.alpha,
-                temperature=self.temperature,
-                pretrain_epochs=self.pretrain_epochs,
-                memory=check_memory(None),
-            )
+    def soft(self, M: Any, X: Any) -> Any:
+        return tempered_softmax(predict_logits(M, X, self.labels.n_classes))
 
+    def starts(self) -> dict[str, Any]:
+        """Probabilities of the five starts: each of V, and the mean of U and of L."""
+        scratch = self.scratch
+        if scratch is not None and scratch.exists():
+            with np.load(scratch) as kept:
+                return dict(kept)
         found, of_U, of_L = {}, [], []
         for i in range(N_STARTS):
-            M, _ = trainer(1000 * seed + i).supervised_start()
-            found[f"start{i}"] = soft(M, V)
-            of_U.append(soft(M, data.X_unlabeled))
-            of_L.append(soft(M, data.X_labeled))
-        P, q = np.mean(of_U, axis=0), np.mean(of_L, axis=0)
-        for i in range(N_STUDENTS):
-            M, _ = trainer(1000 * seed + 100 + i).train_student(2, data.X_unlabeled, P, q)
-            found[f"student{i}"] = soft(M, V)
+            M, _ = self.trainer(1000 * self.seed + i).supervised_start()
+            found[f"start{i}"] = self.soft(M, self.V)
+            of_U.append(self.soft(M, self.labels.X_unlabeled))
+            of_L.append(self.soft(M, self.labels.X_labeled))
+        found |= {"U": np.mean(of_U, axis=0), "L": np.mean(of_L, axis=0)}
+        if scratch is not None:
+            scratch.parent.mkdir(parents=True, exist_ok=True)
+            np.savez_compressed(scratch, **found)
         return found
 
-
-def net() -> BertClassifier:
-    return BertClassifier(n_threads=1)
-
-
-def ensemble_first(split: Split, seed: int) -> dict[str, Any]:
-    return Study(net(), alpha=0.0, random_state=0).fit_nets(split, seed)
-
-
-def predicted(clf: Any, X: Any, y: Any, split: Split, name: str) -> dict[str, Any]:
-    return {name: clf.fit(X, y).predict_proba(list(split.texts_test))}
+    def students(self, t: int, rows: Any, P: Any, q: Any) -> list[Any]:
+        """Train students on the pseudo-labels P of some rows of U, and on L."""
+        C = multi_indexing(self.labels.X_unlabeled, rows)
+        return [
+            self.trainer(1000 * self.seed + 100 + i).train_student(t, C, P, q)[0]
+            for i in range(N_STUDENTS)
+        ]
 
 
-def defaults(split: Split, seed: int) -> dict[str, Any]:
-    clf = SelfPretrainingClassifier(net(), random_state=seed)
-    return predicted(clf, list(split.texts), split.y, split, "defaults")
+def study(cell: Cell) -> Study:
+    return Study(BertClassifier(n_threads=1), alpha=0.0, random_state=0).prepare(cell)
 
 
-def paper(split: Split, seed: int) -> dict[str, Any]:
+def ensemble_first(cell: Cell) -> dict[str, Any]:
+    """The starts teach students on all of U at once."""
+    of = study(cell)
+    found = of.starts()
+    rows = np.arange(of.labels.n_unlabeled)
+    for i, M in enumerate(of.students(2, rows, found.pop("U"), found.pop("L"))):
+        found[f"student{i}"] = of.soft(M, of.V)
+    return found
+
+
+def halves(cell: Cell) -> dict[str, Any]:
+    """The starts teach students on half of U, and these teach students on all of U."""
+    of = study(cell)
+    found = of.starts()
+    n = of.labels.n_unlabeled
+    half = np.sort(np.random.default_rng(cell.seed).permutation(n)[: n // 2])
+    teachers = of.students(3, half, found["U"][half], found["L"])
+    P, q = (
+        np.mean([of.soft(M, X) for M in teachers], axis=0)
+        for X in (of.labels.X_unlabeled, of.labels.X_labeled)
+    )
+    nets = of.students(4, np.arange(n), P, q)
+    return {"by halves": np.mean([of.soft(M, of.V) for M in nets], axis=0)}
+
+
+def predicted(name: str, clf: Any, cell: Cell, *, all_labels: bool = False) -> dict[str, Any]:
+    split, truth = cell.draw()
+    clf.set_params(random_state=cell.seed)
+    clf.fit(list(split.texts), truth if all_labels else split.y)
+    return {name: clf.predict_proba(list(split.texts_test))}
+
+
+def defaults(cell: Cell) -> dict[str, Any]:
+    return predicted("defaults", SelfPretrainingClassifier(BertClassifier(n_threads=1)), cell)
+
+
+def paper(cell: Cell) -> dict[str, Any]:
     """The paper's settings, in three iterations."""
-    clf = SelfPretrainingClassifier(**PAPER_SETTINGS, random_state=seed)
+    clf = SelfPretrainingClassifier(**PAPER_SETTINGS)
     clf.set_params(step_size=1 / 3, estimator__n_threads=1)
-    return predicted(clf, list(split.texts), split.y, split, "paper's settings, k = 1/3")
+    return predicted("paper's settings, k = 1/3", clf, cell)
 
 
-ARMS = {"ensemble": ensemble_first, "defaults": defaults, "paper": paper}
+def ceiling(cell: Cell) -> dict[str, Any]:
+    """One net on the true labels of all texts."""
+    return predicted("ceiling", BertClassifier(n_threads=1), cell, all_labels=True)
+
+
+ARMS = {
+    "ensemble": ensemble_first,
+    "halves": halves,
+    "defaults": defaults,
+    "paper": paper,
+    "ceiling": ceiling,
+}
 
 
 def path_of(arm: str, task: str, seed: int) -> Path:
     return RECORDS / arm / f"{task.replace(':', '_')}_{seed}.npz"
 
 
-def run(arm: str, tasks: list[str], seed: int) -> None:
+def run(arm: str, tasks: list[str], seed: int, scratch: str | None) -> None:
     torch.set_num_threads(1)
     for task in tasks:
         path = path_of(arm, task, seed)
         if path.exists():
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        split = split_of(task, seed)
+        kept = None if scratch is None else Path(scratch) / f"{path.stem}.npz"
+        cell = Cell(task, seed, kept)
         start = time.process_time()
-        P = ARMS[arm](split, seed)
+        P = ARMS[arm](cell)
         seconds = time.process_time() - start
         positive = {name: p[:, 1].astype(np.float32) for name, p in P.items()}
+        split, _ = cell.draw()
         share = np.mean(split.y[split.y >= 0])
         np.savez_compressed(
             path, y=split.y_test.astype(np.int8), share=share, seconds=seconds, **positive
@@ -260,11 +326,12 @@ def main() -> None:
     of_run.add_argument("tasks", nargs="*", default=CHOOSING, metavar="TASK")
     of_run.add_argument("--seed", type=int, required=True)
     of_run.add_argument("--arm", choices=ARMS, default="ensemble")
+    of_run.add_argument("--scratch", help="folder for labels of the starts, which arms share")
     of_report = commands.add_parser("report", help="print the tables")
     of_report.add_argument("arms", nargs="*", default=["ensemble"], metavar="ARM")
     args = parser.parse_args()
     if args.command == "run":
-        run(args.arm, list(args.tasks), args.seed)
+        run(args.arm, list(args.tasks), args.seed, args.scratch)
     else:
         report(list(args.arms))
 

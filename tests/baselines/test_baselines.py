@@ -136,10 +136,10 @@ def test_three_classes_with_any_labels_and_marker(kind, names, marker):
     ],
 )
 def test_without_unlabelled_texts_it_is_bert_classifier(
-    tiny_checkpoint, tiny_texts, kind, switched_off
+    tiny_encoder, tiny_texts, kind, switched_off
 ):
     y = np.arange(24) % 2
-    net = BertClassifier(tiny_checkpoint, max_length=16, max_epochs=3)
+    net = BertClassifier(tiny_encoder, max_length=16, max_epochs=3)
     expected = clone(net).set_params(random_state=5).fit(tiny_texts, y).predict_proba(tiny_texts)
     with pytest.warns(UserWarning, match="holds no unlabelled row"):
         clf = model(kind, net, random_state=5).fit(tiny_texts, y)

@@ -327,12 +327,12 @@ def of_texts(checkpoint, **params):
     return CoDecompositionClassifier(net_of(checkpoint), **settings)
 
 
-def test_the_default_views_are_the_text_and_its_windows(tiny_checkpoint, words):
+def test_the_default_views_are_the_text_and_its_windows(tiny_encoder, words):
     texts, truth = words
-    clf = of_texts(tiny_checkpoint, keywords="shot").fit(texts, marked(truth))
+    clf = of_texts(tiny_encoder, keywords="shot").fit(texts, marked(truth))
     assert clf.views_[0] is None
     assert isinstance(clf.views_[1], KeywordWindow)
-    net = net_of(tiny_checkpoint)
+    net = net_of(tiny_encoder)
     encoded = clf._encode(net, texts, reset=False)
     np.testing.assert_array_equal(encoded["sentence"], net.encode(texts, full_width=True))
     windows = KeywordWindow("shot", 5).transform(texts)
@@ -352,27 +352,27 @@ def test_the_default_views_are_the_text_and_its_windows(tiny_checkpoint, words):
     ],
     ids=["list", "tuple", "lists", "frame", "array"],
 )
-def test_keywords_may_come_with_the_documents(tiny_checkpoint, words, container):
+def test_keywords_may_come_with_the_documents(tiny_encoder, words, container):
     texts, truth = words
     pairs = [(text, ["shot"] if i % 2 else "shot") for i, text in enumerate(texts)]
     y = marked(truth)
-    expected = of_texts(tiny_checkpoint, keywords="shot").fit(texts, y).predict_proba(texts)
+    expected = of_texts(tiny_encoder, keywords="shot").fit(texts, y).predict_proba(texts)
     X = container(pairs)
-    clf = of_texts(tiny_checkpoint).fit(X, y)
+    clf = of_texts(tiny_encoder).fit(X, y)
     np.testing.assert_array_equal(clf.predict_proba(X), expected)
     np.testing.assert_array_equal(clf.predict_proba(container(pairs[:5])), expected[:5])
     assert not hasattr(clf, "n_features_in_")
-    parted = of_texts(tiny_checkpoint)
+    parted = of_texts(tiny_encoder)
     parted.fit(container(pairs[:30]), y[:30], X_unlabeled=container(pairs[30:]))
     np.testing.assert_array_equal(parted.predict_proba(X), expected)
 
 
 @pytest.mark.parametrize("container", [list, pd.DataFrame, np.array])
-def test_swapped_columns_raise_an_error(tiny_checkpoint, words, container):
+def test_swapped_columns_raise_an_error(tiny_encoder, words, container):
     texts, truth = words
     swapped = [[["shot"], text] for text in texts]
     X = np.array(swapped, dtype=object) if container is np.array else container(swapped)
-    clf = of_texts(tiny_checkpoint)
+    clf = of_texts(tiny_encoder)
     with pytest.raises(TypeError, match=r"first column of X must hold the texts.*no str"):
         clf.fit(X, marked(truth))
     assert not hasattr(clf, "views_")
@@ -384,10 +384,10 @@ def test_swapped_columns_raise_an_error(tiny_checkpoint, words, container):
 @pytest.mark.parametrize(
     "params", [{}, {"keywords": "absent"}, {"keyword_representation": "state"}]
 )
-def test_no_keyword_in_any_document_warns(tiny_checkpoint, words, params):
+def test_no_keyword_in_any_document_warns(tiny_encoder, words, params):
     texts, truth = words
     with pytest.warns(UserWarning, match="both views of the documents are the same"):
-        clf = of_texts(tiny_checkpoint, **params).fit(texts, marked(truth))
+        clf = of_texts(tiny_encoder, **params).fit(texts, marked(truth))
     assert clf.n_iter_ == 1
 
 
@@ -509,9 +509,9 @@ def test_parameters_of_the_keyword_net(moons):
     assert [net.lr for net in fitted.estimators_] == [1.0, 0.25]
 
 
-def test_a_text_net_for_the_keyword_view(tiny_checkpoint, words):
+def test_a_text_net_for_the_keyword_view(tiny_encoder, words):
     texts, truth = words
-    clf = of_texts(tiny_checkpoint, keywords="shot", keyword_estimator=net_of(tiny_checkpoint))
+    clf = of_texts(tiny_encoder, keywords="shot", keyword_estimator=net_of(tiny_encoder))
     clf.set_params(keyword_estimator__max_length=8).fit(texts, marked(truth))
     encoded = clf._encode(clf.estimators_[0], texts, reset=False)
     assert encoded["keyword"].shape == (48, 8)
@@ -568,15 +568,15 @@ def test_bad_parameters(moons, params, error, match):
 
 
 # -- states at keywords ------------------------------------------------------------------------
-def test_the_state_representation(tiny_checkpoint, words):
+def test_the_state_representation(tiny_encoder, words):
     texts, truth = words
-    clf = of_texts(tiny_checkpoint, keywords="shot", keyword_representation="state")
+    clf = of_texts(tiny_encoder, keywords="shot", keyword_representation="state")
     clf.fit(texts, marked(truth))
     sentence, keyword = clf.estimators_
     assert type(sentence) is BertClassifier
     assert type(keyword) is KeywordStateClassifier
     encoded = clf._encode(sentence, texts, reset=False)
-    expected = marked_ids(texts, [("shot",)] * 48, tiny_checkpoint, 24)
+    expected = marked_ids(texts, [("shot",)] * 48, tiny_encoder, 24)
     np.testing.assert_array_equal(encoded["keyword"], expected)
     parts = [
         net.forward(encoded[view]).double()
@@ -602,10 +602,10 @@ def test_history_is_complete_and_plain(moons):
     assert set(records[1]["seconds"]) == {"labeling", "training", "validation"}
 
 
-def test_a_refit_forgets_the_views_before(tiny_checkpoint, words, moons):
+def test_a_refit_forgets_the_views_before(tiny_encoder, words, moons):
     texts, truth = words
-    clf = of_texts(tiny_checkpoint, keywords="shot").fit(texts, marked(truth))
-    ids = net_of(tiny_checkpoint).encode(texts)
+    clf = of_texts(tiny_encoder, keywords="shot").fit(texts, marked(truth))
+    ids = net_of(tiny_encoder).encode(texts)
     with pytest.warns(UserWarning, match="both views"):
         clf.fit(ids, marked(truth))
     assert clf.views_ == (None, None)
@@ -614,7 +614,7 @@ def test_a_refit_forgets_the_views_before(tiny_checkpoint, words, moons):
     assert not hasattr(clf, "n_features_in_")
 
 
-def test_each_view_is_encoded_once(tiny_checkpoint, words, monkeypatch):
+def test_each_view_is_encoded_once(tiny_encoder, words, monkeypatch):
     texts, truth = words
     calls = []
     encode = views_module._encode_view
@@ -624,7 +624,7 @@ def test_each_view_is_encoded_once(tiny_checkpoint, words, monkeypatch):
         return encode(*args)
 
     monkeypatch.setattr(views_module, "_encode_view", spy)
-    clf = of_texts(tiny_checkpoint, keywords="shot", n_iterations=2).fit(texts, marked(truth))
+    clf = of_texts(tiny_encoder, keywords="shot", n_iterations=2).fit(texts, marked(truth))
     assert calls == ["the sentence view of X", "the keyword view of X"]
     clf.predict_proba(texts)
     assert len(calls) == 4

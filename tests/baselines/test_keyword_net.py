@@ -35,27 +35,27 @@ from sklearn_spt.text._pretrained import vocabulary_size
         ("i got the vaccine in the arm at home today", ("today",), []),  # cut off
     ],
 )
-def test_marks(tiny_checkpoint, text, keywords, expected):
-    marks = keyword_marks([text], [keywords], tiny_checkpoint, 8)
+def test_marks(tiny_encoder, text, keywords, expected):
+    marks = keyword_marks([text], [keywords], tiny_encoder, 8)
     assert np.flatnonzero(marks[0]).tolist() == expected
 
 
-def test_marked_ids_hold_both(tiny_checkpoint, tiny_texts):
-    size = vocabulary_size(tiny_checkpoint)
+def test_marked_ids_hold_both(tiny_encoder, tiny_texts):
+    size = vocabulary_size(tiny_encoder)
     keywords = [("shot", "vaccine")] * len(tiny_texts)
-    raised = marked_ids(tiny_texts, keywords, tiny_checkpoint, 24)
+    raised = marked_ids(tiny_texts, keywords, tiny_encoder, 24)
     assert raised.dtype == np.int32
-    np.testing.assert_array_equal(raised % size, encode_texts(tiny_texts, tiny_checkpoint, 24))
-    marks = keyword_marks(tiny_texts, keywords, tiny_checkpoint, 24)
+    np.testing.assert_array_equal(raised % size, encode_texts(tiny_texts, tiny_encoder, 24))
+    marks = keyword_marks(tiny_texts, keywords, tiny_encoder, 24)
     np.testing.assert_array_equal(raised >= size, marks)
     assert 0 < marks.sum() < len(tiny_texts)
 
 
 # -- the states at keywords --------------------------------------------------------------------
 @pytest.fixture
-def module(tiny_checkpoint):
+def module(tiny_encoder):
     torch.manual_seed(0)
-    return KeywordStateModule(tiny_checkpoint, 3, "auto", 0.1, "fp32").eval()
+    return KeywordStateModule(tiny_encoder, 3, "auto", 0.1, "fp32").eval()
 
 
 @pytest.fixture(autouse=True)
@@ -64,12 +64,12 @@ def _own_generator():
         yield
 
 
-def test_the_module_classifies_the_mean_state_at_the_marks(module, tiny_checkpoint):
+def test_the_module_classifies_the_mean_state_at_the_marks(module, tiny_encoder):
     texts = ["she got the flu shots today", "flu !", "i got a vaccine"]
     keywords = [("flu", "shots"), ("flu",), ("absent",)]
-    raised = torch.from_numpy(marked_ids(texts, keywords, tiny_checkpoint, 12))
-    encoder = Encoder(tiny_checkpoint, pooling="mean").eval()
-    ids = torch.from_numpy(encode_texts(texts, tiny_checkpoint, 12)).long()
+    raised = torch.from_numpy(marked_ids(texts, keywords, tiny_encoder, 12))
+    encoder = Encoder(tiny_encoder, pooling="mean").eval()
+    ids = torch.from_numpy(encode_texts(texts, tiny_encoder, 12)).long()
     with torch.no_grad():
         states = encoder.model(ids, attention_mask=(ids != 0).long()).last_hidden_state
         vectors = torch.stack([(states[0, 4] + states[0, 5]) / 2, states[1, 1], states[2, 0]])
@@ -78,14 +78,14 @@ def test_the_module_classifies_the_mean_state_at_the_marks(module, tiny_checkpoi
         torch.testing.assert_close(module(raised[1:2, :5]), module(raised)[1:2])
 
 
-def test_no_weight_of_the_module_is_without_a_gradient(module, tiny_checkpoint):
-    raised = torch.from_numpy(marked_ids(["got flu"], [("flu",)], tiny_checkpoint, 8))
+def test_no_weight_of_the_module_is_without_a_gradient(module, tiny_encoder):
+    raised = torch.from_numpy(marked_ids(["got flu"], [("flu",)], tiny_encoder, 8))
     module(raised).sum().backward()
     assert [name for name, weight in module.named_parameters() if weight.grad is None] == []
 
 
-def test_the_net_keeps_the_parameters(tiny_checkpoint):
-    net = BertClassifier(tiny_checkpoint, lr=3e-4, max_length=12, dropout=0.2, batch_size=7)
+def test_the_net_keeps_the_parameters(tiny_encoder):
+    net = BertClassifier(tiny_encoder, lr=3e-4, max_length=12, dropout=0.2, batch_size=7)
     of_keywords = keyword_state_net(net)
     assert isinstance(of_keywords, KeywordStateClassifier)
     changed = {"module": KeywordStateModule}
@@ -93,13 +93,13 @@ def test_the_net_keeps_the_parameters(tiny_checkpoint):
 
 
 @pytest.mark.parametrize("module", [torch.nn.Linear, KeywordStateModule])
-def test_a_custom_module_is_refused(tiny_checkpoint, module):
+def test_a_custom_module_is_refused(tiny_encoder, module):
     with pytest.raises(ValueError, match="needs a BertClassifier with its default module"):
-        keyword_state_net(BertClassifier(tiny_checkpoint, module=module))
+        keyword_state_net(BertClassifier(tiny_encoder, module=module))
 
 
-def test_marks_need_texts(tiny_checkpoint):
-    view = KeywordMarks(tiny_checkpoint, 12, "flu")
+def test_marks_need_texts(tiny_encoder):
+    view = KeywordMarks(tiny_encoder, 12, "flu")
     assert view(["the flu"]).shape == (1, 12)
     with pytest.raises(ValueError, match="'state' needs texts"):
         view(np.zeros((3, 4)))

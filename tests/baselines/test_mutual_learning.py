@@ -289,10 +289,10 @@ def some_unlabeled(texts):
     ids=["equal encoders", "without divergence"],
 )
 def test_an_encoder_follows_bert_classifier_exactly(
-    tiny_checkpoint, tiny_texts, params, kl_weight, followers
+    tiny_encoder, tiny_texts, params, kl_weight, followers
 ):
     y = some_unlabeled(tiny_texts)
-    net = BertClassifier(tiny_checkpoint, max_length=16, batch_size=4, lr=1e-2, **params)
+    net = BertClassifier(tiny_encoder, max_length=16, batch_size=4, lr=1e-2, **params)
     clf = MutualLearningClassifier(
         net, kl_weight=kl_weight, unlabeled_marker="?", random_state=5
     ).fit(tiny_texts, y)

@@ -38,7 +38,7 @@ def posts():
 
 
 @pytest.fixture(scope="module")
-def model(posts, tiny_long_checkpoint, tmp_path_factory):
+def model(posts, tiny_long_encoder, tmp_path_factory):
     """A folder that `fit` wrote, and what it printed."""
     folder = tmp_path_factory.mktemp("cli")
     rows = [(t, y if i % 2 else "") for i, (t, y) in enumerate(posts)]
@@ -50,7 +50,7 @@ def model(posts, tiny_long_checkpoint, tmp_path_factory):
     printed = io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", printed)
-        assert main([*given, tiny_long_checkpoint, *options]) == 0
+        assert main([*given, tiny_long_encoder, *options]) == 0
     return out, printed.getvalue()
 
 
@@ -182,14 +182,14 @@ def test_evaluate_needs_labels_of_the_model(model, label, message, tmp_path, cap
 
 
 # -- compare -------------------------------------------------------------------------------------
-def test_compare_prints_the_comparison(posts, tiny_long_checkpoint, tmp_path, capsys):
+def test_compare_prints_the_comparison(posts, tiny_long_encoder, tmp_path, capsys):
     rows = [(t, y if i % 2 else "") for i, (t, y) in enumerate(posts)]
     path = write_csv(tmp_path / "train.csv", ("text", "label"), rows)
-    options = ["--encoder", tiny_long_checkpoint, "--step-size", "1.0", "--alpha", "0"]
+    options = ["--encoder", tiny_long_encoder, "--step-size", "1.0", "--alpha", "0"]
     assert main(["compare", path, *options, "--folds", "2", "--positive", "no"]) == 0
     out, err = capsys.readouterr()
     clf = sklearn_spt.SelfPretrainingClassifier(
-        tiny_long_checkpoint, step_size=1.0, alpha=0.0, random_state=0
+        tiny_long_encoder, step_size=1.0, alpha=0.0, random_state=0
     )
     X = np.array([text for text, _ in rows], dtype=object)
     y = np.array([label or -1 for _, label in rows], dtype=object)
@@ -271,9 +271,9 @@ def test_a_taken_column_and_a_missing_file_or_model(model, tmp_path, capsys):
         assert err.count("\n") == 1
 
 
-def test_warnings_are_one_line(posts, tiny_long_checkpoint, tmp_path, capsys):
+def test_warnings_are_one_line(posts, tiny_long_encoder, tmp_path, capsys):
     path = write_csv(tmp_path / "a.csv", ("text", "label"), posts)
-    given = ["fit", path, "--encoder", tiny_long_checkpoint, "--out", str(tmp_path / "model")]
+    given = ["fit", path, "--encoder", tiny_long_encoder, "--out", str(tmp_path / "model")]
     assert main([*given, "--quiet"]) == 0
     err = capsys.readouterr().err
     assert err.startswith("warning: ")

@@ -105,8 +105,8 @@ def test_a_failed_cell_is_recorded_and_the_others_run(arguments, tmp_path, capsy
     assert "cells that failed before were not run again" in capsys.readouterr().err
 
 
-def test_a_failed_cell_runs_again_only_on_request(tiny_long_checkpoint, tmp_path, monkeypatch):
-    cell = small_cell(tiny_long_checkpoint)
+def test_a_failed_cell_runs_again_only_on_request(tiny_long_encoder, tmp_path, monkeypatch):
+    cell = small_cell(tiny_long_encoder)
     options = {"corpus_of": made_up_corpus, "verbose": 0}
     # a NaN score fails a cell too
     monkeypatch.setattr(_runner, "_fit_and_score", lambda *args: {"scores": {"f1": float("nan")}})

@@ -23,8 +23,8 @@ def test_a_search_over_lam_and_alpha(arguments, tmp_path, capsys):
     assert list(path.parent.iterdir()) == [path]  # what the pairs shared is gone
 
 
-def test_a_search_with_shared_work_finds_the_same(tiny_long_checkpoint, tmp_path):
-    cell = small_cell(tiny_long_checkpoint, method="self_pretraining", params={"max_iter": 1})
+def test_a_search_with_shared_work_finds_the_same(tiny_long_encoder, tmp_path):
+    cell = small_cell(tiny_long_encoder, method="self_pretraining", params={"max_iter": 1})
     split = draw(made_up_corpus(cell), cell.n_labeled, cell.n_unlabeled, cell.seed)
     plain, shared, again = (
         search(cell, split, lams=[0.1, 0.9], alphas=[0], n_folds=2, memory=memory, verbose=0)

@@ -25,13 +25,12 @@ def test_without_setfit_the_error_names_the_extra(arguments, tmp_path, monkeypat
         SetFitClassifier("encoder").fit(["one", "two"], [0, 1])
 
 
-def test_setfit_is_reproducible_and_silent(tiny_long_checkpoint, capfd):
+def test_setfit_is_reproducible_and_silent(tiny_long_encoder, capfd):
     pytest.importorskip("setfit", reason="the extra [benchmarks] is not installed")
     bunch = make_short_texts(400, random_state=0)
     X, y = bunch.data[:24], bunch.target[:24]
     fits = [
-        SetFitClassifier(tiny_long_checkpoint, max_steps=2, batch_size=4).fit(X, y)
-        for _ in range(2)
+        SetFitClassifier(tiny_long_encoder, max_steps=2, batch_size=4).fit(X, y) for _ in range(2)
     ]
     P, again = (model.predict_proba(bunch.data[:10]) for model in fits)
     np.testing.assert_array_equal(P, again)

@@ -23,12 +23,12 @@ def posts(tmp_path_factory):
 
 
 @pytest.fixture
-def arguments(posts, tiny_long_checkpoint, tmp_path):
+def arguments(posts, tiny_long_encoder, tmp_path):
     """The command line of a small grid, but for the methods."""
     return [
         "run",
         f"--data={posts}",
-        f"--encoder={tiny_long_checkpoint}",
+        f"--encoder={tiny_long_encoder}",
         "--n-labeled=40",
         "--n-unlabeled=60",
         "--n-test=80",

@@ -47,13 +47,13 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def doubtful(tiny_checkpoint):
+def doubtful(tiny_encoder):
     """A fit on half-labelled texts, with labels and texts that look like HTML."""
     got, skipped = "i got the flu shot <b>today</b>", "we never want a needle & a shot"
     texts = [f"{(got, skipped)[i % 2]} {'again ' * (i // 2 % 5)}" for i in range(40)]
     y = np.array(["<yes>", "no & no"], dtype=object)[np.arange(40) % 2]
     y[16:] = -1
-    net = bert_net(tiny_checkpoint, lr=2e-3)
+    net = bert_net(tiny_encoder, lr=2e-3)
     clf = SelfPretrainingClassifier(net, step_size=0.5, finetune_epochs=1, random_state=0)
     return clf.fit(texts, y), texts
 
@@ -166,9 +166,9 @@ def test_labels_and_texts_are_escaped(doubtful):
 
 # -- other classifiers ---------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", [ThrottledSelfTrainingClassifier, MutualLearningClassifier])
-def test_other_methods(tiny_checkpoint, tiny_texts, kind):
+def test_other_methods(tiny_encoder, tiny_texts, kind):
     params = {"threshold": 0.5, "n_iterations": 1} if "Throttled" in kind.__name__ else {}
-    clf = kind(bert_net(tiny_checkpoint), random_state=0, **params)
+    clf = kind(bert_net(tiny_encoder), random_state=0, **params)
     clf.fit(tiny_texts, [1, 0] * 6 + [-1] * 12)
     report = FitReport.from_estimator(clf, texts=tiny_texts)
     assert Page(report._repr_html_()).open == []
@@ -177,10 +177,10 @@ def test_other_methods(tiny_checkpoint, tiny_texts, kind):
     )
 
 
-def test_a_pipeline(tiny_checkpoint, tiny_texts):
-    net = bert_net(tiny_checkpoint)
+def test_a_pipeline(tiny_encoder, tiny_texts):
+    net = bert_net(tiny_encoder)
     steps = (
-        TokenIdVectorizer(tiny_checkpoint, max_length=24),
+        TokenIdVectorizer(tiny_encoder, max_length=24),
         SelfPretrainingClassifier(net, step_size=1.0, alpha=0.0, random_state=0),
     )
     pipeline = make_pipeline(*steps).fit(tiny_texts, [1, 0] * 4 + [-1] * 16)

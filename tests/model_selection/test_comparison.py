@@ -207,10 +207,10 @@ def test_strings_missing_markers_and_more_classes():
 
 
 @pytest.mark.parametrize("kind", [list, pd.Series, pl.Series])
-def test_texts(tiny_checkpoint, tiny_texts, kind):
+def test_texts(tiny_encoder, tiny_texts, kind):
     texts = [*tiny_texts, *reversed(tiny_texts)]
     y = [1, 0] * 8 + [-1] * 32
-    net = BertClassifier(tiny_checkpoint, max_length=32, device="cpu")
+    net = BertClassifier(tiny_encoder, max_length=32, device="cpu")
     clf = SelfPretrainingClassifier(net, step_size=1.0, alpha=0.0, random_state=0)
     found = compare(clf, kind(texts), y, cv=2)
     assert (found.n_labeled, found.n_unlabeled) == (16, 32)
@@ -240,8 +240,8 @@ def test_lists_of_rows_and_sparse_matrices(moons):
     assert str(compare(piped, coo_array(X), partial)) == expected
 
 
-def test_documents_with_keywords_need_a_given_rival(tiny_checkpoint, tiny_texts):
-    clf = CoDecompositionClassifier(BertClassifier(tiny_checkpoint, max_length=32), keywords="shot")
+def test_documents_with_keywords_need_a_given_rival(tiny_encoder, tiny_texts):
+    clf = CoDecompositionClassifier(BertClassifier(tiny_encoder, max_length=32), keywords="shot")
     with pytest.raises(
         TypeError, match=r"CoDecompositionClassifier has no supervised start.*supervised="
     ):

@@ -60,9 +60,9 @@ def test_nothing_to_score_is_an_error(blobs, classifier):
         classifier.score(X[:5], [-1] * 5)
 
 
-def test_score_of_texts_with_another_marker(tiny_checkpoint, tiny_texts):
+def test_score_of_texts_with_another_marker(tiny_encoder, tiny_texts):
     y = ["yes", "no"] * 12
-    net = bert_net(tiny_checkpoint, max_epochs=1, unlabeled_marker="?").fit(tiny_texts, y)
+    net = bert_net(tiny_encoder, max_epochs=1, unlabeled_marker="?").fit(tiny_texts, y)
     marked = [label if row > 5 else "?" for row, label in enumerate(y)]
     with pytest.warns(UserWarning, match="leaves out 6 of 24 rows"):
         assert net.score(tiny_texts, marked) == net.score(tiny_texts[6:], y[6:])

@@ -264,10 +264,10 @@ def test_an_epoch_holds_exactly_the_rows_that_were_drawn(window):
 
 
 # -- evaluation by skorch's own loop ---------------------------------------------------------------
-def test_rows_of_forward_iter_keep_their_order(tiny_checkpoint):
+def test_rows_of_forward_iter_keep_their_order(tiny_encoder):
     """The loop of skorch returns results in the order of the rows, and no number is drawn."""
     texts = ["a rather long text about the flu " * (1 + i % 3) for i in range(7)]
-    net = BertClassifier(tiny_checkpoint, classes=[0, 1], batch_size=3, max_length=60, device="cpu")
+    net = BertClassifier(tiny_encoder, classes=[0, 1], batch_size=3, max_length=60, device="cpu")
     net.initialize()
     ids = net.encode(texts)
     state = torch.get_rng_state()

@@ -33,17 +33,17 @@ def y():
 
 
 @pytest.fixture
-def make(tiny_checkpoint):
+def make(tiny_encoder):
     def build(**params):
         settings = {"max_length": 16, "batch_size": 8, "random_state": 0, **params}
-        return BertClassifier(tiny_checkpoint, **settings)
+        return BertClassifier(tiny_encoder, **settings)
 
     return build
 
 
 # -- input -------------------------------------------------------------------------------------
-def test_token_ids_give_the_same_result_as_texts(make, texts, y, tiny_checkpoint):
-    ids = TokenIdVectorizer(tiny_checkpoint, max_length=16).transform(texts)
+def test_token_ids_give_the_same_result_as_texts(make, texts, y, tiny_encoder):
+    ids = TokenIdVectorizer(tiny_encoder, max_length=16).transform(texts)
     expected = make().fit(texts, y).predict_proba(texts)
     clf = make().fit(ids, y)
     np.testing.assert_array_equal(clf.predict_proba(ids), expected)
@@ -133,10 +133,10 @@ def test_gradients_are_clipped(make, texts, y):
     assert max(norms) > 1e-2
 
 
-def test_head_is_initialised_as_in_bert(tiny_checkpoint):
+def test_head_is_initialised_as_in_bert(tiny_encoder):
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        module = BertModule(tiny_checkpoint, n_classes=500)
+        module = BertModule(tiny_encoder, n_classes=500)
     assert float(module.head.weight.detach().std()) == pytest.approx(0.02, rel=0.05)
     assert not module.head.bias.detach().any()
 
@@ -222,8 +222,8 @@ def test_unlabelled_texts_may_be_longer_or_shorter_than_labelled_ones(make, text
         np.testing.assert_array_equal(parted, joined.predict_proba(labeled))
 
 
-def test_texts_and_token_ids_are_not_mixed(make, texts, y, tiny_checkpoint):
-    ids = TokenIdVectorizer(tiny_checkpoint, max_length=16).fit_transform(texts)
+def test_texts_and_token_ids_are_not_mixed(make, texts, y, tiny_encoder):
+    ids = TokenIdVectorizer(tiny_encoder, max_length=16).fit_transform(texts)
     clf = SelfPretrainingClassifier(make(), step_size=1.0, alpha=0.0, random_state=0)
     with pytest.raises(TypeError, match="X holds texts and X_unlabeled holds none"):
         clf.fit(texts, y, X_unlabeled=ids[:9])

@@ -15,8 +15,8 @@ IDS = torch.tensor([[2, 7, 8, 9, 3], [2, 30, 31, 3, 0]])
 
 
 @pytest.fixture
-def model(tiny_checkpoint):
-    return interacting(Encoder(tiny_checkpoint, pooling="cls").model.eval())
+def model(tiny_encoder):
+    return interacting(Encoder(tiny_encoder, pooling="cls").model.eval())
 
 
 def passes(model):

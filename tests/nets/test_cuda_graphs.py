@@ -27,8 +27,8 @@ Y = np.array(["got", "skipped"] * 12)
 
 
 @pytest.fixture
-def net(tiny_pooling_checkpoint):
-    net = bert_net(tiny_pooling_checkpoint, max_epochs=3, device="cpu")
+def net(tiny_pooling_encoder):
+    net = bert_net(tiny_pooling_encoder, max_epochs=3, device="cpu")
     return net.set_params(iterator_train__width_multiple=WIDTH_MULTIPLE)
 
 
@@ -197,7 +197,7 @@ def test_students_fits_and_candidates_share_their_graphs(net, tiny_texts, record
     assert not np.array_equal(*expected)
 
 
-def test_nets_of_another_kind_take_another_slot(net, tiny_texts, recorders, tiny_long_checkpoint):
+def test_nets_of_another_kind_take_another_slot(net, tiny_texts, recorders, tiny_long_encoder):
     net.set_params(cuda_graphs=True, max_epochs=1)
     changes = [
         {},
@@ -205,7 +205,7 @@ def test_nets_of_another_kind_take_another_slot(net, tiny_texts, recorders, tiny
         {"dropout": 0.3},
         {"precision": "bf16"},
         {"pooling": "cls"},
-        {"pretrained": tiny_long_checkpoint},
+        {"pretrained": tiny_long_encoder},
         {"module": WithoutDropout},
         {"module": WithoutDropout},  # a subclass may hold what is not seen
     ]

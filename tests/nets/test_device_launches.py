@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from conftest import _build_checkpoint
+from conftest import build_encoder
 from helpers.cuda import DEVICE, Recorder, fake_cuda, set_sync_debug_mode
 from helpers.nets import bert_net
 from skorch.callbacks import Callback
@@ -23,7 +23,7 @@ Y = np.array([1, 0] * 12)
 @pytest.fixture(scope="module")
 def six_layers(tmp_path_factory):
     """Folder of an encoder with the layers of the default one, whose number decides launches."""
-    return _build_checkpoint(tmp_path_factory.mktemp("six"), layers=6)
+    return build_encoder(tmp_path_factory.mktemp("six"), layers=6)
 
 
 class Steps(Callback):
@@ -40,12 +40,12 @@ class Steps(Callback):
 
 
 @pytest.fixture
-def gpu(monkeypatch, six_layers, tiny_pooling_checkpoint):
+def gpu(monkeypatch, six_layers, tiny_pooling_encoder):
     """Make "cuda:0" a device without values, whose launches `Steps` counts."""
     if torch.cuda.is_available():
         pytest.skip("for machines without a GPU; tests/test_gpu.py is for the others")
     Steps.counts = []
-    with fake_cuda(monkeypatch, six_layers, tiny_pooling_checkpoint) as launches:
+    with fake_cuda(monkeypatch, six_layers, tiny_pooling_encoder) as launches:
         monkeypatch.setattr(Steps, "launches", launches)
         monkeypatch.setattr(_cuda_graphs, "Recorder", lambda device: Recorder(launches))
         yield launches
@@ -71,20 +71,20 @@ def test_a_step_stays_within_its_launches(gpu, six_layers, precision, budget):
     assert 300 < launches_of_a_step(six_layers, precision=precision) <= budget
 
 
-def test_what_casts_and_masks_save(gpu, tiny_pooling_checkpoint):
+def test_what_casts_and_masks_save(gpu, tiny_pooling_encoder):
     """A layer has 6 weights and 6 biases, with a gradient each; a mask takes three launches."""
-    best = launches_of_a_step(tiny_pooling_checkpoint, precision="bf16")
+    best = launches_of_a_step(tiny_pooling_encoder, precision="bf16")
     with plain("casts"):
-        assert launches_of_a_step(tiny_pooling_checkpoint, precision="bf16") == best + 2 * 24 - 2
+        assert launches_of_a_step(tiny_pooling_encoder, precision="bf16") == best + 2 * 24 - 2
     assert gpu.with_cudnn == {False}
     with plain("attention"):
-        assert launches_of_a_step(tiny_pooling_checkpoint, precision="bf16") == best + 2 * 3 - 3
+        assert launches_of_a_step(tiny_pooling_encoder, precision="bf16") == best + 2 * 3 - 3
     assert gpu.with_cudnn == {False, True}
 
 
-def test_a_whole_fit_neither_waits_nor_mixes_devices(gpu, tiny_pooling_checkpoint):
+def test_a_whole_fit_neither_waits_nor_mixes_devices(gpu, tiny_pooling_encoder):
     y = np.where(np.arange(24) < 8, Y, -1)
-    net = net_of(tiny_pooling_checkpoint, precision="bf16")
+    net = net_of(tiny_pooling_encoder, precision="bf16")
     model = SelfPretrainingClassifier(net, step_size=8, finetune_epochs=1, random_state=0)
     model.fit(TEXTS, y)
     assert model.n_iter_ == 2
@@ -93,21 +93,21 @@ def test_a_whole_fit_neither_waits_nor_mixes_devices(gpu, tiny_pooling_checkpoin
     assert model.predict_proba(TEXTS).shape == (24, 2)
 
 
-def test_a_fit_on_graphs_neither_waits_nor_mixes_devices(gpu, tiny_pooling_checkpoint, monkeypatch):
+def test_a_fit_on_graphs_neither_waits_nor_mixes_devices(gpu, tiny_pooling_encoder, monkeypatch):
     monkeypatch.setattr(_cuda_graphs, "_WORTHWHILE", 1)
     params = {"cuda_graphs": True, "max_epochs": 2, "precision": "fp32"}
-    net_of(tiny_pooling_checkpoint, **params).fit(TEXTS, Y)
+    net_of(tiny_pooling_encoder, **params).fit(TEXTS, Y)
     *_, graphed = Steps.counts
     (slot,) = _cuda_graphs._KEPT.values()
     assert slot.record.replays > 0
     assert graphed < 50
-    assert launches_of_a_step(tiny_pooling_checkpoint, precision="fp32") > 100
+    assert launches_of_a_step(tiny_pooling_encoder, precision="fp32") > 100
 
 
-def test_a_fresh_net_takes_its_weights_from_the_device(gpu, tiny_pooling_checkpoint):
+def test_a_fresh_net_takes_its_weights_from_the_device(gpu, tiny_pooling_encoder):
     def copies():
         before = gpu.copies
-        net_of(tiny_pooling_checkpoint, classes=[0, 1]).initialize()
+        net_of(tiny_pooling_encoder, classes=[0, 1]).initialize()
         return gpu.copies - before
 
     assert copies() > 2

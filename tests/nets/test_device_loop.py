@@ -23,8 +23,8 @@ Y = np.array(["got", "skipped"] * 12)
 
 
 @pytest.fixture
-def net(tiny_pooling_checkpoint):
-    return bert_net(tiny_pooling_checkpoint, max_epochs=3, device="cpu")
+def net(tiny_pooling_encoder):
+    return bert_net(tiny_pooling_encoder, max_epochs=3, device="cpu")
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ POOLINGS = ("mean", "cls")
 
 
 @pytest.fixture
-def ids(tiny_checkpoint, tiny_texts):
-    return torch.from_numpy(encode_texts(tiny_texts, tiny_checkpoint, 32))
+def ids(tiny_encoder, tiny_texts):
+    return torch.from_numpy(encode_texts(tiny_texts, tiny_encoder, 32))
 
 
 def encoder(checkpoint, **params):
@@ -47,8 +47,8 @@ def test_mean_over_tokens_equals_a_loop():
 
 
 # -- pooling -------------------------------------------------------------------------------------
-def test_mean_pooling_averages_the_states_of_the_model(tiny_checkpoint, ids):
-    enc = encoder(tiny_checkpoint, pooling="mean")
+def test_mean_pooling_averages_the_states_of_the_model(tiny_encoder, ids):
+    enc = encoder(tiny_encoder, pooling="mean")
     with torch.no_grad():
         vectors = enc(ids)
         for row, vector in zip(ids, vectors, strict=True):
@@ -57,8 +57,8 @@ def test_mean_pooling_averages_the_states_of_the_model(tiny_checkpoint, ids):
             torch.testing.assert_close(vector, states.mean(dim=0), rtol=0, atol=1e-5)
 
 
-def test_cls_pooling_takes_the_first_token_through_the_pooler_if_there_is_one(tiny_checkpoint, ids):
-    enc = encoder(tiny_checkpoint, pooling="cls")
+def test_cls_pooling_takes_the_first_token_through_the_pooler_if_there_is_one(tiny_encoder, ids):
+    enc = encoder(tiny_encoder, pooling="cls")
     with torch.no_grad():
         mask = attention_mask(ids, enc.pad_id).long()
         first = enc.model(input_ids=ids.long(), attention_mask=mask).last_hidden_state[:, 0]
@@ -69,9 +69,9 @@ def test_cls_pooling_takes_the_first_token_through_the_pooler_if_there_is_one(ti
         torch.testing.assert_close(enc(ids), first)
 
 
-def test_mean_pooling_drops_the_pooler_which_would_get_no_gradient(tiny_checkpoint, ids):
-    assert encoder(tiny_checkpoint, pooling="cls").model.pooler is not None
-    enc = encoder(tiny_checkpoint, pooling="mean")
+def test_mean_pooling_drops_the_pooler_which_would_get_no_gradient(tiny_encoder, ids):
+    assert encoder(tiny_encoder, pooling="cls").model.pooler is not None
+    enc = encoder(tiny_encoder, pooling="mean")
     assert enc.model.pooler is None
     enc(ids).sum().backward()
     idle = [name for name, p in enc.named_parameters() if p.grad is None]
@@ -79,19 +79,19 @@ def test_mean_pooling_drops_the_pooler_which_would_get_no_gradient(tiny_checkpoi
 
 
 def test_auto_pooling_follows_the_checkpoint_and_bad_values_are_rejected(
-    tiny_checkpoint, tiny_pooling_checkpoint
+    tiny_encoder, tiny_pooling_encoder
 ):
-    assert Encoder(tiny_checkpoint).pooling == "cls"
-    assert Encoder(tiny_pooling_checkpoint).pooling == "mean"
-    assert Encoder(tiny_pooling_checkpoint, pooling="cls").pooling == "cls"
+    assert Encoder(tiny_encoder).pooling == "cls"
+    assert Encoder(tiny_pooling_encoder).pooling == "mean"
+    assert Encoder(tiny_pooling_encoder, pooling="cls").pooling == "cls"
     with pytest.raises(ValueError, match="pooling must be one of 'auto', 'mean', 'cls'; got 'max'"):
-        Encoder(tiny_checkpoint, pooling="max")
+        Encoder(tiny_encoder, pooling="max")
 
 
 # -- invariances ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("pooling", POOLINGS)
-def test_a_vector_depends_neither_on_neighbours_nor_on_padding(tiny_checkpoint, ids, pooling):
-    enc = interacting(encoder(tiny_checkpoint, pooling=pooling))
+def test_a_vector_depends_neither_on_neighbours_nor_on_padding(tiny_encoder, ids, pooling):
+    enc = interacting(encoder(tiny_encoder, pooling=pooling))
     lengths = attention_mask(ids, enc.pad_id).sum(dim=1)
     assert len(set(lengths.tolist())) > 1
     with torch.no_grad():
@@ -105,36 +105,36 @@ def test_a_vector_depends_neither_on_neighbours_nor_on_padding(tiny_checkpoint, 
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
-def test_a_padding_id_inside_a_text_counts_as_a_token(tiny_checkpoint, pooling):
-    enc = interacting(encoder(tiny_checkpoint, pooling=pooling))
+def test_a_padding_id_inside_a_text_counts_as_a_token(tiny_encoder, pooling):
+    enc = interacting(encoder(tiny_encoder, pooling=pooling))
     with torch.no_grad():
         inside = enc(torch.tensor([[2, 20, 0, 30, 3]]))
         outside = enc(torch.tensor([[2, 20, 30, 3, 0]]))
     assert (inside - outside).abs().max() > 0.05
 
 
-def test_different_texts_have_different_vectors(tiny_checkpoint, ids):
-    vectors = interacting(encoder(tiny_checkpoint))(ids).detach()
+def test_different_texts_have_different_vectors(tiny_encoder, ids):
+    vectors = interacting(encoder(tiny_encoder))(ids).detach()
     same_text = (ids[:, None] == ids[None]).all(dim=2)
     same_vector = torch.cdist(vectors, vectors) < 1e-3
     assert torch.equal(same_text, same_vector)
     assert not same_text.all()
     assert torch.equal(
-        interacting(encoder(tiny_checkpoint))(ids.long()), vectors
+        interacting(encoder(tiny_encoder))(ids.long()), vectors
     )  # int32 and int64 agree
 
 
 # -- precision and dropout -----------------------------------------------------------------------
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_bf16_is_close_to_fp32_with_weights_gradients_and_vectors_in_fp32(
-    tiny_checkpoint, ids, pooling
+    tiny_encoder, ids, pooling
 ):
-    enc = encoder(tiny_checkpoint, pooling=pooling, precision="bf16")
+    enc = encoder(tiny_encoder, pooling=pooling, precision="bf16")
     enc(ids).sum().backward()
     assert {p.dtype for p in enc.parameters()} == {torch.float32}
     assert {p.grad.dtype for p in enc.parameters()} == {torch.float32}
     with torch.no_grad():
-        exact = encoder(tiny_checkpoint, pooling=pooling)(ids)
+        exact = encoder(tiny_encoder, pooling=pooling)(ids)
         half = enc(ids)
     assert half.dtype == exact.dtype == torch.float32
     assert not torch.equal(half, exact)
@@ -145,8 +145,8 @@ def test_bf16_is_close_to_fp32_with_weights_gradients_and_vectors_in_fp32(
     assert cosine.min() > 0.999
 
 
-def test_dropout_is_that_of_the_checkpoint_and_acts_only_in_training(tiny_checkpoint, ids):
-    enc = encoder(tiny_checkpoint)
+def test_dropout_is_that_of_the_checkpoint_and_acts_only_in_training(tiny_encoder, ids):
+    enc = encoder(tiny_encoder)
     layers = [m for m in enc.modules() if isinstance(m, torch.nn.Dropout)]
     assert {(type(layer), layer.p) for layer in layers} == {(Dropout, 0.1)}
     with torch.random.fork_rng(devices=[]), torch.no_grad():
@@ -157,8 +157,8 @@ def test_dropout_is_that_of_the_checkpoint_and_acts_only_in_training(tiny_checkp
         torch.testing.assert_close(set_dropout(enc)(ids), expected, rtol=0, atol=1e-5)
 
 
-def test_size_and_independence_of_two_encoders(tiny_checkpoint, ids):
-    first, second = encoder(tiny_checkpoint), encoder(tiny_checkpoint)
+def test_size_and_independence_of_two_encoders(tiny_encoder, ids):
+    first, second = encoder(tiny_encoder), encoder(tiny_encoder)
     assert first.size == 16
     assert first(ids).shape == (len(ids), 16)
     with torch.no_grad():

@@ -75,13 +75,13 @@ def test_the_tasks_of_a_method(callback, moons):
     np.testing.assert_array_equal(clf.predict_proba(moons[0]), plain.predict_proba(moons[0]))
 
 
-def test_the_tasks_of_other_methods_and_nets(callback, moons, tiny_checkpoint, tiny_texts):
+def test_the_tasks_of_other_methods_and_nets(callback, moons, tiny_encoder, tiny_texts):
     recorder = Recorder()
     other = MutualLearningClassifier(mlp_net(), random_state=0).set_callbacks(recorder)
     other.fit(*moons)
     assert recorder.noted == ["setup", *task("fit"), "teardown"]
     recorder = Recorder()
-    net = bert_net(tiny_checkpoint, max_epochs=2).set_callbacks(recorder)
+    net = bert_net(tiny_encoder, max_epochs=2).set_callbacks(recorder)
     net.fit(tiny_texts, [1, 0] * 12)
     assert recorder.noted == ["setup", *task("fit", *[task("epoch")] * 2), "teardown"]
     assert clone(net).get_params(deep=False).keys() == net.get_params(deep=False).keys()
@@ -101,12 +101,12 @@ def test_a_fit_that_a_callback_ends_is_adjusted_as_a_shorter_one(callback):
     np.testing.assert_array_equal(ended.predict_proba(X), short.predict_proba(X))
 
 
-def test_a_callback_can_end_a_fit(callback, moons, tiny_checkpoint, tiny_texts):
+def test_a_callback_can_end_a_fit(callback, moons, tiny_encoder, tiny_texts):
     clf = model(alpha=0.0).set_callbacks(Recorder(stop=("iteration", 2))).fit(*moons)
     assert (clf.n_iter_, clf.termination_condition_) == (1, "early_stopping")
     short = model(alpha=0.0, max_iter=1).fit(*moons)
     np.testing.assert_array_equal(clf.predict_proba(moons[0]), short.predict_proba(moons[0]))
-    net = bert_net(tiny_checkpoint, max_epochs=9).set_callbacks(Recorder(stop=("epoch", 2)))
+    net = bert_net(tiny_encoder, max_epochs=9).set_callbacks(Recorder(stop=("epoch", 2)))
     assert len(net.fit(tiny_texts, [1, 0] * 12).history) == 2
 
 

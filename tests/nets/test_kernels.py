@@ -268,12 +268,12 @@ def test_padded_tokens_are_ignored():
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_the_encoder_and_its_gradients_equal_those_of_the_plain_path(tiny_checkpoint, precision):
+def test_the_encoder_and_its_gradients_equal_those_of_the_plain_path(tiny_encoder, precision):
     ids = torch.tensor([[2, 7, 9, 8, 3], [2, 7, 3, 0, 0]])
-    assert Encoder(tiny_checkpoint).model.config._attn_implementation == ATTENTION
+    assert Encoder(tiny_encoder).model.config._attn_implementation == ATTENTION
     found = []
     for fast in (True, False):
-        encoder = Encoder(tiny_checkpoint, precision=precision).train()
+        encoder = Encoder(tiny_encoder, precision=precision).train()
         set_dropout(encoder, 1e-9 if fast else 0.0)  # 1e-9: the fast path with masks that keep all
         with nullcontext() if fast else plain():
             out = encoder(ids)

@@ -123,44 +123,44 @@ def texts(corpus):
     return np.asarray(X, dtype=object)[labeled], np.asarray(y)[labeled]
 
 
-def net(tiny_checkpoint, **params):
+def net(tiny_encoder, **params):
     settings = {"max_epochs": 0, "max_length": 32, "random_state": 0, **params}
-    return BertClassifier(tiny_checkpoint, **settings)
+    return BertClassifier(tiny_encoder, **settings)
 
 
-def test_without_training_the_classifier_is_the_probe(tiny_checkpoint, texts):
+def test_without_training_the_classifier_is_the_probe(tiny_encoder, texts):
     X, y = texts
-    fitted = net(tiny_checkpoint).fit(X, y)
+    fitted = net(tiny_encoder).fit(X, y)
     fitted.module_.eval()
     with torch.no_grad():
         F = fitted.module_.encoder(torch.from_numpy(fitted.encode(X))).numpy().astype(np.float64)
     expected = logits(F, linear_probe(F, np.searchsorted(fitted.classes_, y), 2))
     assert_allclose(fitted.predict_proba(X), tempered_softmax(expected), atol=1e-5)
     # it is better than random weights
-    drawn = net(tiny_checkpoint, head_init="random").fit(X, y)
+    drawn = net(tiny_encoder, head_init="random").fit(X, y)
     assert fitted.score(X, y) > drawn.score(X, y)
 
 
-def test_balanced_batches_balance_the_probe(tiny_checkpoint, texts):
+def test_balanced_batches_balance_the_probe(tiny_encoder, texts):
     X, y = texts
     rare = np.r_[np.flatnonzero(y == y[0]), np.flatnonzero(y != y[0])[:2]]
     balanced, not_balanced = (
-        net(tiny_checkpoint, balanced_batches=b).fit(X[rare], y[rare]).predict_proba(X[rare])
+        net(tiny_encoder, balanced_batches=b).fit(X[rare], y[rare]).predict_proba(X[rare])
         for b in (True, False)
     )
     code = list(np.unique(y)).index(y[0])
     assert (balanced[:, code] < not_balanced[:, code]).all()
 
 
-def test_a_subsample_of_rows_keeps_the_weight_of_each_class(tiny_checkpoint, texts, monkeypatch):
+def test_a_subsample_of_rows_keeps_the_weight_of_each_class(tiny_encoder, texts, monkeypatch):
     X, y = texts
     rare = y[0]
     rows = np.r_[np.flatnonzero(y != rare), np.flatnonzero(y == rare)[:2]]
     X, y = np.tile(X[rows], 3), np.tile(y[rows], 3)
     params = {"balanced_batches": False}
-    whole = net(tiny_checkpoint, **params).fit(X, y).predict_proba(X)
+    whole = net(tiny_encoder, **params).fit(X, y).predict_proba(X)
     monkeypatch.setattr(token_net_module, "_PROBE_ROWS", 2 * len(rows))
-    part = net(tiny_checkpoint, **params).fit(X, y, sample_weight=np.ones(len(y)))
+    part = net(tiny_encoder, **params).fit(X, y, sample_weight=np.ones(len(y)))
     assert_allclose(part.predict_proba(X).mean(axis=0), whole.mean(axis=0), atol=0.02)
 
 
@@ -176,9 +176,9 @@ def test_rows_are_drawn_in_turn_from_each_class():
     assert_array_equal(everything, np.arange(10, 73))
 
 
-def test_a_compiled_module_gets_the_probe_too(tiny_checkpoint, texts):
+def test_a_compiled_module_gets_the_probe_too(tiny_encoder, texts):
     X, y = texts
-    fitted = net(tiny_checkpoint, head_init="random").fit(X, y)
+    fitted = net(tiny_encoder, head_init="random").fit(X, y)
     fitted.head_init = "linear_probe"
     original = fitted.module_
     fitted.module_ = torch._dynamo.eval_frame.OptimizedModule(original, torch._dynamo.disable)
@@ -206,26 +206,26 @@ class OwnModule(nn.Module):
 
 
 @pytest.mark.parametrize("module", [TwoLayers, OwnModule])
-def test_a_custom_module_keeps_its_initial_weights(tiny_checkpoint, texts, module):
+def test_a_custom_module_keeps_its_initial_weights(tiny_encoder, texts, module):
     one, other = (
-        net(tiny_checkpoint, module=module, head_init=kind).fit(*texts).predict_proba(texts[0])
+        net(tiny_encoder, module=module, head_init=kind).fit(*texts).predict_proba(texts[0])
         for kind in ("linear_probe", "random")
     )
     assert_array_equal(one, other)
 
 
-def test_it_draws_no_random_numbers(tiny_checkpoint, texts):
+def test_it_draws_no_random_numbers(tiny_encoder, texts):
     X, y = texts
-    fitted = net(tiny_checkpoint).fit(X, y)
+    fitted = net(tiny_encoder).fit(X, y)
     with isolated(3):
         before = torch.get_rng_state()
         start_head(fitted, fitted.encode(X), np.searchsorted(fitted.classes_, y), balanced=True)
         assert_array_equal(torch.get_rng_state(), before)
 
 
-def test_partial_fit_does_not_fit_a_probe_again(tiny_checkpoint, texts, monkeypatch):
+def test_partial_fit_does_not_fit_a_probe_again(tiny_encoder, texts, monkeypatch):
     X, y = texts
-    fitted = net(tiny_checkpoint).fit(X, y)
+    fitted = net(tiny_encoder).fit(X, y)
     monkeypatch.setattr(TokenNet, "_probed", lambda *args: pytest.fail("a second probe"))
     fitted.partial_fit(X, y)
 
@@ -244,13 +244,13 @@ def probed(monkeypatch):
     return rows
 
 
-def test_students_share_the_probe_on_the_labelled_documents(tiny_checkpoint, corpus, probed):
+def test_students_share_the_probe_on_the_labelled_documents(tiny_encoder, corpus, probed):
     X, y = corpus
-    clf = SelfPretrainingClassifier(net(tiny_checkpoint), step_size=0.5, random_state=0).fit(X, y)
+    clf = SelfPretrainingClassifier(net(tiny_encoder), step_size=0.5, random_state=0).fit(X, y)
     assert clf.n_iter_ == 2
     assert probed == [int((np.asarray(y) != -1).sum())]  # the students reuse it
 
 
-def test_mutual_learning_starts_from_it_too(tiny_checkpoint, corpus, probed):
-    MutualLearningClassifier(net(tiny_checkpoint), finetune_epochs=1, random_state=0).fit(*corpus)
+def test_mutual_learning_starts_from_it_too(tiny_encoder, corpus, probed):
+    MutualLearningClassifier(net(tiny_encoder), finetune_epochs=1, random_state=0).fit(*corpus)
     assert len(probed) == 2

@@ -106,9 +106,9 @@ FAMILIES = ("bert", "electra", "roberta", "xlm-roberta", "camembert")
     [("fp32", "mean", 2e-5), ("fp32", "cls", 2e-5), ("bf16", "mean", 0.1)],
 )
 def test_vectors_and_gradients_equal_those_with_padding(
-    family, precision, pooling, tolerance, with_dropout, tiny_checkpoint, packings
+    family, precision, pooling, tolerance, with_dropout, tiny_encoder, packings
 ):
-    encoder = encoder_of(family, tiny_checkpoint, precision, pooling).train()
+    encoder = encoder_of(family, tiny_encoder, precision, pooling).train()
     if with_dropout:  # so small that its masks keep everything; without it attention is fused
         set_dropout(encoder, 1e-9)
     found = []
@@ -129,8 +129,8 @@ def test_vectors_and_gradients_equal_those_with_padding(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_positions_are_the_models_own(family, tiny_checkpoint):
-    model = encoder_of(family, tiny_checkpoint).model
+def test_positions_are_the_models_own(family, tiny_encoder):
+    model = encoder_of(family, tiny_encoder).model
     seen = []
     model.embeddings.position_embeddings.register_forward_pre_hook(
         lambda module, given: seen.append(given[0])
@@ -140,8 +140,8 @@ def test_positions_are_the_models_own(family, tiny_checkpoint):
 
 
 @pytest.mark.parametrize("pad_token_id", [1, 3])
-def test_another_padding_id(pad_token_id, tiny_checkpoint, packings):
-    encoder = encoder_of("roberta", tiny_checkpoint, pad_token_id=pad_token_id).train()
+def test_another_padding_id(pad_token_id, tiny_encoder, packings):
+    encoder = encoder_of("roberta", tiny_encoder, pad_token_id=pad_token_id).train()
     ids = torch.where(IDS == 0, pad_token_id, torch.where(pad_token_id == IDS, 5, IDS))
     with torch.no_grad():
         packed = encoder(ids)
@@ -150,8 +150,8 @@ def test_another_padding_id(pad_token_id, tiny_checkpoint, packings):
     assert len(packings) == 1
 
 
-def test_a_batch_with_more_tokens_than_positions(tiny_checkpoint, packings):
-    encoder = set_dropout(Encoder(tiny_checkpoint).train())
+def test_a_batch_with_more_tokens_than_positions(tiny_encoder, packings):
+    encoder = set_dropout(Encoder(tiny_encoder).train())
     ids = torch.full((20, 30), 9)
     ids[0, 10:] = encoder.pad_id
     with torch.no_grad():
@@ -161,8 +161,8 @@ def test_a_batch_with_more_tokens_than_positions(tiny_checkpoint, packings):
     assert len(packings) == 1
 
 
-def test_a_module_that_uses_the_states_of_tokens(tiny_checkpoint, packings):
-    module = set_dropout(KeywordStateModule(tiny_checkpoint, 2, "mean", 0.0, "fp32").train())
+def test_a_module_that_uses_the_states_of_tokens(tiny_encoder, packings):
+    module = set_dropout(KeywordStateModule(tiny_encoder, 2, "mean", 0.0, "fp32").train())
     marked = torch.where(IDS == 9, 9 + module.n_ids, IDS)
     logits = module(marked)
     assert len(packings) == 1
@@ -172,8 +172,8 @@ def test_a_module_that_uses_the_states_of_tokens(tiny_checkpoint, packings):
 
 
 # -- batches and models that stay padded ---------------------------------------------------------
-def test_batches_that_stay_padded(tiny_checkpoint, monkeypatch):
-    model = Encoder(tiny_checkpoint).train().model
+def test_batches_that_stay_padded(tiny_encoder, monkeypatch):
+    model = Encoder(tiny_encoder).train().model
     mask = IDS != 0
     assert packing_of(model, IDS, mask) is not None
     assert packing_of(model, IDS, torch.ones_like(mask)) is None  # no padding
@@ -193,8 +193,8 @@ def test_batches_that_stay_padded(tiny_checkpoint, monkeypatch):
 @pytest.mark.parametrize(
     "setting", [{"is_decoder": True}, {"chunk_size_feed_forward": 5}, {"model_type": "another"}]
 )
-def test_models_that_stay_padded(tiny_checkpoint, setting):
-    model = Encoder(tiny_checkpoint).model
+def test_models_that_stay_padded(tiny_encoder, setting):
+    model = Encoder(tiny_encoder).model
     assert may_be_packed(model)
     for name, value in setting.items():
         setattr(model.config, name, value)
@@ -208,8 +208,8 @@ class Neighbours(nn.Module):
         return states + states.roll(1, dims=1)
 
 
-def test_models_with_custom_parts_or_hooks_stay_padded(tiny_checkpoint):
-    model = Encoder(tiny_checkpoint).model
+def test_models_with_custom_parts_or_hooks_stay_padded(tiny_encoder):
+    model = Encoder(tiny_encoder).model
     output = model.encoder.layer[0].output
     kept = output.dense
     for other in (Neighbours(), nn.Conv1d(1, 1, 3), nn.TransformerEncoderLayer(16, 2)):
@@ -233,8 +233,8 @@ def test_models_with_custom_parts_or_hooks_stay_padded(tiny_checkpoint):
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 @pytest.mark.parametrize("family", ["albert", "distilbert", "mpnet"])
-def test_other_model_types_stay_padded(family, pooling, tiny_checkpoint, packings):
-    encoder = encoder_of(family, tiny_checkpoint, pooling=pooling).train()
+def test_other_model_types_stay_padded(family, pooling, tiny_encoder, packings):
+    encoder = encoder_of(family, tiny_encoder, pooling=pooling).train()
     vectors = encoder(IDS)
     assert not packings
     mask = attention_mask(IDS, 0)
@@ -248,8 +248,8 @@ def test_other_model_types_stay_padded(family, pooling, tiny_checkpoint, packing
 
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
-def test_the_encoder_can_be_compiled_as_one_graph(mode, tiny_checkpoint):
-    encoder = encoder_of("bert", tiny_checkpoint)
+def test_the_encoder_can_be_compiled_as_one_graph(mode, tiny_encoder):
+    encoder = encoder_of("bert", tiny_encoder)
     getattr(encoder, mode)()
     compiled = torch.compile(encoder, backend="eager", fullgraph=True)
     with torch.no_grad(), plain("packing"):
@@ -261,8 +261,8 @@ def test_the_encoder_can_be_compiled_as_one_graph(mode, tiny_checkpoint):
 
 # torch warns that vmap over attention is slow on a CPU
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
-def test_gradients_by_torch_func(tiny_checkpoint, packings):
-    encoder = encoder_of("bert", tiny_checkpoint).train()
+def test_gradients_by_torch_func(tiny_encoder, packings):
+    encoder = encoder_of("bert", tiny_encoder).train()
     parameters = dict(encoder.named_parameters())
 
     def loss(values):
@@ -280,8 +280,8 @@ def test_gradients_by_torch_func(tiny_checkpoint, packings):
 
 
 # -- training ------------------------------------------------------------------------------------
-def test_dropout_reaches_packed_attention(tiny_checkpoint):
-    encoder = Encoder(tiny_checkpoint).train()
+def test_dropout_reaches_packed_attention(tiny_encoder):
+    encoder = Encoder(tiny_encoder).train()
     set_dropout(encoder)
     for name, module in encoder.named_modules():
         if "attention.self" in name:
@@ -292,12 +292,12 @@ def test_dropout_reaches_packed_attention(tiny_checkpoint):
     assert torch.equal(encoder(ids), encoder(ids))
 
 
-def test_a_fit_is_close_to_one_with_padding(tiny_checkpoint, tiny_texts, packings):
+def test_a_fit_is_close_to_one_with_padding(tiny_encoder, tiny_texts, packings):
     y = np.arange(len(tiny_texts)) % 2
     params = {"max_epochs": 2, "max_length": 32, "batch_size": 8, "lr": 1e-3, "precision": "fp32"}
     fits, counts = [], []
     for mode in (nullcontext(), plain("packing")):
-        net = bert_net(tiny_checkpoint, module=WithoutDropout, **params)
+        net = bert_net(tiny_encoder, module=WithoutDropout, **params)
         with mode:
             fits.append(net.fit(tiny_texts, y))
         counts.append(len(packings))

@@ -10,8 +10,8 @@ from sklearn_spt import SelfPretrainingClassifier
 from sklearn_spt.nets._protocol import PreparedNet, TextNet, prepared
 
 
-def test_bert_classifier_has_all_of_them(tiny_checkpoint):
-    net = bert_net(tiny_checkpoint)
+def test_bert_classifier_has_all_of_them(tiny_encoder):
+    net = bert_net(tiny_encoder)
     assert isinstance(net, TextNet)
     assert prepared(net) is net
 

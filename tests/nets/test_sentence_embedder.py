@@ -19,8 +19,8 @@ from sklearn_spt.nets._encoder import Encoder
 
 
 @pytest.fixture
-def embedder(tiny_pooling_checkpoint):
-    return SentenceEmbedder(tiny_pooling_checkpoint, max_length=24, precision="fp32")
+def embedder(tiny_pooling_encoder):
+    return SentenceEmbedder(tiny_pooling_encoder, max_length=24, precision="fp32")
 
 
 @pytest.fixture

@@ -72,8 +72,8 @@ def as_roberta(folder, checkpoint):
 # ---------------------------------------------------------------------------------------------
 # transformers and sentence-transformers
 # ---------------------------------------------------------------------------------------------
-def test_bert_with_cls_pooling_is_a_model_of_transformers(tiny_checkpoint, tiny_texts, tmp_path):
-    net = fitted(tiny_checkpoint, tiny_texts, pooling="cls", max_length=24)
+def test_bert_with_cls_pooling_is_a_model_of_transformers(tiny_encoder, tiny_texts, tmp_path):
+    net = fitted(tiny_encoder, tiny_texts, pooling="cls", max_length=24)
     net.export(tmp_path / "out")
     with quiet():
         model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out").eval()
@@ -96,11 +96,9 @@ def test_bert_with_cls_pooling_is_a_model_of_transformers(tiny_checkpoint, tiny_
 
 
 @pytest.mark.parametrize("kind", ["mean", "without pooler", "roberta"])
-def test_other_nets_are_models_of_sentence_transformers(
-    kind, tiny_checkpoint, tiny_texts, tmp_path
-):
+def test_other_nets_are_models_of_sentence_transformers(kind, tiny_encoder, tiny_texts, tmp_path):
     make = {"without pooler": without_pooler, "roberta": as_roberta}.get(kind)
-    checkpoint = tiny_checkpoint if make is None else make(tmp_path / "enc", tiny_checkpoint)
+    checkpoint = tiny_encoder if make is None else make(tmp_path / "enc", tiny_encoder)
     pooling = "mean" if kind == "mean" else "cls"
     net = fitted(checkpoint, tiny_texts, pooling=pooling, max_length=24)
     net.export(tmp_path / "out")
@@ -125,8 +123,8 @@ def test_default_encoder_is_exported(minilm, tiny_texts, tmp_path):
 # ---------------------------------------------------------------------------------------------
 # Which net
 # ---------------------------------------------------------------------------------------------
-def test_last_student_is_exported_with_its_logit_adjustment(tiny_checkpoint, tiny_texts, tmp_path):
-    net = BertClassifier(tiny_checkpoint, pooling="cls", precision="fp32", device="cpu")
+def test_last_student_is_exported_with_its_logit_adjustment(tiny_encoder, tiny_texts, tmp_path):
+    net = BertClassifier(tiny_encoder, pooling="cls", precision="fp32", device="cpu")
     clf = SelfPretrainingClassifier(
         net, max_iter=1, alpha=0, finetune_epochs=1, logit_adjustment=0.7, random_state=0
     )
@@ -144,8 +142,8 @@ def test_last_student_is_exported_with_its_logit_adjustment(tiny_checkpoint, tin
     assert torch.equal(clf.student_.module_.head.bias, weights)  # a copy was adjusted
 
 
-def test_first_net_of_another_method_is_exported(tiny_checkpoint, tiny_texts, tmp_path):
-    net = BertClassifier(tiny_checkpoint, pooling="mean", precision="fp32", device="cpu")
+def test_first_net_of_another_method_is_exported(tiny_encoder, tiny_texts, tmp_path):
+    net = BertClassifier(tiny_encoder, pooling="mean", precision="fp32", device="cpu")
     clf = MutualLearningClassifier(net, finetune_epochs=1, random_state=0)
     clf.fit(tiny_texts, [1, 0] * 6 + [-1] * 12).export(tmp_path / "out")
     logits = sentence_transformer(tmp_path / "out").encode(TEXTS, show_progress_bar=False)
@@ -153,8 +151,8 @@ def test_first_net_of_another_method_is_exported(tiny_checkpoint, tiny_texts, tm
 
 
 @pytest.mark.usefixtures("global_random_state_unchanged")
-def test_export_changes_and_prints_nothing(tiny_checkpoint, tiny_texts, tmp_path, capfd):
-    net = fitted(tiny_checkpoint, tiny_texts)
+def test_export_changes_and_prints_nothing(tiny_encoder, tiny_texts, tmp_path, capfd):
+    net = fitted(tiny_encoder, tiny_texts)
     before = net.predict_proba(TEXTS)
     net.export(tmp_path / "out")
     assert capfd.readouterr() == ("", "")
@@ -167,12 +165,12 @@ def test_export_changes_and_prints_nothing(tiny_checkpoint, tiny_texts, tmp_path
 # ONNX
 # ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_onnx_has_equal_probabilities_at_any_shape(pooling, tiny_checkpoint, tiny_texts, tmp_path):
+def test_onnx_has_equal_probabilities_at_any_shape(pooling, tiny_encoder, tiny_texts, tmp_path):
     pytest.importorskip("onnxscript")
     runtime = pytest.importorskip("onnxruntime")
     from tokenizers import Tokenizer
 
-    net = fitted(tiny_checkpoint, tiny_texts, pooling=pooling, max_length=24)
+    net = fitted(tiny_encoder, tiny_texts, pooling=pooling, max_length=24)
     net.export(tmp_path / "out", format="onnx")
     session = runtime.InferenceSession(
         str(tmp_path / "out" / "model.onnx"), providers=["CPUExecutionProvider"]
@@ -189,10 +187,10 @@ def test_onnx_has_equal_probabilities_at_any_shape(pooling, tiny_checkpoint, tin
         np.testing.assert_allclose(wide, P, atol=1e-5)
 
 
-def test_missing_extra_is_named(tiny_checkpoint, tiny_texts, tmp_path, monkeypatch):
+def test_missing_extra_is_named(tiny_encoder, tiny_texts, tmp_path, monkeypatch):
     from sklearn_spt.persistence import _onnx
 
-    net = fitted(tiny_checkpoint, tiny_texts, max_epochs=0)
+    net = fitted(tiny_encoder, tiny_texts, max_epochs=0)
     monkeypatch.setattr(_onnx.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"pip install 'sklearn-spt\[onnx\]'"):
         net.export(tmp_path / "out", format="onnx")
@@ -202,8 +200,8 @@ def test_missing_extra_is_named(tiny_checkpoint, tiny_texts, tmp_path, monkeypat
 # ---------------------------------------------------------------------------------------------
 # The card, and what is refused
 # ---------------------------------------------------------------------------------------------
-def test_card_says_what_was_trained_and_holds_no_text(tiny_checkpoint, tiny_texts, tmp_path):
-    net = BertClassifier(tiny_checkpoint, pooling="cls", max_length=24)
+def test_card_says_what_was_trained_and_holds_no_text(tiny_encoder, tiny_texts, tmp_path):
+    net = BertClassifier(tiny_encoder, pooling="cls", max_length=24)
     clf = SelfPretrainingClassifier(
         net,
         max_iter=1,
@@ -242,14 +240,14 @@ def test_card_of_a_named_encoder_names_it(minilm, tiny_texts, tmp_path):
     assert "Score on held-out texts: none was measured during training." in card
 
 
-def test_unusable_calls_write_nothing(tiny_checkpoint, tiny_texts, tmp_path):
+def test_unusable_calls_write_nothing(tiny_encoder, tiny_texts, tmp_path):
     with pytest.raises(NotFittedError):
         BertClassifier().export(tmp_path / "out")
     clf = SelfPretrainingClassifier(mlp_net(), max_iter=0, finetune_epochs=1)
     clf.fit(np.ones((24, 2), dtype=np.float32), [1, 0] * 6 + [-1] * 12)
     with pytest.raises(ValueError, match="only a BertClassifier"):
         clf.export(tmp_path / "out")
-    net = fitted(tiny_checkpoint, tiny_texts, max_epochs=0)
+    net = fitted(tiny_encoder, tiny_texts, max_epochs=0)
     with pytest.raises(ValueError, match="format must be one of 'huggingface', 'onnx'"):
         net.export(tmp_path / "out", format="pickle")
     assert not (tmp_path / "out").exists()

@@ -34,9 +34,9 @@ from sklearn_spt.text import _locations
 
 
 @pytest.fixture
-def own_checkpoint(tiny_checkpoint, tmp_path):
+def own_checkpoint(tiny_encoder, tmp_path):
     """An encoder that a test may remove."""
-    return shutil.copytree(tiny_checkpoint, tmp_path / "encoder")
+    return shutil.copytree(tiny_encoder, tmp_path / "encoder")
 
 
 @pytest.fixture
@@ -140,17 +140,17 @@ def test_net_keeps_history_parameters_and_resolved_values(fitted, saved, own_che
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_net_of_either_pooling_is_equal(pooling, tiny_checkpoint, tiny_texts, tmp_path):
-    clf = BertClassifier(tiny_checkpoint, pooling=pooling, max_epochs=1, random_state=0)
+def test_net_of_either_pooling_is_equal(pooling, tiny_encoder, tiny_texts, tmp_path):
+    clf = BertClassifier(tiny_encoder, pooling=pooling, max_epochs=1, random_state=0)
     clf.fit(tiny_texts, [1, 0] * 12).save(tmp_path / "model")
     again = sklearn_spt.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict_proba(tiny_texts), clf.predict_proba(tiny_texts))
     assert again.pooling == pooling
 
 
-def test_token_ids_are_accepted_as_before(tiny_checkpoint, tiny_texts, tmp_path):
-    ids = TokenIdVectorizer(tiny_checkpoint, max_length=16).fit_transform(tiny_texts)
-    clf = BertClassifier(tiny_checkpoint, max_epochs=1, random_state=0).fit(ids, [1, 0] * 12)
+def test_token_ids_are_accepted_as_before(tiny_encoder, tiny_texts, tmp_path):
+    ids = TokenIdVectorizer(tiny_encoder, max_length=16).fit_transform(tiny_texts)
+    clf = BertClassifier(tiny_encoder, max_epochs=1, random_state=0).fit(ids, [1, 0] * 12)
     clf.save(tmp_path / "model")
     again = sklearn_spt.load(tmp_path / "model")
     assert again.n_features_in_ == 16
@@ -392,11 +392,11 @@ def test_missing_and_additional_files_are_found(saved):
         sklearn_spt.load(saved)
 
 
-def test_foreign_folders_are_refused(tmp_path, tiny_checkpoint):
+def test_foreign_folders_are_refused(tmp_path, tiny_encoder):
     (tmp_path / "file").write_text("x")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "manifest.json").write_text('{"name": "an app"}')
-    for folder in (tmp_path / "missing", tmp_path / "file", tmp_path / "other", tiny_checkpoint):
+    for folder in (tmp_path / "missing", tmp_path / "file", tmp_path / "other", tiny_encoder):
         with pytest.raises(ValueError, match=rf"{folder} cannot be loaded"):
             sklearn_spt.load(folder)
 

@@ -23,9 +23,9 @@ def trusted():
 
 
 @pytest.fixture(params=["supervised", *METHODS])
-def fitted(request, tiny_checkpoint, tiny_texts):
+def fitted(request, tiny_encoder, tiny_texts):
     """A classifier of each class."""
-    net = BertClassifier(tiny_checkpoint, max_epochs=1, random_state=0)
+    net = BertClassifier(tiny_encoder, max_epochs=1, random_state=0)
     if request.param == "supervised":
         return net.fit(tiny_texts, [1, 0] * 12)
     texts = [f"{text} now i need a doctor at home" for text in tiny_texts]

@@ -346,10 +346,10 @@ def test_every_variant_draws_its_classes_equally_often(data, switch):
 
 # -- texts -------------------------------------------------------------------------------------
 @pytest.mark.parametrize("switch", ABLATIONS.values(), ids=ABLATIONS)
-def test_texts_with_every_switch(tiny_checkpoint, tiny_texts, switch, counted):
+def test_texts_with_every_switch(tiny_encoder, tiny_texts, switch, counted):
     y = np.arange(24) % 2
     y[10:] = -1
-    net = BertClassifier(tiny_checkpoint, max_length=16, batch_size=4)
+    net = BertClassifier(tiny_encoder, max_length=16, batch_size=4)
     settings = {"step_size": 7, "finetune_epochs": 2, "random_state": 0, **switch}
     clf = variant(net, **settings)
     p = clf.fit(tiny_texts, y).predict_proba(tiny_texts)

@@ -251,9 +251,9 @@ def test_a_net_that_cannot_be_rebuilt_raises_at_once(data, tmp_path, module, why
     assert clf.set_params(checkpoint_dir=None).fit(*data).n_iter_ == 5
 
 
-def test_a_resumed_bert(tiny_checkpoint, tiny_texts, tmp_path):
+def test_a_resumed_bert(tiny_encoder, tiny_texts, tmp_path):
     y = np.array([1, 0] * 4 + [-1] * 16)
-    clf = SelfPretrainingClassifier(bert_net(tiny_checkpoint), step_size=8, random_state=0)
+    clf = SelfPretrainingClassifier(bert_net(tiny_encoder), step_size=8, random_state=0)
     plain = clone(clf).fit(tiny_texts, y)
     with pytest.raises(Killed):
         clone(clf).set_params(checkpoint_dir=tmp_path, on_iteration=KillAfter(1)).fit(tiny_texts, y)

@@ -268,11 +268,11 @@ def test_no_unlabelled_rows_is_supervised(moons):
     np.testing.assert_array_equal(clf.predict_proba(X), zero.predict_proba(X))
 
 
-def test_first_teacher_is_the_baseline(tiny_checkpoint, tiny_texts):
+def test_first_teacher_is_the_baseline(tiny_encoder, tiny_texts):
     texts = list(tiny_texts) * 4
     y = np.arange(len(texts)) % 2
-    net = BertClassifier(tiny_checkpoint, max_length=16, max_epochs=3)
-    baseline = BertClassifier(tiny_checkpoint, max_length=16, max_epochs=3, random_state=5)
+    net = BertClassifier(tiny_encoder, max_length=16, max_epochs=3)
+    baseline = BertClassifier(tiny_encoder, max_length=16, max_epochs=3, random_state=5)
     with pytest.warns(UserWarning, match="holds no unlabelled row"):
         clf = SelfPretrainingClassifier(net, random_state=5).fit(texts, y)
     baseline.fit(texts, y)

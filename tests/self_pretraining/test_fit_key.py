@@ -60,8 +60,8 @@ def test_tensors_among_the_parameters_are_hashed_by_value():
     assert one != other
 
 
-def test_the_key_changes_with_the_precision_of_auto(tiny_checkpoint, monkeypatch):
-    net = BertClassifier(tiny_checkpoint)
+def test_the_key_changes_with_the_precision_of_auto(tiny_encoder, monkeypatch):
+    net = BertClassifier(tiny_encoder)
     keys = set()
     for precision in ("fp32", "bf16"):
         monkeypatch.setattr(
@@ -74,9 +74,9 @@ def test_the_key_changes_with_the_precision_of_auto(tiny_checkpoint, monkeypatch
 
 
 @pytest.mark.parametrize("kind", [str, Path])
-def test_the_key_changes_with_the_files_of_the_encoder(tiny_pooling_checkpoint, tmp_path, kind):
+def test_the_key_changes_with_the_files_of_the_encoder(tiny_pooling_encoder, tmp_path, kind):
     folder = tmp_path / "encoder"
-    shutil.copytree(tiny_pooling_checkpoint, folder)
+    shutil.copytree(tiny_pooling_encoder, folder)
     net = BertClassifier(kind(folder))
     before = fit_key(net)
     assert before == fit_key(BertClassifier(kind(folder), random_state=3))

@@ -302,10 +302,10 @@ def test_a_bad_tau(skewed, value):
     assert not hasattr(clf, "classes_")
 
 
-def test_three_classes(tiny_checkpoint, tiny_texts):
+def test_three_classes(tiny_encoder, tiny_texts):
     y = [0, 0, 0, 0, 1, 1, 2] + [-1] * 65
     tiny_texts = [*tiny_texts, *(f"{text} {text}" for text in tiny_texts), *tiny_texts]
-    net = BertClassifier(tiny_checkpoint, max_length=16, batch_size=5)
+    net = BertClassifier(tiny_encoder, max_length=16, batch_size=5)
     clf = SelfPretrainingClassifier(net, step_size=33, random_state=0).fit(tiny_texts, y)
     np.testing.assert_allclose(clf.class_shares_, np.array([4, 2, 1]) / 7)
     P = np.mean([n.predict_proba(tiny_texts) for n in clf.estimators_], axis=0)

@@ -92,12 +92,12 @@ def confidence(net, X, y):
 
 
 @pytest.mark.parametrize("text", [False, True])
-def test_logs_and_scores_run_through_both_stages(moons, tiny_checkpoint, tiny_texts, text):
+def test_logs_and_scores_run_through_both_stages(moons, tiny_encoder, tiny_texts, text):
     writer = Writer()
     scoring = EpochScoring(confidence, on_train=True, use_caching=False, name="confidence")
     callbacks = [("score", scoring), ("log", TensorBoard(writer, close_after_train=False))]
     if text:
-        net = bert_net(tiny_checkpoint, callbacks=callbacks)
+        net = bert_net(tiny_encoder, callbacks=callbacks)
         X, y = tiny_texts, [1, 0] * 6 + [-1] * 12
     else:
         net, (X, y) = mlp_net(callbacks=callbacks), moons

@@ -44,15 +44,15 @@ def test_it_does_nothing_with_another_library(monkeypatch, error):
 
 
 def test_encoding_many_texts_returns_memory_and_gives_the_same_ids(
-    tiny_checkpoint, tiny_texts, monkeypatch
+    tiny_encoder, tiny_texts, monkeypatch
 ):
     calls = []
     monkeypatch.setattr(_encoding, "give_back", lambda: calls.append(1))
-    expected = encode_texts(tiny_texts, tiny_checkpoint, 32)
+    expected = encode_texts(tiny_texts, tiny_encoder, 32)
     assert not calls
     monkeypatch.setattr(_encoding, "_CHUNK", 3)
     monkeypatch.setattr(_encoding, "_GIVE_BACK", 2)
-    found = encode_texts(tiny_texts, tiny_checkpoint, 32)
+    found = encode_texts(tiny_texts, tiny_encoder, 32)
     assert found.tolist() == expected.tolist()
     assert len(calls) == len(tiny_texts) // 3 // 2
 

@@ -60,9 +60,9 @@ def test_other_documents_pass(X):
 
 
 @pytest.fixture(scope="module")
-def fitted(tiny_checkpoint):
+def fitted(tiny_encoder):
     """A net, a method and a baseline that were fitted on four texts."""
-    net = bert_net(tiny_checkpoint, max_epochs=0)
+    net = bert_net(tiny_encoder, max_epochs=0)
     return [
         net.fit(["flu", "shot"], [0, 1]),
         *(

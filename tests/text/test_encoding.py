@@ -150,9 +150,9 @@ def test_missing_entries_do_not_hide_what_follows():
 # -- matrices of token ids -----------------------------------------------------------------------
 
 
-def test_token_ids_pass_uncopied(tiny_checkpoint):
-    ids = encode_texts(TEXTS, tiny_checkpoint, 10)
-    assert check_token_ids(ids, tiny_checkpoint) is ids
+def test_token_ids_pass_uncopied(tiny_encoder):
+    ids = encode_texts(TEXTS, tiny_encoder, 10)
+    assert check_token_ids(ids, tiny_encoder) is ids
 
 
 @pytest.mark.parametrize(
@@ -168,28 +168,28 @@ def test_token_ids_pass_uncopied(tiny_checkpoint):
         lambda ids: pl.DataFrame(ids, orient="row"),
     ],
 )
-def test_token_ids_come_in_many_types(container, tiny_checkpoint):
-    ids = encode_texts(TEXTS, tiny_checkpoint, 10)
-    checked = check_token_ids(container(ids), tiny_checkpoint)
+def test_token_ids_come_in_many_types(container, tiny_encoder):
+    ids = encode_texts(TEXTS, tiny_encoder, 10)
+    checked = check_token_ids(container(ids), tiny_encoder)
     np.testing.assert_array_equal(checked, ids)
     assert checked.dtype == np.int32
     assert checked.flags.c_contiguous
 
 
 @pytest.mark.parametrize("value", [-1, 10_000, 2**40, 5.5, np.nan, np.inf, -0.5])
-def test_a_value_that_is_not_an_id_is_named_by_row_and_column(value, tiny_checkpoint):
-    ids = encode_texts(TEXTS, tiny_checkpoint, 10).astype(type(value))
+def test_a_value_that_is_not_an_id_is_named_by_row_and_column(value, tiny_encoder):
+    ids = encode_texts(TEXTS, tiny_encoder, 10).astype(type(value))
     ids[1, 2] = value
     with pytest.raises(ValueError, match=rf"row 1, column 2 is {value}") as error:
-        check_token_ids(ids, tiny_checkpoint)
+        check_token_ids(ids, tiny_encoder)
     assert "whole numbers from 0 to" in str(error.value)
 
 
-def test_the_first_and_the_last_id_are_ids(tiny_checkpoint):
-    last = _encoding.vocabulary_size(tiny_checkpoint) - 1
-    assert check_token_ids([[last, 0]], tiny_checkpoint).tolist() == [[last, 0]]
+def test_the_first_and_the_last_id_are_ids(tiny_encoder):
+    last = _encoding.vocabulary_size(tiny_encoder) - 1
+    assert check_token_ids([[last, 0]], tiny_encoder).tolist() == [[last, 0]]
     with pytest.raises(ValueError, match=f"column 0 is {last + 1}"):
-        check_token_ids([[last + 1, 0]], tiny_checkpoint)
+        check_token_ids([[last + 1, 0]], tiny_encoder)
 
 
 @pytest.mark.parametrize(
@@ -207,16 +207,16 @@ def test_the_first_and_the_last_id_are_ids(tiny_checkpoint):
     ],
     ids=["1-D", "3-D", "no rows", "no columns", "bool", "complex", "texts", "sparse", "wide"],
 )
-def test_what_is_not_a_matrix_of_token_ids_is_refused(X, error, message, tiny_checkpoint):
+def test_what_is_not_a_matrix_of_token_ids_is_refused(X, error, message, tiny_encoder):
     with pytest.raises(error, match=message):
-        check_token_ids(X, tiny_checkpoint)
+        check_token_ids(X, tiny_encoder)
 
 
-def test_a_row_of_padding_is_refused(tiny_checkpoint):
-    ids = encode_texts(TEXTS, tiny_checkpoint, 10)
+def test_a_row_of_padding_is_refused(tiny_encoder):
+    ids = encode_texts(TEXTS, tiny_encoder, 10)
     ids[2] = 0
     with pytest.raises(ValueError, match="X holds nothing but padding in row 2"):
-        check_token_ids(ids, tiny_checkpoint)
+        check_token_ids(ids, tiny_encoder)
 
 
 # -- lengths -------------------------------------------------------------------------------------
@@ -236,10 +236,10 @@ def words(ids, checkpoint):
     return [" ".join(tokenizer.id_to_token(i) for i in row) for row in ids]
 
 
-def test_encoded_texts_are_padded_at_the_right(tiny_checkpoint):
-    ids = encode_texts(["no", "", "no fever today", "Xyzzy 😷"], tiny_checkpoint, 5)
+def test_encoded_texts_are_padded_at_the_right(tiny_encoder):
+    ids = encode_texts(["no", "", "no fever today", "Xyzzy 😷"], tiny_encoder, 5)
     assert ids.dtype == np.int32
-    assert words(ids, tiny_checkpoint) == [
+    assert words(ids, tiny_encoder) == [
         "[CLS] no [SEP] [PAD] [PAD]",
         "[CLS] [SEP] [PAD] [PAD] [PAD]",
         "[CLS] no fever today [SEP]",
@@ -247,21 +247,21 @@ def test_encoded_texts_are_padded_at_the_right(tiny_checkpoint):
     ]
 
 
-def test_special_tokens_in_a_text_are_plain_text(tiny_checkpoint):
-    ids = encode_texts(["no [SEP] yes [PAD] [CLS] [MASK]"], tiny_checkpoint, 32)
-    assert words(ids, tiny_checkpoint)[0].startswith("[CLS] no [ sep ] yes [ pad ] [ [UNK] ]")
+def test_special_tokens_in_a_text_are_plain_text(tiny_encoder):
+    ids = encode_texts(["no [SEP] yes [PAD] [CLS] [MASK]"], tiny_encoder, 32)
+    assert words(ids, tiny_encoder)[0].startswith("[CLS] no [ sep ] yes [ pad ] [ [UNK] ]")
     assert (ids == 3).sum() == 1
     assert (ids == 0).sum() == 32 - sequence_lengths(ids, 0)[0]
 
 
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=12), st.integers(3, 20))
-def test_any_text_can_be_encoded(tiny_checkpoint, texts, max_length):
-    ids = encode_texts(texts, tiny_checkpoint, max_length)
+def test_any_text_can_be_encoded(tiny_encoder, texts, max_length):
+    ids = encode_texts(texts, tiny_encoder, max_length)
     lengths = sequence_lengths(ids, 0)
     assert ids.shape == (len(texts), max_length)
     assert (ids[:, 0] == 2).all()
     assert (ids[np.arange(len(texts)), lengths - 1] == 3).all()
-    np.testing.assert_array_equal(check_token_ids(ids, tiny_checkpoint), ids)
+    np.testing.assert_array_equal(check_token_ids(ids, tiny_encoder), ids)
 
 
 def test_ids_are_those_of_transformers(minilm):
@@ -276,13 +276,13 @@ def test_ids_are_those_of_transformers(minilm):
 @pytest.mark.parametrize("chunk", [1, 3, 1000])
 @pytest.mark.parametrize("n_threads", ["1", "4"])
 def test_chunks_and_threads_do_not_change_the_ids(
-    tiny_checkpoint, tiny_texts, monkeypatch, chunk, n_threads
+    tiny_encoder, tiny_texts, monkeypatch, chunk, n_threads
 ):
     texts = [*tiny_texts, "", *tiny_texts, "no", ""]
-    expected = encode_texts(texts, tiny_checkpoint, 9)
+    expected = encode_texts(texts, tiny_encoder, 9)
     monkeypatch.setattr(_encoding, "_CHUNK", chunk)
     monkeypatch.setenv("OMP_NUM_THREADS", n_threads)
-    np.testing.assert_array_equal(encode_texts(texts, tiny_checkpoint, 9), expected)
+    np.testing.assert_array_equal(encode_texts(texts, tiny_encoder, 9), expected)
 
 
 @pytest.fixture
@@ -303,16 +303,16 @@ def watched(monkeypatch):
     return calls
 
 
-def test_each_distinct_text_is_tokenised_once(tiny_checkpoint, watched):
-    ids = encode_texts(["b", "a", "b", "b", "a"], tiny_checkpoint, 4)
+def test_each_distinct_text_is_tokenised_once(tiny_encoder, watched):
+    ids = encode_texts(["b", "a", "b", "b", "a"], tiny_encoder, 4)
     assert [texts for texts, _ in watched] == [["b", "a"]]
     np.testing.assert_array_equal(ids, ids[[0, 1, 0, 0, 1]])
 
 
-def test_a_tokenizer_of_another_encoder_is_an_error(tiny_checkpoint, monkeypatch):
+def test_a_tokenizer_of_another_encoder_is_an_error(tiny_encoder, monkeypatch):
     monkeypatch.setattr(_encoding, "vocabulary_size", lambda pretrained: 10)
     with pytest.raises(ValueError, match=r"gives the id \d+, but the encoder knows 10 ids only"):
-        encode_texts(["she got the flu shot"], tiny_checkpoint, 10)
+        encode_texts(["she got the flu shot"], tiny_encoder, 10)
 
 
 @pytest.mark.parametrize(
@@ -326,35 +326,35 @@ def test_a_tokenizer_of_another_encoder_is_an_error(tiny_checkpoint, monkeypatch
         (True, TypeError, "max_length must be an integer"),
     ],
 )
-def test_max_length_must_suit_the_encoder(tiny_checkpoint, max_length, error, message):
+def test_max_length_must_suit_the_encoder(tiny_encoder, max_length, error, message):
     with pytest.raises(error, match=message):
-        encode_texts(["a"], tiny_checkpoint, max_length)
+        encode_texts(["a"], tiny_encoder, max_length)
 
 
 # -- threads of the tokenizers library ------------------------------------------------------------
 
 
-def test_the_environment_variable_is_restored(tiny_checkpoint, monkeypatch):
+def test_the_environment_variable_is_restored(tiny_encoder, monkeypatch):
     monkeypatch.delenv("TOKENIZERS_PARALLELISM", raising=False)
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda n: encode_texts(["no"] * n, tiny_checkpoint, 5), range(1, 40)))
+        list(pool.map(lambda n: encode_texts(["no"] * n, tiny_encoder, 5), range(1, 40)))
     assert "TOKENIZERS_PARALLELISM" not in os.environ
     with pytest.raises(TypeError):
-        encode_texts([3], tiny_checkpoint, 5)
+        encode_texts([3], tiny_encoder, 5)
     assert "TOKENIZERS_PARALLELISM" not in os.environ
 
 
 @pytest.mark.parametrize("value", ["true", "false"])
-def test_a_value_set_by_the_user_stays(tiny_checkpoint, monkeypatch, value):
+def test_a_value_set_by_the_user_stays(tiny_encoder, monkeypatch, value):
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", value)
     with _tokenizer_threads.own_threads_off():
         inside = os.environ["TOKENIZERS_PARALLELISM"]
     assert (inside, os.environ["TOKENIZERS_PARALLELISM"]) == (value, value)
 
 
-def test_the_tokenizers_library_starts_no_threads(tiny_checkpoint, watched, monkeypatch):
+def test_the_tokenizers_library_starts_no_threads(tiny_encoder, watched, monkeypatch):
     monkeypatch.delenv("TOKENIZERS_PARALLELISM", raising=False)
-    encode_texts(["no"], tiny_checkpoint, 5)
+    encode_texts(["no"], tiny_encoder, 5)
     assert watched == [(["no"], "false")]
 
 
@@ -362,8 +362,8 @@ def test_the_tokenizers_library_starts_no_threads(tiny_checkpoint, watched, monk
 
 
 @pytest.fixture
-def vectorizer(tiny_checkpoint):
-    return TokenIdVectorizer(tiny_checkpoint, max_length=12)
+def vectorizer(tiny_encoder):
+    return TokenIdVectorizer(tiny_encoder, max_length=12)
 
 
 @pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS)
@@ -381,16 +381,16 @@ def test_defaults_are_the_papers_length_and_the_default_encoder(minilm):
     assert vectorizer.fit_transform(["no"]).shape == (1, 160)
 
 
-def test_auto_is_what_a_short_encoder_has(tiny_checkpoint, tiny_long_checkpoint):
-    for encoder, width in ((tiny_checkpoint, 64), (tiny_long_checkpoint, 160)):
+def test_auto_is_what_a_short_encoder_has(tiny_encoder, tiny_long_encoder):
+    for encoder, width in ((tiny_encoder, 64), (tiny_long_encoder, 160)):
         vectorizer = TokenIdVectorizer(encoder)
         assert vectorizer.fit_transform(["no"]).shape == (1, width)
         assert len(vectorizer.get_feature_names_out()) == width
         assert resolve_max_length("auto", encoder) == width
 
 
-def test_a_path_may_name_the_encoder(tiny_checkpoint, vectorizer):
-    by_path = clone(vectorizer).set_params(pretrained=Path(tiny_checkpoint))
+def test_a_path_may_name_the_encoder(tiny_encoder, vectorizer):
+    by_path = clone(vectorizer).set_params(pretrained=Path(tiny_encoder))
     np.testing.assert_array_equal(by_path.fit_transform(TEXTS), vectorizer.transform(TEXTS))
 
 
@@ -410,14 +410,14 @@ def test_set_output_gives_frames(vectorizer, container):
     np.testing.assert_array_equal(check_token_ids(frame, vectorizer.pretrained), expected)
 
 
-def test_the_narrow_matrix_is_the_wide_one_without_its_padding(tiny_checkpoint, tiny_texts):
+def test_the_narrow_matrix_is_the_wide_one_without_its_padding(tiny_encoder, tiny_texts):
     texts = [*tiny_texts, "", tiny_texts[3], "the shot " * 40]
-    wide = encode_texts(texts, tiny_checkpoint, 24)
-    narrow = encode_texts(texts[:-1], tiny_checkpoint, 24, full_width=False)
+    wide = encode_texts(texts, tiny_encoder, 24)
+    narrow = encode_texts(texts[:-1], tiny_encoder, 24, full_width=False)
     width = narrow.shape[1]
     assert 2 < width < 24
     assert (narrow[:, -1] != 0).any()
     np.testing.assert_array_equal(narrow, wide[:-1, :width])
     assert (wide[:-1, width:] == 0).all()
-    np.testing.assert_array_equal(encode_texts(texts, tiny_checkpoint, 24, full_width=False), wide)
-    assert encode_texts([""], tiny_checkpoint, 24, full_width=False).shape == (1, 2)
+    np.testing.assert_array_equal(encode_texts(texts, tiny_encoder, 24, full_width=False), wide)
+    assert encode_texts([""], tiny_encoder, 24, full_width=False).shape == (1, 2)

@@ -76,12 +76,12 @@ class Hub(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def hub(tiny_checkpoint, tmp_path, monkeypatch):
+def hub(tiny_encoder, tmp_path, monkeypatch):
     """A hub on this machine with an empty cache; call it with a part of the paths to ignore."""
     servers, requests = [], []
 
     def start(silent="no such path"):
-        answer = partial(Hub, tiny_checkpoint, requests, silent)
+        answer = partial(Hub, tiny_encoder, requests, silent)
         servers.append(ThreadingHTTPServer(("127.0.0.1", 0), answer))
         threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
         use_endpoint(monkeypatch, servers[-1].server_address[1], tmp_path)
@@ -111,12 +111,12 @@ def refuse(*args, **kwargs):
     raise AssertionError("a request was made")
 
 
-def test_an_encoder_is_downloaded_once_and_then_needs_no_request(hub, tiny_checkpoint, monkeypatch):
+def test_an_encoder_is_downloaded_once_and_then_needs_no_request(hub, tiny_encoder, monkeypatch):
     requests = hub()
     folder = encoder_folder("owner/tiny")
     assert Path(folder).name == COMMITS["main"]
     for file in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
-        assert (Path(folder) / file).read_bytes() == (Path(tiny_checkpoint) / file).read_bytes()
+        assert (Path(folder) / file).read_bytes() == (Path(tiny_encoder) / file).read_bytes()
     assert "config.json" in requests[-1]  # it comes last, and completes the encoder
     _locations._hub_snapshot.cache_clear()
     monkeypatch.setattr(socket.socket, "connect", refuse)

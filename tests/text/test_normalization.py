@@ -112,8 +112,8 @@ def test_a_text_that_takes_nltk_too_long_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize("container", ["default", "pandas", "polars"])
-def test_it_precedes_the_vectorizer_with_any_container(tiny_checkpoint, tiny_texts, container):
-    vectorizer = TokenIdVectorizer(tiny_checkpoint, max_length=12)
+def test_it_precedes_the_vectorizer_with_any_container(tiny_encoder, tiny_texts, container):
+    vectorizer = TokenIdVectorizer(tiny_encoder, max_length=12)
     shouted = [text.upper() + " HTTP://A.EXAMPLE" for text in tiny_texts]
     plain = [text + " www" for text in tiny_texts]
     pipeline = make_pipeline(TweetNormalizer(), vectorizer).set_output(transform=container)

@@ -40,13 +40,13 @@ from sklearn_spt.text._pretrained import (
 
 
 @pytest.fixture
-def encoder_copy(tiny_checkpoint, tmp_path):
+def encoder_copy(tiny_encoder, tmp_path):
     """A copy of the tiny encoder that a test may change."""
-    return Path(shutil.copytree(tiny_checkpoint, tmp_path / "encoder"))
+    return Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
 
 
 @pytest.fixture
-def hub_cache(tiny_checkpoint, tmp_path, monkeypatch):
+def hub_cache(tiny_encoder, tmp_path, monkeypatch):
     """An empty hub cache, and a function that puts the tiny encoder there under a name."""
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     _locations._hub_snapshot.cache_clear()
@@ -54,7 +54,7 @@ def hub_cache(tiny_checkpoint, tmp_path, monkeypatch):
     def add(name):
         repository = tmp_path / "hub" / f"models--{name.replace('/', '--')}"
         commit = "0" * 40
-        shutil.copytree(tiny_checkpoint, repository / "snapshots" / commit)
+        shutil.copytree(tiny_encoder, repository / "snapshots" / commit)
         (repository / "refs").mkdir()
         (repository / "refs" / "main").write_text(commit)
         return str(repository / "snapshots" / commit)
@@ -209,11 +209,11 @@ def test_an_invalid_hub_name_is_refused(hub_cache):
         load_encoder("a/b/c")
 
 
-def test_a_cached_encoder_is_used_offline_by_its_name(hub_cache, tiny_checkpoint):
+def test_a_cached_encoder_is_used_offline_by_its_name(hub_cache, tiny_encoder):
     folder = hub_cache("owner/tiny")
     assert encoder_folder("owner/tiny") == folder
     assert resolve_encoder("owner/tiny") == "owner/tiny"
-    assert_same_weights(load_encoder("owner/tiny"), load_encoder(tiny_checkpoint))
+    assert_same_weights(load_encoder("owner/tiny"), load_encoder(tiny_encoder))
 
 
 def test_an_incomplete_snapshot_is_used_for_what_it_holds(hub_cache, monkeypatch):
@@ -242,9 +242,9 @@ def test_neither_pickles_nor_code_are_downloaded():
 # -- weights -------------------------------------------------------------------------------------
 
 
-def test_an_encoder_holds_the_weights_of_its_file(tiny_checkpoint):
-    encoder = load_encoder(tiny_checkpoint)
-    stored = load_file(Path(tiny_checkpoint) / "model.safetensors")
+def test_an_encoder_holds_the_weights_of_its_file(tiny_encoder):
+    encoder = load_encoder(tiny_encoder)
+    stored = load_file(Path(tiny_encoder) / "model.safetensors")
     weights = dict(encoder.named_parameters())
     assert weights.keys() == stored.keys()
     for name, weight in weights.items():
@@ -359,13 +359,13 @@ def test_threads_may_load_at_once(encoder_copy):
         assert_same_weights(encoder, encoders[0])
 
 
-def test_sharded_weights_are_read(encoder_copy, tiny_checkpoint, capfd):
-    model = load_encoder(tiny_checkpoint)
+def test_sharded_weights_are_read(encoder_copy, tiny_encoder, capfd):
+    model = load_encoder(tiny_encoder)
     (encoder_copy / "model.safetensors").unlink()
     model.save_pretrained(encoder_copy, max_shard_size="8KB")
     assert len(list(encoder_copy.glob("model-*-of-*.safetensors"))) > 1
     assert_same_weights(load_encoder(encoder_copy), model)
-    assert encoder_size(encoder_copy) == encoder_size(tiny_checkpoint)
+    assert encoder_size(encoder_copy) == encoder_size(tiny_encoder)
 
 
 class Explosive:
@@ -533,10 +533,10 @@ def test_a_pooling_that_is_not_there_or_damaged_is_named(encoder_copy):
 # -- tokenizer -----------------------------------------------------------------------------------
 
 
-def test_tokenizers_are_shared_and_each_length_has_its_own(tiny_checkpoint):
-    plain, short = load_tokenizer(tiny_checkpoint), load_tokenizer(tiny_checkpoint, 4)
-    assert plain is load_tokenizer(tiny_checkpoint)
-    assert short is load_tokenizer(tiny_checkpoint, 4)
+def test_tokenizers_are_shared_and_each_length_has_its_own(tiny_encoder):
+    plain, short = load_tokenizer(tiny_encoder), load_tokenizer(tiny_encoder, 4)
+    assert plain is load_tokenizer(tiny_encoder)
+    assert short is load_tokenizer(tiny_encoder, 4)
     text = "she got the flu shot"
     assert len(plain.encode(text).ids) == 7
     assert short.encode(text).tokens == ["[CLS]", "she", "got", "[SEP]"]
@@ -570,12 +570,12 @@ def test_a_missing_or_damaged_tokenizer_is_an_error(encoder_copy, content, messa
         load_tokenizer(encoder_copy)
 
 
-def test_a_plain_vocabulary_file_will_do(encoder_copy, tiny_checkpoint):
-    vocabulary = load_tokenizer(tiny_checkpoint).get_vocab()
+def test_a_plain_vocabulary_file_will_do(encoder_copy, tiny_encoder):
+    vocabulary = load_tokenizer(tiny_encoder).get_vocab()
     (encoder_copy / "tokenizer.json").unlink()
     (encoder_copy / "vocab.txt").write_text("\n".join(sorted(vocabulary, key=vocabulary.get)))
     text = "She got shots today, maybe"
-    expected = load_tokenizer(tiny_checkpoint).encode(text).ids
+    expected = load_tokenizer(tiny_encoder).encode(text).ids
     assert load_tokenizer(encoder_copy).encode(text).ids == expected
 
 

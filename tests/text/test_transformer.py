@@ -16,9 +16,9 @@ KINDS = ["vectorizer", "normalizer", "window"]
 
 
 @pytest.fixture
-def transformer(request, tiny_checkpoint):
+def transformer(request, tiny_encoder):
     return {
-        "vectorizer": TokenIdVectorizer(tiny_checkpoint, max_length=12),
+        "vectorizer": TokenIdVectorizer(tiny_encoder, max_length=12),
         "normalizer": TweetNormalizer(user_token="@user"),
         "window": KeywordWindow(["flu"], window=1),
     }[request.param]
