@@ -262,8 +262,8 @@ def test_on_iteration_sees_adjusted_predictions(skewed):
 
     def on_iteration(iteration):
         seen.append((iteration.predict_proba(X), iteration.logit_adjustment))
-        single = softmax(iteration.student.forward(X).numpy().astype(float), axis=1)
-        np.testing.assert_allclose(iteration.predict_proba(X, which="student"), single)
+        single = softmax(iteration.students[0].forward(X).numpy().astype(float), axis=1)
+        np.testing.assert_allclose(iteration.predict_proba(X, which="students"), single)
 
     model(on_iteration=on_iteration).fit(X, y)
     for max_iter, (P, tau) in enumerate(seen):
