@@ -220,7 +220,7 @@ def test_a_given_tau(skewed):
 @pytest.mark.parametrize("tau", ["auto", 0.0, 0.5])
 def test_a_fit_without_iterations_has_no_gain(skewed, tau):
     X, y = skewed
-    start = model(max_iter=0, logit_adjustment=tau)
+    start = model(max_iter=0, n_starts=5, logit_adjustment=tau)
     found = compare_with_supervised(start, X, y, cv=3, random_state=0)
     assert found.gain == 0.0
 
