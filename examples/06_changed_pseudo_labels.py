@@ -29,7 +29,7 @@ opinions = []
 
 
 def ask(iteration):
-    opinions.append(iteration.predict_proba(texts, which="student")[:, 1])
+    opinions.append(iteration.predict_proba(texts, which="students")[:, 1])
 
 
 clf = SelfPretrainingClassifier(

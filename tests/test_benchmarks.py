@@ -229,7 +229,8 @@ def test_the_second_section_runs_the_programs(rehearse, program, monkeypatch):
 
 def test_the_third_section_searches_and_promises(rehearse):
     found = rehearse("c")
-    assert [e["name"] for e in found] == ["fit", "fit", "promised", "search"] * 2
+    names = [e["name"] for e in found]
+    assert names == ["encoding", *["fit", "fit", "promised", "search"] * 2]
     assert [e["fits"] for e in found if e["name"] == "search"] == [2, 2]
     assert all(0 <= e["f1"] <= 1 for e in found if e["name"] == "fit")
 

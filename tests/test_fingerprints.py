@@ -62,7 +62,7 @@ PARAMETERS = {
         {"balanced_batches": False},
         {"ensemble": "last_two"},
         {"logit_adjustment": 0.5},
-        {"validation_fraction": 0.3, "patience": 1},
+        {"validation_fraction": 0.3},
         {name: value for name, value in PAPER_SETTINGS.items() if name != "estimator"},
     ],
     "throttled": [{"growth": "quota"}, {"refit": False}, {"balanced_batches": False}],

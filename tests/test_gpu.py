@@ -245,7 +245,7 @@ warnings.simplefilter("error", DeviceWarning)
 assert not torch.cuda.is_available()
 with open(sys.argv[1], "rb") as file:
     model, texts = pickle.load(file)
-net = getattr(model, "student_", model)
+net = getattr(model, "students_", [model])[0]
 assert net.get_params()["device"] == "auto"
 assert net.device_ == "cpu"
 assert {weight.device.type for weight in net.module_.parameters()} == {"cpu"}

@@ -86,7 +86,7 @@ sklearn_spt is as the Trainer of transformers:
 ## The search
 
 25 values of λ and α in 3 folds, on 500 labelled and 10,000 unlabelled tweets. What is *promised*
-is extrapolated from six fits.
+is extrapolated from six fits. The texts are encoded once, before: a second on one core of a CPU.
 
 {search}
 

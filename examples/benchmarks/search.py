@@ -26,13 +26,13 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import ParameterGrid
 from tqdm import tqdm
 
-from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier, TokenIdVectorizer
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 
 
 def fits(
-    clf: SelfPretrainingClassifier, texts: Any, y: Any, *, values: int, folds: int
+    clf: SelfPretrainingClassifier, X: Any, y: Any, *, values: int, folds: int
 ) -> Iterator[dict[str, Any]]:
     """Fit and score each candidate in each fold, as GridSearchCV does, and say what each took."""
     grid = {
@@ -40,13 +40,13 @@ def fits(
         "alpha": np.linspace(0.0, 0.4, values).round(3).tolist(),
     }
     cv = SemiSupervisedStratifiedKFold(folds, shuffle=True, random_state=0)
-    for fold, (train, test) in enumerate(cv.split(texts, y)):
+    for fold, (train, test) in enumerate(cv.split(X, y)):
         for params in ParameterGrid(grid):
             start = time.perf_counter()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # alpha without effect, at few steps
-                fitted = clone(clf).set_params(**params).fit(texts[train], y[train])
-            f1 = float(f1_score(y[test], fitted.predict(texts[test])))
+                fitted = clone(clf).set_params(**params).fit(X[train], y[train])
+            f1 = float(f1_score(y[test], fitted.predict(X[test])))
             yield {"fold": fold, **params, "f1": f1, "seconds": time.perf_counter() - start}
 
 
@@ -73,6 +73,7 @@ def main() -> None:
         raise SystemExit(f"there are {len(y)} {data} only; take fewer than {n}.")
     y = np.where(np.arange(n) < options.n_labeled, y, -1)
     net = BertClassifier(options.pretrained, device="cpu")
+    X = TokenIdVectorizer(options.pretrained).fit_transform(texts)  # once for all fits
     total = options.values**2 * options.folds
     found: dict[str, list[dict[str, Any]]] = {}
     for mode in ["shared"] if options.memory_only else ["shared", "nothing shared"]:
@@ -84,7 +85,7 @@ def main() -> None:
                 memory=folder if mode == "shared" else None,
                 random_state=0,
             )
-            search = fits(clf, texts, y, values=options.values, folds=options.folds)
+            search = fits(clf, X, y, values=options.values, folds=options.folds)
             for fit in tqdm(search, total=total, desc=mode):
                 record.add(mode=mode, **fit)
                 found[mode].append(fit)

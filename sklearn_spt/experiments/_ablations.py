@@ -22,12 +22,13 @@ from sklearn_spt.self_pretraining._trainer import (
     ClassDistributions,
     Losses,
     SelfPretrainingTrainer,
+    seed_path,
 )
 
 
 class _OneStageTrainer(SelfPretrainingTrainer):
     def train_student(
-        self, t: int, C: Any, P: FloatArray, q: FloatArray
+        self, t: int, number: int, C: Any, P: FloatArray, q: FloatArray
     ) -> tuple[NeuralNet, Losses]:
         """Train once on C and L together, with a slanted rate."""
         data, K, epochs = self.data, self.data.n_classes, self.finetune_epochs
@@ -37,7 +38,8 @@ class _OneStageTrainer(SelfPretrainingTrainer):
         on_L = on_L * np.repeat([1 - self.lam, self.lam], K).astype(np.float32)
         targets = 2 * np.concatenate([on_C, on_L])
         X = concatenated(C, data.X_labeled)
-        with isolated(derive_seed(self.root, t)):
+        path = seed_path(t, number)
+        with isolated(derive_seed(self.root, *path)):
             M = self._fresh_student(epochs)
             schedule = ScheduledLR(partial(slanted, n_steps=n_steps(M, X, targets, epochs)))
             set_loss(M, lam=0.5, temperature=self.temperature, max_epochs=epochs)
@@ -49,15 +51,14 @@ class _OneStageTrainer(SelfPretrainingTrainer):
                 epochs=epochs,
                 schedule=schedule.initialize(),
                 balanced=self.balanced_batches,
-                rng=self.rng(t, 2),
+                rng=self.rng(*path, 2),
                 progress=self.progress,
                 keep_optimizer=False,
             )
         return M, {"one_stage": losses}
 
-    def n_texts(self, size: int) -> int:
-        L = len(self.data.y)
-        return (1 + self.finetune_epochs) * (size + L)
+    def _texts_a_student(self, size: int, L: int) -> int:
+        return self.finetune_epochs * (size + L)
 
 
 class _SlantedTrainer(SelfPretrainingTrainer):
@@ -70,11 +71,13 @@ class _HardLabelTrainer(SelfPretrainingTrainer):
         # at T = 1 the soft terms are cross-entropies with one-hot pseudo-labels
         super().__init__(*args, temperature=1.0, **kwargs)
 
-    def soft_labels(self, t: int, teacher: NeuralNet, C: Any) -> tuple[FloatArray, FloatArray]:
+    def soft_labels(
+        self, t: int, teachers: list[NeuralNet], C: Any
+    ) -> tuple[FloatArray, FloatArray]:
         """Return the predicted classes as one-hot rows."""
         P, q = (
             one_hot(predicted_classes(p), self.data.n_classes).astype(np.float64)
-            for p in super().soft_labels(t, teacher, C)
+            for p in super().soft_labels(t, teachers, C)
         )
         return P, q
 

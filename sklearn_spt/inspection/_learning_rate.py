@@ -82,15 +82,15 @@ class LearningRateDisplay(Display):
         Raises
         ------
         ValueError
-            If the classifier has no `student_`: only Self-Pretraining trains in stages.
+            If the classifier has no `students_`: only Self-Pretraining trains in stages.
         """
         check_is_fitted(clf)
-        if not hasattr(clf, "student_"):
+        if not hasattr(clf, "students_"):
             raise ValueError(
-                f"{type(clf).__name__} has no student_, so there are no learning rates to draw; "
+                f"{type(clf).__name__} has no students_, so there are no learning rates to draw; "
                 "use LearningRateDisplay.from_schedule."
             )
-        net = clf.student_
+        net = clf.students_[0]
         lr = float(getattr(net, "lr_", net.lr))
         losses = clf.history_[-1]["loss"]
         per_epoch = [len(epoch["batches"]) for epoch in net.history]

@@ -53,7 +53,7 @@ def exported_net(clf: Any) -> NeuralNet:
     """Return the last student; of a method without students the first net; or the net itself."""
     if isinstance(clf, NeuralNet):
         return clf
-    return getattr(clf, "student_", clf.estimators_[0])
+    return getattr(clf, "students_", clf.estimators_)[0]
 
 
 def _adjusted(clf: Any, net: Any) -> Any:

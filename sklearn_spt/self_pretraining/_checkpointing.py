@@ -21,8 +21,9 @@ from sklearn_spt.self_pretraining._state import State
 from sklearn_spt.self_pretraining._state_folder import StateFolder
 from sklearn_spt.self_pretraining._trainer import SelfPretrainingTrainer
 
-# Names of a net's tensors begin with this.
-_NET = "net."
+# Names of the tensors of a net begin with this, and its probe is called so.
+_NET = "net{}."
+_PROBE = "probe{}"
 # The parameters that the last stage of a net sets.
 _LOSS = {
     "lam": "criterion__lam",
@@ -42,11 +43,11 @@ class Checkpoint:
         key: str,
         trainer: SelfPretrainingTrainer,
         *,
-        with_start: bool,
+        rule: str,
     ) -> None:
         self.folder = StateFolder(folder, key)
         self.trainer = trainer
-        self.with_start = with_start
+        self.rule = rule
 
     def __enter__(self) -> Checkpoint:
         self.folder.__enter__()
@@ -60,7 +61,7 @@ class Checkpoint:
         kept = self.folder.load()
         if kept is None:
             return None
-        nets: dict[int, NeuralNet] = {}
+        nets: dict[int, list[NeuralNet]] = {}
         best = None if kept["best"] is None else self._state(kept["best"], nets)
         return self._state(kept["last"], nets), best, kept["watched"]
 
@@ -68,23 +69,23 @@ class Checkpoint:
         """Keep the state after an iteration, the best state, and what observers hold."""
         if not self.folder.usable:
             return
-        net = state.student
         arrays = {"pseudo": state.pseudo, "labeled_iter": state.labeled_iter}
         tensors = {name: torch.tensor(values) for name, values in arrays.items()}
-        tensors |= {_NET + name: t.cpu().contiguous() for name, t in _weights(net).items()}
-        tensors["probe"] = self._probe(net)
-        params = net.get_params(deep=False)
-        about = {
-            "S": state.S,
-            "loss": {name: params[key] for name, key in _LOSS.items()},
-            "history": net.history.to_list(),
-        }
+        nets = []
+        for number, net in enumerate(state.students):
+            own = _weights(net)
+            tensors |= {_NET.format(number) + n: w.cpu().contiguous() for n, w in own.items()}
+            tensors[_PROBE.format(number)] = self._probe(net)
+            params = net.get_params(deep=False)
+            loss = {name: params[key] for name, key in _LOSS.items()}
+            nets.append({"loss": loss, "history": net.history.to_list()})
+        about = {"S": state.S, "nets": nets}
         others = self._numbers(state.t) | (set() if best is None else self._numbers(best.t))
         kept = {"last": state.t, "best": None if best is None else best.t, "watched": watched}
         self.folder.save(state.t, tensors, about, kept, others)
         if state.t == 0 and self.folder.usable:
             try:
-                self._net(0)  # a net that cannot be rebuilt is an error now, not after a kill
+                self._nets(0)  # a net that cannot be rebuilt is an error now, not after a kill
             except ValueError:
                 self.folder.remove()
                 raise
@@ -93,26 +94,35 @@ class Checkpoint:
         """Remove the state of a complete fit."""
         self.folder.remove()
 
-    def _state(self, t: int, nets: dict[int, NeuralNet]) -> State:
+    def _state(self, t: int, nets: dict[int, list[NeuralNet]]) -> State:
         """Return the state after iteration `t`; `nets` holds the nets that were rebuilt already."""
         for number in self._numbers(t) - set(nets):
-            nets[number] = self._net(number)
+            nets[number] = self._nets(number)
         tensors, about = self.folder.read(t)
         S = {c: (mean, variance) for c, (mean, variance) in about["S"].items()}
         pseudo, labeled_iter = (tensors[name].numpy() for name in ("pseudo", "labeled_iter"))
-        start = nets[0] if self.with_start else None
-        return State(t, nets[t], nets[max(t - 1, 0)], S, pseudo, labeled_iter, start)
+        start = nets[0] if self.rule == "with_start" else []
+        teachers = nets[t - 1] if t > 0 and self.rule != "last" else []
+        return State(t, nets[t], teachers, S, pseudo, labeled_iter, start, self.rule)
 
     def _numbers(self, t: int) -> set[int]:
         """Return the iterations whose students are the nets of the state after iteration `t`."""
-        return {t, max(t - 1, 0), *([0] if self.with_start else [])}
+        if self.rule == "last":
+            return {t}
+        return {t, max(t - 1, 0), *([0] if self.rule == "with_start" else [])}
 
-    def _net(self, t: int) -> NeuralNet:
-        """Rebuild the student of iteration `t`."""
+    def _nets(self, t: int) -> list[NeuralNet]:
+        """Rebuild the students of iteration `t`."""
         tensors, about = self.folder.read(t)
-        net = self.trainer.rebuilt(t, about["loss"])
+        return [self._net(t, i, tensors, about["nets"][i]) for i in range(len(about["nets"]))]
+
+    def _net(
+        self, t: int, number: int, tensors: dict[str, torch.Tensor], about: dict[str, Any]
+    ) -> NeuralNet:
+        net = self.trainer.rebuilt(t, number, about["loss"])
         net.history = History(about["history"])
-        kept = {k.removeprefix(_NET): v for k, v in tensors.items() if k.startswith(_NET)}
+        prefix = _NET.format(number)
+        kept = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
         own = _weights(net)
         if {k: (v.shape, v.dtype) for k, v in own.items()} != {
             k: (v.shape, v.dtype) for k, v in kept.items()
@@ -121,7 +131,7 @@ class Checkpoint:
         for name, values in own.items():
             if 0 not in values.stride():  # an expanded buffer, which cannot be written to
                 values.copy_(kept[name])
-        if not torch.equal(self._probe(net), tensors["probe"]):
+        if not torch.equal(self._probe(net), tensors[_PROBE.format(number)]):
             raise self._cannot_rebuild(t, "predicts otherwise")
         return net
 

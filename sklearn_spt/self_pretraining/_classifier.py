@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any
 
 import joblib
@@ -39,11 +38,11 @@ _WITHOUT_EFFECT = (
 class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     """Semi-supervised classifier by Self-Pretraining.
 
-    A teacher, trained on the labelled documents, gives soft pseudo-labels to a sample of the
-    unlabelled ones. A fresh student is trained on the pseudo-labels, and then on the labelled
-    documents, with the true labels and with distillation from the teacher. The student becomes
-    the next teacher and the sample grows, until it holds all unlabelled documents. The prediction
-    is the mean of the supervised start, the last teacher and the last student.
+    Teachers, trained on the labelled documents, give soft pseudo-labels to a sample of the
+    unlabelled ones: the mean of their probabilities. Fresh students are trained on the
+    pseudo-labels, and then on the labelled documents, with the true labels and with distillation
+    from the teachers. The students become the next teachers and the sample grows, until it holds
+    all unlabelled documents. The paper has one teacher and one student.
 
     Parameters
     ----------
@@ -68,6 +67,11 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     max_iter : int or None, default=None
         Maximum number of iterations. None iterates until the sample holds all unlabelled
         documents. 0 trains on the labelled documents alone.
+    n_starts : int, default=1
+        Number of nets that are trained on the labelled documents alone. They are the first
+        teachers.
+    n_students : int, default=1
+        Number of students of each iteration. They differ in their random numbers.
     pretrain_epochs : int, default=1
         Epochs over the pseudo-labelled sample (stage 1). The default is the paper's.
     finetune_epochs : int, default=3
@@ -75,10 +79,10 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         paper's.
     balanced_batches : bool, default=True
         Whether training draws all classes equally often, as the paper's code does.
-    ensemble : {"with_start", "last_two"}, default="with_start"
-        Nets whose probabilities are averaged. "last_two" takes the last teacher and student, as
-        the paper does. "with_start" adds the supervised start, whose errors differ from those of
-        the students; prediction takes 1.5 times as long.
+    ensemble : {"last", "last_two", "with_start"}, default="with_start"
+        Nets whose probabilities are averaged. "last" takes the students of the last iteration.
+        "last_two" adds their teachers, as the paper does. "with_start" adds the supervised start,
+        too, whose errors differ from those of the students.
     logit_adjustment : float in [0, 1] or "auto", default="auto"
         τ [2]_: the probability of a class is multiplied by the τ-th power of its share among the
         labelled documents. Balanced batches make nets predict rare classes too often. 0 corrects
@@ -88,31 +92,27 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         ``balanced_batches=False``. Set 0 if the labelled documents are not a random sample.
     validation_fraction : float in (0, 1) or None, default=None
         Share of the labelled documents to hold out, stratified by class. The nets of the iteration
-        with the best score on them are kept. A warning says if no iteration beats the supervised
+        with the best score on them are kept. The score is F1 of the last class in sorted order, and
+        macro-F1 with more than two classes. A warning says if no iteration beats the supervised
         start. None trains on all labelled documents. A fifth of a few hundred documents is too few
         for a reliable score: use `compare_with_supervised` to judge the classifier.
-    patience : int >= 1 or None, default=None
-        Number of iterations without a better score after which the fit ends. Needs
-        `validation_fraction`.
-    pos_label : label or None, default=None
-        Class whose F1 is the score on held-out documents. None is the last in sorted order. With
-        more than two classes the score is macro-F1.
     unlabeled_marker : number, str or None, default=-1
         Value of y that marks unlabelled rows. None, NaN and NA are equivalent.
     on_iteration : callable or None, default=None
         Called with an `Iteration` after the supervised start and after each iteration. Use it to
         score intermediate nets. It must be picklable for process pools.
     memory : str, path-like, joblib.Memory or None, default=None
-        Folder for results that do not depend on `lam` and `alpha`: the first teacher, its labels,
-        and stage 1 of the first student. Set it for a search: its candidates share them, in
-        parallel processes too. It changes no result and needs an integer `random_state`. Clear it
-        when you change the code of a custom module. It holds pickles, so a folder that others own
-        or may write to is an error.
+        Folder for results that do not depend on `lam` and `alpha`: the first teachers, their
+        labels, and stage 1 of the first students. Set it for a search: its candidates share
+        them, in parallel processes too. It changes no result and needs an integer `random_state`.
+        Clear it when you change the code of a custom module. It holds pickles, so a folder that
+        others own or may write to is an error.
     checkpoint_dir : str, path-like or None, default=None
         Folder for the state after each iteration, in safetensors and JSON. The same fit, started
         again after a kill, continues there and gives the same result; a complete fit removes its
-        state. It needs an integer `random_state`. The state holds the weights of three nets, or of
-        up to five with `validation_fraction`, and a number for each unlabelled document. Of a net
+        state. It needs an integer `random_state`. The state holds the weights of the nets that
+        predict, twice as many with `validation_fraction`, and a number for each unlabelled
+        document. Of a net
         of your own it keeps parameters and buffers; a net that needs more is an error.
     random_state : int, RandomState or None, default=None
         Seed of all random numbers. A fit changes no global random state, and does not use the
@@ -127,8 +127,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Class labels in sorted order.
     n_features_in_ : int
         Number of columns of X; only for numeric X.
-    teacher_, student_ : skorch.NeuralNet
-        Teacher and student of iteration `best_iter_`; the same net if it is 0.
+    students_ : list of skorch.NeuralNet
+        Students of iteration `best_iter_`; the supervised start if it is 0.
     estimators_ : list of skorch.NeuralNet
         The nets that predict, each once; see `ensemble`.
     class_shares_ : ndarray of shape (n_classes,)
@@ -151,12 +151,12 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     n_threads_ : int
         Number of torch's CPU threads during the fit. Results can differ with another number.
     history_ : list of dict
-        One entry for the start and one for each iteration. ``loss`` has the mean loss of each
-        epoch by stage, ``groups_before`` and ``groups_after`` the count, mean and variance of each
-        class before and after inertia, ``changed`` the share of earlier pseudo-labels that changed
-        (None if there are none), ``validation_score`` the score on held-out documents, ``seconds``
-        the time by phase. The other keys are ``iteration``, ``sample_size`` and
-        ``pseudo_label_counts``.
+        One entry for the start and one for each iteration. ``loss`` has the loss of each epoch
+        by stage, as the mean over the nets, ``groups_before`` and ``groups_after`` the count, mean
+        and variance of each class before and after inertia, ``changed`` the share of earlier
+        pseudo-labels that changed (None if there are none), ``validation_score`` the score on
+        held-out documents, ``seconds`` the time by phase. The other keys are ``iteration``,
+        ``sample_size`` and ``pseudo_label_counts``.
 
     See Also
     --------
@@ -192,14 +192,14 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         temperature: float = 1.0,
         step_size: float = 0.2,
         max_iter: int | None = None,
+        n_starts: int = 1,
+        n_students: int = 1,
         pretrain_epochs: int = 1,
         finetune_epochs: int = 3,
         balanced_batches: bool = True,
         ensemble: str = "with_start",
         logit_adjustment: float | str = "auto",
         validation_fraction: float | None = None,
-        patience: int | None = None,
-        pos_label: Any = None,
         unlabeled_marker: Any = -1,
         on_iteration: Callable[[Iteration], None] | None = None,
         memory: str | os.PathLike[str] | joblib.Memory | None = None,
@@ -213,14 +213,14 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.temperature = temperature
         self.step_size = step_size
         self.max_iter = max_iter
+        self.n_starts = n_starts
+        self.n_students = n_students
         self.pretrain_epochs = pretrain_epochs
         self.finetune_epochs = finetune_epochs
         self.balanced_batches = balanced_batches
         self.ensemble = ensemble
         self.logit_adjustment = logit_adjustment
         self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.pos_label = pos_label
         self.unlabeled_marker = unlabeled_marker
         self.on_iteration = on_iteration
         self.memory = memory
@@ -236,7 +236,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         resolve_step_size(self.step_size, 1)
         check_integer(self.max_iter, "max_iter", low=0, allow_none=True)
         check_integer(self.pretrain_epochs, "pretrain_epochs", low=0)
-        check_option(self.ensemble, "ensemble", ("with_start", "last_two"))
+        check_integer(self.n_starts, "n_starts", low=1)
+        check_integer(self.n_students, "n_students", low=1)
+        check_option(self.ensemble, "ensemble", ("last", "last_two", "with_start"))
         if not isinstance(self.logit_adjustment, str):
             check_real(self.logit_adjustment, "logit_adjustment", low=0, high=1)
         elif self.logit_adjustment != "auto":
@@ -244,13 +246,10 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 'logit_adjustment must be "auto" or a number in [0, 1], got '
                 f"{shown(self.logit_adjustment)}."
             )
-        check_integer(self.patience, "patience", low=1, allow_none=True)
         if self.validation_fraction is not None:
             check_real(
                 self.validation_fraction, "validation_fraction", low=0, high=1, closed="neither"
             )
-        elif self.patience is not None:
-            raise ValueError("patience needs held-out documents: set validation_fraction too.")
         if self.on_iteration is not None and not callable(self.on_iteration):
             raise TypeError(
                 f"on_iteration must be callable or None, got {shown(self.on_iteration)}."
@@ -275,6 +274,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             alpha=self.alpha,
             temperature=self.temperature,
             pretrain_epochs=self.pretrain_epochs,
+            n_starts=self.n_starts,
+            n_students=self.n_students,
             memory=open_memory(self.memory),
         )
         checkpoint = self._checkpoint(net, trainer, held_out)
@@ -284,25 +285,25 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             if state is None:
                 start, losses = trainer.supervised_start()  # step 1
                 never = np.full(data.n_unlabeled, -1, dtype=np.int64)
-                predicts = start if self.ensemble == "with_start" else None
-                state = State(0, start, start, {}, never, never, predicts)
-                entry = {"iteration": 0, "sample_size": 0, "loss": {"supervised": losses}}
+                predicts = start if self.ensemble == "with_start" else []
+                state = State(0, start, [], {}, never, never, predicts, self.ensemble)
+                entry = {"iteration": 0, "sample_size": 0, "loss": losses}
                 observers.on_iteration_end(state, entry)
             for t in range(state.t + 1, len(sizes) + 1):
-                if observers.out_of_patience(state):
+                if observers.stopped:
                     break
-                observers.on_iteration_begin(sizes[t - 1])
+                observers.on_iteration_begin(t, sizes[t - 1])
                 rows = trainer.sample(t, sizes[t - 1])  # step 4
                 C = multi_indexing(data.X_unlabeled, rows)
-                P, q = trainer.soft_labels(t, state.student, C)  # steps 3, 5 and 7
-                state = replace(state, teacher=None)  # frees memory for the next student
+                P, q = trainer.soft_labels(t, state.students, C)  # steps 3, 5 and 7
+                state = state.without_spent_nets()  # frees memory for the students
                 S, inertia = state.S, trainer.inertia(P, state.S)  # step 6
                 if inertia is not None:
                     P, S = inertia.P, inertia.state
-                student, by_stage = trainer.train_student(t, C, P, q)  # steps 8 to 10
+                students, by_stage = trainer.train_students(t, C, P, q)  # steps 8 to 10
                 codes = predicted_classes(P)
                 entry = iteration_entry(state, rows, codes, inertia, by_stage, data)
-                state = state.followed_by(student, S, rows, codes)  # step 11
+                state = state.followed_by(students, S, rows, codes)  # step 11
                 observers.on_iteration_end(state, entry)
             observers.on_fit_end(state)
         self._set_fitted(state, sizes, data, observers)
@@ -325,8 +326,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             held_out=held_out,
             root=trainer.root,
         )
-        with_start = self.ensemble == "with_start"
-        return Checkpoint(self.checkpoint_dir, key, trainer, with_start=with_start)
+        return Checkpoint(self.checkpoint_dir, key, trainer, rule=self.ensemble)
 
     def _set_fitted(
         self, state: State, sizes: list[int], data: SemiSupervisedData, observers: Observers
@@ -337,7 +337,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         if best is not None:
             warn_unless_better([entry["validation_score"] for entry in observers.history])
             kept, self.best_iter_, self.logit_adjustment_ = best.state, best.state.t, best.tau
-        self.teacher_, self.student_, self.estimators_ = kept.teacher, kept.student, kept.ensemble
+        self.students_, self.estimators_ = kept.students, kept.ensemble
         self.class_shares_ = observers.adjustment.shares
         self.sample_sizes_ = sizes[: state.t]
         self.history_ = observers.history
@@ -355,14 +355,13 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
 
     def _split(self, data: SemiSupervisedData) -> tuple[SemiSupervisedData, HoldOut | None]:
         """Hold out documents for validation if `validation_fraction` is set."""
-        positive = positive_code(data.classes, self.pos_label)
         if self.validation_fraction is None:
             return data, None
         held_out = hold_out(
             data,
             self.validation_fraction,
             np.random.default_rng(derive_seed(root_seed(self.random_state), 0, 3)),
-            positive=positive,
+            positive=positive_code(data.classes, None),
             otherwise="All of them are trained on, and the last nets are kept.",
             remedy="Label more rows of the rare classes, or set validation_fraction=None.",
         )

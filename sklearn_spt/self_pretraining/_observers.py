@@ -101,12 +101,10 @@ class Validation:
         held_out: HoldOut,
         trainer: SelfPretrainingTrainer,
         adjustment: LogitAdjustment,
-        patience: int | None,
     ) -> None:
         self.held_out = held_out
         self.trainer = trainer
         self.adjustment = adjustment
-        self.patience = patience
         self.best: Best | None = None
 
     def on_iteration_end(self, state: State, entry: Entry) -> None:
@@ -118,12 +116,6 @@ class Validation:
         score = entry["validation_score"] = self.held_out.score(P)
         if self.best is None or score > self.best.score:
             self.best = Best(state, score, self.adjustment.tau)
-
-    def out_of_patience(self, state: State) -> bool:
-        """Whether the score has not risen for `patience` iterations."""
-        if self.patience is None or self.best is None:
-            return False
-        return state.t - self.best.state.t >= self.patience
 
 
 class Observers:
@@ -144,6 +136,7 @@ class Observers:
         self.history: list[Entry] = []
         self.iterations = model._task.subtask("iterations", n_iter + 1)
         self.iteration = self.iterations.subtask("iteration")
+        #: Whether a callback of scikit-learn ends the fit.
         self.stopped = False
         self.adjustment = LogitAdjustment(
             model.logit_adjustment,
@@ -152,9 +145,7 @@ class Observers:
             always=held_out is not None or model.on_iteration is not None,
         )
         self.validation = (
-            None
-            if held_out is None
-            else Validation(held_out, trainer, self.adjustment, model.patience)
+            None if held_out is None else Validation(held_out, trainer, self.adjustment)
         )
 
     @property
@@ -173,10 +164,10 @@ class Observers:
             self.validation.best = Best(best, *watched["best"])
         return state
 
-    def on_iteration_begin(self, size: int) -> None:
+    def on_iteration_begin(self, t: int, size: int) -> None:
         """Tell the progress bar how many texts the iteration takes."""
         self.iteration = self.iterations.subtask("iteration")
-        self.trainer.progress.expect(self.trainer.n_texts(size))
+        self.trainer.progress.expect(self.trainer.n_texts(t, size))
 
     def on_iteration_end(self, state: State, entry: Entry) -> None:
         """Choose τ, score, add the entry to the history, save the state, call `on_iteration`."""
@@ -199,8 +190,7 @@ class Observers:
             self.model.on_iteration(
                 Iteration(
                     state.t,
-                    state.student,
-                    state.student if state.teacher is None else state.teacher,
+                    state.students,
                     entry,
                     self.adjustment.tau,
                     state.ensemble,
@@ -209,11 +199,6 @@ class Observers:
                 )
             )
         self.stopped = self.iteration.end()
-
-    def out_of_patience(self, state: State) -> bool:
-        """Whether `patience` or a callback of scikit-learn ends the fit."""
-        patient = self.validation is None or not self.validation.out_of_patience(state)
-        return self.stopped or not patient
 
     def on_fit_end(self, state: State) -> None:
         """Choose τ if it is open, end the task of the iterations, and remove the checkpoint."""

@@ -23,6 +23,8 @@ _PAPER_METHOD: dict[str, Any] = {
     "temperature": 3.0,
     "step_size": 0.2,
     "max_iter": None,
+    "n_starts": 1,
+    "n_students": 1,
     "pretrain_epochs": 1,
     "finetune_epochs": 3,
     "balanced_batches": True,

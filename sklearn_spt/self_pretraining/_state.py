@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from skorch import NeuralNet
@@ -20,29 +20,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class State:
-    """The state after iteration `t`; at t = 0 teacher and student are the supervised start."""
+    """The state after iteration `t`; at t = 0 the students are the supervised start."""
 
     t: int
-    student: NeuralNet
-    teacher: NeuralNet | None
+    students: list[NeuralNet]  # the teachers of the next iteration
+    teachers: list[NeuralNet]  # of this iteration, if they predict too
     S: dict[int, tuple[float, float]]  # mean and variance of each class, for inertia
     pseudo: IntArray  # code of each document of U, -1 if it was never drawn
     labeled_iter: IntArray  # iteration that gave it, or -1
-    start: NeuralNet | None  # None if the ensemble is without it
+    start: list[NeuralNet]  # the supervised start, if it predicts too
+    rule: str  # the parameter `ensemble`
 
     @property
     def ensemble(self) -> list[NeuralNet]:
         """The nets that predict, each once."""
-        nets = [net for net in (self.start, self.teacher, self.student) if net is not None]
+        nets = (*self.start, *self.teachers, *self.students)
         return list({id(net): net for net in nets}.values())
 
+    def without_spent_nets(self) -> State:
+        """Return the state with those nets alone that predict after the next iteration."""
+        return replace(self, teachers=[], students=[] if self.rule == "last" else self.students)
+
     def followed_by(
-        self, student: NeuralNet, S: dict[int, tuple[float, float]], rows: IntArray, codes: IntArray
+        self,
+        students: list[NeuralNet],
+        S: dict[int, tuple[float, float]],
+        rows: IntArray,
+        codes: IntArray,
     ) -> State:
         """Return the state after an iteration that gave `codes` to the `rows` of U."""
         pseudo, labeled_iter = self.pseudo.copy(), self.labeled_iter.copy()
         pseudo[rows], labeled_iter[rows] = codes, self.t + 1
-        return State(self.t + 1, student, self.student, S, pseudo, labeled_iter, self.start)
+        teachers = self.without_spent_nets().students
+        return State(self.t + 1, students, teachers, S, pseudo, labeled_iter, self.start, self.rule)
 
 
 @dataclass(frozen=True)
@@ -53,10 +63,8 @@ class Iteration:
     ----------
     number : int
         0 for the supervised start, then 1, 2, ...
-    student : skorch.NeuralNet
-        The net that was trained in this iteration.
-    teacher : skorch.NeuralNet
-        The net that labelled for it; the student itself at the start.
+    students : list of skorch.NeuralNet
+        The nets that were trained in this iteration. They label for the next one.
     record : dict
         The entry of ``history_``.
     logit_adjustment : float
@@ -64,8 +72,7 @@ class Iteration:
     """
 
     number: int
-    student: NeuralNet
-    teacher: NeuralNet
+    students: list[NeuralNet]
     record: dict[str, Any]
     logit_adjustment: float
     _ensemble: list[NeuralNet]
@@ -73,13 +80,13 @@ class Iteration:
     _shares: FloatArray
 
     def predict_proba(self, X: Any, which: str = "ensemble") -> FloatArray:
-        """Predict class probabilities with the ensemble, the student or the teacher.
+        """Predict class probabilities with the ensemble or the students.
 
         Parameters
         ----------
         X : documents, n_samples rows
             Of the same kind as in `fit`.
-        which : {"ensemble", "student", "teacher"}, default="ensemble"
+        which : {"ensemble", "students"}, default="ensemble"
             The ensemble is what the classifier would return if the fit ended here. Only its
             probabilities are adjusted by `logit_adjustment`.
 
@@ -88,10 +95,10 @@ class Iteration:
         ndarray of shape (n_samples, n_classes)
             Rows sum to 1.
         """
-        check_option(which, "which", ("ensemble", "student", "teacher"))
-        nets = {"ensemble": self._ensemble, "student": [self.student], "teacher": [self.teacher]}
+        check_option(which, "which", ("ensemble", "students"))
+        nets = self._ensemble if which == "ensemble" else self.students
         with isolated():
-            encoded = self._model._encode(self.student, X, reset=False)
-            found = [predict_logits(net, encoded, len(self._shares)) for net in nets[which]]
+            encoded = self._model._encode(nets[0], X, reset=False)
+            found = [predict_logits(net, encoded, len(self._shares)) for net in nets]
             P = mean_probabilities(*map(tempered_softmax, found))
         return logit_adjusted(P, self._shares, self.logit_adjustment) if which == "ensemble" else P

@@ -38,7 +38,7 @@ def model(net=None, **params):
 def baseline(net, X, y, **params):
     """The supervised net: SupervisedTrainer's path (0,)."""
     settings = {"finetune_epochs": 4, "random_state": 0, "max_iter": 0, **params}
-    return SelfPretrainingClassifier(net, **settings).fit(X, y).student_
+    return SelfPretrainingClassifier(net, **settings).fit(X, y).students_[0]
 
 
 def weights(net):

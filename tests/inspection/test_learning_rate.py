@@ -53,7 +53,7 @@ def test_rates_are_those_of_the_optimiser(numbers, params, name, boundary):
 
 def test_from_estimator_without_a_student():
     clf = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
-    with pytest.raises(ValueError, match=r"LogisticRegression has no student_.*from_schedule"):
+    with pytest.raises(ValueError, match=r"LogisticRegression has no students_.*from_schedule"):
         LearningRateDisplay.from_estimator(clf)
 
 

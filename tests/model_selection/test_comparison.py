@@ -99,15 +99,24 @@ def test_scores_are_those_of_out_of_fold_predictions(moons):
     assert (found.n_labeled, found.n_unlabeled, found.score_name) == (60, 90, "F1")
 
 
-def test_the_default_rival_is_the_first_teacher(moons):
+def test_the_default_rival_is_five_first_teachers(moons):
     X, partial, _ = moons
     starts = []
-    clf = model(on_iteration=lambda it: starts.append(it) if it.number == 0 else None)
+    clf = model(n_starts=5, on_iteration=lambda it: starts.append(it) if it.number == 0 else None)
     found = compare(clf, X, partial, cv=2, shares=False)
-    expected = np.empty(60, dtype=int)
+    expected, one = np.empty((2, 60), dtype=int)
     for start, (_, test) in zip(starts, folds_of(X, partial, 2), strict=True):
         expected[test] = start.predict_proba(X[test]).argmax(axis=1)
+        one[test] = start.students[0].predict(X[test])  # balanced classes: nothing is adjusted
+        assert start.logit_adjustment == 0
     np.testing.assert_array_equal(found.supervised_predictions[0], expected)
+    assert found.one_net == pytest.approx(f1_score(partial[:60], one))
+    text = f"{found.supervised:.3f} without (5 nets; one net {found.one_net:.3f}); gain"
+    assert text in str(found)
+    given = compare(clf, X, partial, cv=2, shares=False, supervised=model(max_iter=0))
+    assert given.one_net is None
+    assert given.supervised == pytest.approx(found.one_net)
+    assert f"{given.supervised:.3f} without; gain" in str(given)
 
 
 def test_no_classifier_sees_the_label_of_a_row_that_it_predicts(signs):
@@ -261,6 +270,7 @@ def test_pipelines_and_other_methods(moons):
     scaler = StandardScaler(with_std=False, with_mean=False)
     piped = compare(make_pipeline(scaler, model()), X, partial)
     np.testing.assert_array_equal(piped.supervised_predictions, bare.supervised_predictions)
+    assert piped.one_net == bare.one_net
     assert piped.gain == bare.gain
     other = ThrottledSelfTrainingClassifier(
         mlp_net(), threshold=0.5, random_state=0, n_iterations=1

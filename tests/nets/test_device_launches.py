@@ -88,7 +88,7 @@ def test_a_whole_fit_neither_waits_nor_mixes_devices(gpu, tiny_pooling_encoder):
     model = SelfPretrainingClassifier(net, step_size=8, finetune_epochs=1, random_state=0)
     model.fit(TEXTS, y)
     assert model.n_iter_ == 2
-    assert {w.device.type for w in model.student_.module_.parameters()} == {"cuda"}
+    assert {w.device.type for w in model.students_[0].module_.parameters()} == {"cuda"}
     assert len(Steps.counts) == 1 + (1 + 1) + (2 + 1)  # the start; stage 1 and 2 of two students
     assert model.predict_proba(TEXTS).shape == (24, 2)
 

@@ -129,8 +129,8 @@ def test_last_student_is_exported_with_its_logit_adjustment(tiny_encoder, tiny_t
         net, max_iter=1, alpha=0, finetune_epochs=1, logit_adjustment=0.7, random_state=0
     )
     clf.fit(tiny_texts, [1, 0, 0] * 4 + [-1] * 12)
-    student = tempered_softmax(logits_of(clf.student_))
-    weights = clf.student_.module_.head.bias.detach().clone()
+    student = tempered_softmax(logits_of(clf.students_[0]))
+    weights = clf.students_[0].module_.head.bias.detach().clone()
     clf.export(tmp_path / "out")
     with quiet():
         classify = pipeline("text-classification", str(tmp_path / "out"), top_k=None, device="cpu")
@@ -139,7 +139,7 @@ def test_last_student_is_exported_with_its_logit_adjustment(tiny_encoder, tiny_t
     expected = logit_adjusted(student, clf.class_shares_, 0.7)
     assert np.abs(expected - student).max() > 0.01
     np.testing.assert_allclose(P, expected, atol=1e-5)
-    assert torch.equal(clf.student_.module_.head.bias, weights)  # a copy was adjusted
+    assert torch.equal(clf.students_[0].module_.head.bias, weights)  # a copy was adjusted
 
 
 def test_first_net_of_another_method_is_exported(tiny_encoder, tiny_texts, tmp_path):

@@ -111,12 +111,11 @@ def test_every_public_classifier_can_be_saved():
 def test_weights_are_stored_once_for_each_net(net, tiny_texts, tmp_path):
     clf = SelfPretrainingClassifier(net, max_iter=1, alpha=0, random_state=0)
     clf.fit(tiny_texts, half_labeled(24))
-    assert clf.estimators_[0] is clf.teacher_
+    assert clf.estimators_[1:] == clf.students_
     clf.save(tmp_path / "model")
     assert sorted(p.name for p in (tmp_path / "model" / "nets").iterdir()) == ["0", "1"]
     again = sklearn_spt.load(tmp_path / "model")
-    assert again.estimators_[0] is again.teacher_
-    assert again.estimators_[1] is again.student_
+    assert again.estimators_[1] is again.students_[0]
 
 
 def test_tri_training_without_unlabeled_rows_keeps_one_net(net, tiny_texts, tmp_path):

@@ -123,9 +123,9 @@ def test_a_state_holds_each_net_once_and_no_optimiser(data, tmp_path, params, t,
     plain = model().fit(*data)
     for name in weights:
         tensors = load_file(state / name)
-        net = {key for key in tensors if key.startswith("net.")}
-        assert net == {f"net.module.{key}" for key in plain.student_.module_.state_dict()}
-        assert set(tensors) - net == {"pseudo", "labeled_iter", "probe"}
+        net = {key for key in tensors if key.startswith("net0.")}
+        assert net == {f"net0.module.{key}" for key in plain.students_[0].module_.state_dict()}
+        assert set(tensors) - net == {"pseudo", "labeled_iter", "probe0"}
 
 
 def test_the_best_state_is_kept_too(data, tmp_path, monkeypatch):

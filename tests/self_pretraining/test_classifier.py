@@ -129,7 +129,9 @@ def test_equals_an_independent_implementation(moons):
     params = {"seed": 0, "T": 3.0, "k": 70, "E1": 2, "E2": 4, "R": 0.1, "B": 8, **settings}
     M1, M2, sizes, moved, rows = reference(X[labeled], y[labeled], X[~labeled], **params)
     assert clf.sample_sizes_ == sizes == [70, 140, 180]
-    for ours, theirs in ((clf.student_, M1), (clf.teacher_, M2)):
+    M_teacher, M_student = clf.estimators_
+    assert clf.students_ == [M_student]
+    for ours, theirs in ((M_student, M1), (M_teacher, M2)):
         for name, weight in theirs.state_dict().items():
             torch.testing.assert_close(
                 ours.module_.state_dict()[name], weight, rtol=1e-4, atol=1e-5
@@ -146,12 +148,12 @@ def test_the_prediction_is_the_mean_of_probabilities(moons):
     X, y, _ = moons
     clf, two = (model(ensemble=which).fit(X, y) for which in ("with_start", "last_two"))
     start = model(max_iter=0).fit(X, y)
-    assert start.estimators_ == [start.student_] == [start.teacher_]
+    assert start.estimators_ == start.students_
     P = [softmax(net.forward(X).double().numpy(), axis=1) for net in clf.estimators_]
     np.testing.assert_allclose(P[0], start.predict_proba(X), atol=1e-7)
-    assert clf.estimators_[1:] == [clf.teacher_, clf.student_]
+    assert clf.estimators_[2:] == clf.students_
     np.testing.assert_allclose(clf.predict_proba(X), sum(P) / 3, atol=1e-7)
-    assert two.estimators_ == [two.teacher_, two.student_]
+    assert two.estimators_[1:] == two.students_
     np.testing.assert_array_equal(clf.transduction_, two.transduction_)
     np.testing.assert_allclose((P[1] + P[2]) / 2, two.predict_proba(X), atol=1e-7)
 
@@ -164,13 +166,13 @@ def test_fitted_attributes(moons):
     assert clf.n_iter_ == 5
     assert clf.termination_condition_ == "all_labeled"
     assert clf.n_features_in_ == 2
-    assert clf.estimators_[1:] == [clf.teacher_, clf.student_]
+    assert clf.estimators_[2:] == clf.students_
     assert len({id(net) for net in clf.estimators_}) == 3
     np.testing.assert_array_equal(clf.classes_, [0, 1])
     np.testing.assert_array_equal(clf.transduction_[:20], y[:20])
     assert set(clf.transduction_) == {0, 1}
     np.testing.assert_array_equal(clf.labeled_iter_, [0] * 20 + [5] * 180)
-    np.testing.assert_array_equal(clf.student_.classes_, [0, 1])
+    np.testing.assert_array_equal(clf.students_[0].classes_, [0, 1])
     assert clf.n_threads_ == torch.get_num_threads()
 
 
@@ -262,7 +264,7 @@ def test_no_unlabelled_rows_is_supervised(moons):
     assert clf.n_iter_ == 0
     assert clf.sample_sizes_ == []
     assert clf.termination_condition_ == "no_unlabeled"
-    assert clf.teacher_ is clf.student_
+    assert clf.estimators_ == clf.students_
     zero = model(max_iter=0).fit(X, y)
     assert zero.termination_condition_ == "max_iter"
     np.testing.assert_array_equal(clf.predict_proba(X), zero.predict_proba(X))
@@ -341,7 +343,11 @@ def assert_unfitted(clf):
         ({"max_iter": 1.0}, TypeError, "max_iter must be an integer"),
         ({"pretrain_epochs": -1}, ValueError, "pretrain_epochs must be at least 0"),
         ({"finetune_epochs": 0.5}, TypeError, "finetune_epochs must be an integer"),
-        ({"ensemble": "all"}, ValueError, "ensemble must be one of 'with_start', 'last_two'"),
+        (
+            {"ensemble": "all"},
+            ValueError,
+            "ensemble must be one of 'last', 'last_two', 'with_start'",
+        ),
         ({"on_iteration": 3}, TypeError, "on_iteration must be callable"),
         ({"verbose": "loud"}, ValueError, "verbose must be True, False or"),
         ({"random_state": "a"}, ValueError, "random_state must be"),

@@ -220,7 +220,7 @@ def test_a_given_tau(skewed):
 @pytest.mark.parametrize("tau", ["auto", 0.0, 0.5])
 def test_a_fit_without_iterations_has_no_gain(skewed, tau):
     X, y = skewed
-    start = model(max_iter=0, logit_adjustment=tau)
+    start = model(max_iter=0, n_starts=5, logit_adjustment=tau)
     found = compare_with_supervised(start, X, y, cv=3, random_state=0)
     assert found.gain == 0.0
 
@@ -262,8 +262,8 @@ def test_on_iteration_sees_adjusted_predictions(skewed):
 
     def on_iteration(iteration):
         seen.append((iteration.predict_proba(X), iteration.logit_adjustment))
-        single = softmax(iteration.student.forward(X).numpy().astype(float), axis=1)
-        np.testing.assert_allclose(iteration.predict_proba(X, which="student"), single)
+        single = softmax(iteration.students[0].forward(X).numpy().astype(float), axis=1)
+        np.testing.assert_allclose(iteration.predict_proba(X, which="students"), single)
 
     model(on_iteration=on_iteration).fit(X, y)
     for max_iter, (P, tau) in enumerate(seen):

@@ -15,8 +15,6 @@ from sklearn_spt.self_pretraining._paper_settings import PAPER_NET
 #: Parameters that are not part of the method.
 NOT_OF_THE_METHOD = {
     "validation_fraction",
-    "patience",
-    "pos_label",
     "unlabeled_marker",
     "on_iteration",
     "memory",

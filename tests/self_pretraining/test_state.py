@@ -16,21 +16,19 @@ def test_an_iteration_predicts_with_each_net_and_the_ensemble():
     seen = []
 
     def on_iteration(iteration):
-        which = ("ensemble", "student", "teacher")
+        which = ("ensemble", "students")
         seen.append((iteration, {name: iteration.predict_proba(X, which=name) for name in which}))
 
     clf = SelfPretrainingClassifier(mlp_net(), on_iteration=on_iteration, **settings).fit(X, y)
     assert [iteration.number for iteration, _ in seen] == [0, 1, 2]
     assert [iteration.record for iteration, _ in seen] == clf.history_
     start, first, last = (P for _, P in seen)
-    np.testing.assert_array_equal(start["student"], start["teacher"])
-    np.testing.assert_array_equal(first["teacher"], start["student"])
-    np.testing.assert_array_equal(last["teacher"], first["student"])
+    np.testing.assert_array_equal(start["ensemble"], start["students"])
     np.testing.assert_array_equal(last["ensemble"], clf.predict_proba(X))
-    np.testing.assert_allclose(first["ensemble"], (first["teacher"] + first["student"]) / 2)
-    together = start["student"] + last["teacher"] + last["student"]
+    np.testing.assert_allclose(first["ensemble"], (start["students"] + first["students"]) / 2)
+    together = start["students"] + first["students"] + last["students"]
     np.testing.assert_allclose(last["ensemble"], together / 3)
-    with pytest.raises(ValueError, match="which must be one of 'ensemble', 'student', 'teacher'"):
+    with pytest.raises(ValueError, match="which must be one of 'ensemble', 'students'"):
         seen[0][0].predict_proba(X, which="start")
     without = SelfPretrainingClassifier(mlp_net(), **settings).fit(X, y)
     np.testing.assert_array_equal(without.predict_proba(X), clf.predict_proba(X))

@@ -106,9 +106,9 @@ def test_logs_and_scores_run_through_both_stages(moons, tiny_encoder, tiny_texts
     for tag, key in (("Loss/train_loss", "train_loss"), ("confidence", "confidence")):
         logged = [(step, value) for name, step, value in writer.logged if name == tag]
         assert [step for step, _ in logged] == [1, 2, 3, 1, 2, 3, 4, 5]  # start; both stages
-        assert [value for _, value in logged[3:]] == clf.student_.history[:, key]
+        assert [value for _, value in logged[3:]] == clf.students_[0].history[:, key]
     losses = clf.history_[1]["loss"]
-    assert clf.student_.history[:, "train_loss"] == pytest.approx(
+    assert clf.students_[0].history[:, "train_loss"] == pytest.approx(
         losses["stage1"] + losses["stage2"], rel=1e-6
     )
 
@@ -130,9 +130,9 @@ def test_a_checkpoint_compares_losses_of_the_same_stage(moons, tmp_path):
     clf = SelfPretrainingClassifier(net, **settings, random_state=0).fit(X, noisy)
     losses = clf.history_[1]["loss"]
     assert losses["stage2"][0] > min(losses["stage1"])
-    assert clf.student_.history[-1, "train_loss_best"]
+    assert clf.students_[0].history[-1, "train_loss_best"]
     saved = torch.load(tmp_path / "params.pt", weights_only=True)
-    for name, weight in clf.student_.module_.state_dict().items():
+    for name, weight in clf.students_[0].module_.state_dict().items():
         torch.testing.assert_close(saved[name], weight, rtol=0, atol=0)
 
 

@@ -1,0 +1,155 @@
+"""Several supervised starts, and several students of an iteration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers.kills import KillAfter, Killed, assert_same, fitted, model, numbers
+from helpers.nets import bert_net, mlp_net
+from safetensors.numpy import load_file
+from scipy.special import softmax
+
+from sklearn_spt import SelfPretrainingClassifier
+from sklearn_spt.self_pretraining._trainer import SelfPretrainingTrainer
+
+COMMITTEE = {"n_starts": 3, "n_students": 2, "ensemble": "last"}
+RULES = ["last", "last_two", "with_start"]
+
+
+@pytest.fixture
+def data():
+    return numbers()
+
+
+def probabilities(net, X):
+    return softmax(net.forward(X).double().numpy(), axis=1)
+
+
+@pytest.mark.parametrize(("rule", "n_nets"), [("last", 2), ("last_two", 4), ("with_start", 7)])
+def test_which_nets_predict(data, rule, n_nets):
+    X, y = data
+    clf = model(**COMMITTEE | {"ensemble": rule, "logit_adjustment": 0.0}).fit(X, y)
+    assert len(clf.estimators_) == n_nets
+    assert clf.estimators_[-2:] == clf.students_
+    P = [probabilities(net, X) for net in clf.estimators_]
+    assert all(np.abs(one - P[0]).max() > 1e-4 for one in P[1:])  # no two nets are the same
+    np.testing.assert_allclose(clf.predict_proba(X), np.mean(P, axis=0), atol=1e-7)
+
+
+def test_without_iterations_the_starts_predict(data):
+    X, y = data
+    clf = model(n_starts=3, max_iter=0, ensemble="last", logit_adjustment=0.0).fit(X, y)
+    assert clf.students_ == clf.estimators_
+    assert len(clf.estimators_) == 3
+    one = model(max_iter=0, logit_adjustment=0.0).fit(X, y)
+    P = [probabilities(net, X) for net in clf.estimators_]
+    np.testing.assert_allclose(P[0], one.predict_proba(X), atol=1e-7)
+    np.testing.assert_allclose(clf.predict_proba(X), np.mean(P, axis=0), atol=1e-7)
+
+
+def test_students_learn_from_the_mean_of_all_teachers(data, monkeypatch):
+    X, y = data
+    taught, seen = [], []
+    original = SelfPretrainingTrainer.train_student
+
+    def spy(self, t, number, C, P, q):
+        taught.append((t, number, C, P, q))
+        return original(self, t, number, C, P, q)
+
+    monkeypatch.setattr(SelfPretrainingTrainer, "train_student", spy)
+    params = {**COMMITTEE, "temperature": 1.0, "alpha": 0.0}
+    model(on_iteration=seen.append, **params).fit(X, y)
+    assert [(t, number) for t, number, *_ in taught[:4]] == [(1, 0), (1, 1), (2, 0), (2, 1)]
+    for t, _, C, P, q in taught:
+        teachers = seen[t - 1].students
+        assert len(teachers) == (3 if t == 1 else 2)
+        for rows, labels in ((C, P), (X[y >= 0], q)):
+            expected = np.mean([probabilities(net, rows) for net in teachers], axis=0)
+            np.testing.assert_allclose(labels, expected, atol=1e-6)
+
+
+def test_the_first_student_does_not_depend_on_the_number_of_students(data):
+    one, two = (model(**COMMITTEE | {"n_students": n, "max_iter": 1, "alpha": 0.0}) for n in (1, 2))
+    first, both = (clf.fit(*data).students_ for clf in (one, two))
+    P = [probabilities(net, data[0]) for net in (first[0], both[0])]
+    np.testing.assert_array_equal(*P)
+
+
+def test_the_history_has_mean_losses(data):
+    clf = model(**COMMITTEE).fit(*data)
+    stages = [list(entry["loss"]) for entry in clf.history_]
+    assert stages == [["supervised"], *[["stage1", "stage2"]] * clf.n_iter_]
+    losses = [net.history[:, "train_loss"] for net in clf.students_]
+    last = clf.history_[-1]["loss"]
+    assert last["stage1"] + last["stage2"] == pytest.approx(np.mean(losses, axis=0), rel=1e-5)
+
+
+# -- memory, checkpoints, saved models ------------------------------------------------------------
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("t", [0, 1, 2])
+def test_a_killed_fit_is_resumed(data, tmp_path, rule, t):
+    params = COMMITTEE | {"ensemble": rule}
+    plain, batches = fitted(data, **params)
+    clf = model(checkpoint_dir=tmp_path, on_iteration=KillAfter(t), **params)
+    with pytest.raises(Killed):
+        clf.fit(*data)
+    resumed, rest = fitted(data, checkpoint_dir=tmp_path, **params)
+    assert_same(plain, resumed, data[0])
+    assert rest < batches
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "kept"),
+    [("last", {3: 2}), ("last_two", {2: 2, 3: 2}), ("with_start", {0: 3, 2: 2, 3: 2})],
+)
+def test_a_state_holds_the_nets_that_predict(data, tmp_path, rule, kept):
+    params = COMMITTEE | {"ensemble": rule}
+    with pytest.raises(Killed):
+        model(checkpoint_dir=tmp_path, on_iteration=KillAfter(3), **params).fit(*data)
+    found = {
+        int(file.stem): len({name.split(".")[0] for name in load_file(file) if "." in name})
+        for file in tmp_path.rglob("*.safetensors")
+    }
+    assert found == kept
+
+
+def test_memory_changes_no_result(data, tmp_path):
+    plain, batches = fitted(data, **COMMITTEE)
+    first, as_many = fitted(data, memory=str(tmp_path), **COMMITTEE)
+    again, fewer = fitted(data, memory=str(tmp_path), **COMMITTEE)
+    assert as_many == batches
+    assert fewer == batches - 3 * 12 - 2 * 4  # the starts, and stage 1 of the first students
+    assert_same(plain, first, data[0])
+    assert_same(plain, again, data[0])
+    # another number of starts gives other labels, and one more student shares the first two
+    other = COMMITTEE | {"n_starts": 2, "n_students": 3}
+    assert_same(fitted(data, **other)[0], fitted(data, memory=str(tmp_path), **other)[0], data[0])
+
+
+def test_a_committee_of_berts_comes_back_from_disk(tiny_encoder, tiny_texts, tmp_path):
+    from sklearn_spt import load
+
+    y = np.array([1, 0] * 4 + [-1] * 16)
+    net = bert_net(tiny_encoder)
+    clf = SelfPretrainingClassifier(net, step_size=0.5, **COMMITTEE, random_state=0)
+    clf.fit(tiny_texts, y).save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(tiny_texts), clf.predict_proba(tiny_texts))
+    assert len(list((tmp_path / "model" / "nets").iterdir())) == 2
+
+
+def test_the_bar_is_full_at_the_end(data, monkeypatch):
+    from sklearn_spt._progress import Progress
+
+    counts = {"expect": 0, "advance": 0}
+    for name in counts:
+        original = getattr(Progress, name)
+
+        def spy(self, n, name=name, original=original):
+            counts[name] += n
+            return original(self, n)
+
+        monkeypatch.setattr(Progress, name, spy)
+    SelfPretrainingClassifier(mlp_net(module__n_in=20), **COMMITTEE, random_state=0).fit(*data)
+    assert counts["expect"] == counts["advance"] > 0
