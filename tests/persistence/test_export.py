@@ -113,6 +113,24 @@ def test_other_nets_are_models_of_sentence_transformers(kind, tiny_encoder, tiny
     }
 
 
+def test_an_adapter_is_added_to_the_exported_weights(tiny_encoder, tiny_texts, tmp_path):
+    lora = pytest.importorskip("peft").LoraConfig(r=2, target_modules=["query"])
+    net = fitted(tiny_encoder, tiny_texts, pooling="cls", lr=1e-2, module__adapter=lora)
+    logits = logits_of(net)
+    net.export(tmp_path / "out")
+    with quiet():
+        model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out").eval()
+        batch = AutoTokenizer.from_pretrained(tmp_path / "out")(
+            TEXTS, padding=True, truncation=True, return_tensors="pt"
+        )
+    with torch.no_grad():
+        np.testing.assert_allclose(model(**batch).logits.numpy(), logits, atol=1e-5)
+    np.testing.assert_array_equal(logits_of(net), logits)  # a copy was merged
+    with pytest.raises(ValueError, match=r"module__adapter \(LoraConfig\) cannot be saved.*pickle"):
+        net.save(tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()
+
+
 def test_default_encoder_is_exported(minilm, tiny_texts, tmp_path):
     net = fitted(minilm, tiny_texts, max_epochs=0)
     net.export(tmp_path / "out")
