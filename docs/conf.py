@@ -2,7 +2,7 @@
 
 The gallery runs the programs of examples/. SKLEARN_SPT_INTERSPHINX=1 also fetches the inventories
 of other projects, so that their names become links; it needs the network. SKLEARN_SPT_MATHJAX
-names the file tex-svg.js of MathJax 3, which the site then holds; else readers fetch MathJax.
+names the folder of the package of MathJax 3, which the site then holds; else readers fetch it.
 """
 
 import os
@@ -71,8 +71,8 @@ copybutton_prompt_is_regexp = True
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 if mathjax := os.environ.get("SKLEARN_SPT_MATHJAX"):
-    html_static_path.append(mathjax)
-    mathjax_path = Path(mathjax).name
+    html_static_path.append(f"{mathjax}/es5/tex-svg.js")
+    mathjax_path = "tex-svg.js"
 html_theme = "pydata_sphinx_theme"
 html_title = f"sklearn_spt {release}"
 html_theme_options = {
