@@ -1,7 +1,8 @@
 """Sphinx configuration. `tox -e docs` builds the pages; nothing is fetched while it does.
 
 The gallery runs the programs of examples/. SKLEARN_SPT_INTERSPHINX=1 also fetches the inventories
-of other projects, so that their names become links; it needs the network.
+of other projects, so that their names become links; it needs the network. SKLEARN_SPT_MATHJAX
+names the folder of the package of MathJax 3, which the site then holds; else readers fetch it.
 """
 
 import os
@@ -69,6 +70,9 @@ copybutton_prompt_is_regexp = True
 
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+if mathjax := os.environ.get("SKLEARN_SPT_MATHJAX"):
+    html_static_path.append(f"{mathjax}/es5/tex-svg.js")
+    mathjax_path = "tex-svg.js"
 html_theme = "pydata_sphinx_theme"
 html_title = f"sklearn_spt {release}"
 html_theme_options = {

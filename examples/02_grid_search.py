@@ -42,16 +42,9 @@ y = train.target_partial
 # rows only and keeps every unlabelled row in training. ``scoring="f1"`` is the F1 of the positive
 # class; accuracy rewards a model that never finds a rare class. A layer that starts from random
 # weights needs more epochs than a pretrained encoder.
-net = NeuralNetClassifier(
-    nn.Linear,
-    module__in_features=E.shape[1],
-    module__out_features=2,
-    criterion=nn.CrossEntropyLoss,
-    optimizer=torch.optim.Adam,
-    lr=1e-2,
-    batch_size=32,
-    verbose=0,
-)
+layer = {"module__in_features": E.shape[1], "module__out_features": 2}
+training = {"optimizer": torch.optim.Adam, "lr": 1e-2, "batch_size": 32, "verbose": 0}
+net = NeuralNetClassifier(nn.Linear, criterion=nn.CrossEntropyLoss, **layer, **training)
 lams, alphas = [0.0, 0.3, 0.6], [0.0, 0.1, 0.4]
 search = GridSearchCV(
     SelfPretrainingClassifier(

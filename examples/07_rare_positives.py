@@ -25,16 +25,9 @@ train = make_short_texts(400, n_labeled=200, random_state=0, **kind)
 test = make_short_texts(400, random_state=1, **kind)
 embedder = SentenceEmbedder(n_threads=1)
 E, E_test = embedder.fit_transform(train.data), embedder.transform(test.data)
-net = NeuralNetClassifier(
-    nn.Linear,
-    module__in_features=E.shape[1],
-    module__out_features=2,
-    criterion=nn.CrossEntropyLoss,
-    optimizer=torch.optim.Adam,
-    lr=1e-2,
-    batch_size=32,
-    verbose=0,
-)
+layer = {"module__in_features": E.shape[1], "module__out_features": 2}
+training = {"optimizer": torch.optim.Adam, "lr": 1e-2, "batch_size": 32, "verbose": 0}
+net = NeuralNetClassifier(nn.Linear, criterion=nn.CrossEntropyLoss, **layer, **training)
 
 # %%
 # Four fits

@@ -10,8 +10,6 @@ here for sentence-transformers: a third of the size and of the time. ``--seeds 3
 samples of posts, what that does to F1.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import time
@@ -32,7 +30,6 @@ def megabytes(folder: Path) -> float:
 
 
 def main() -> None:
-    """Fit, save, load, export, and compare."""
     parser = argparse.ArgumentParser(description="Save, load and serve a classifier.")
     parser.add_argument("--n-labeled", type=int, default=100, help="labelled posts (100)")
     parser.add_argument("--n-unlabeled", type=int, default=300, help="unlabelled posts (300)")

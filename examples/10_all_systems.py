@@ -37,16 +37,9 @@ y = train.target_partial
 window = make_pipeline(spt.KeywordWindow("flu, fever, migraine, cough, attack, stroke"), embed)
 W, W_test = window.fit_transform(train.data), window.transform(test.data)
 views = (lambda X: X[:, : E.shape[1]], lambda X: X[:, E.shape[1] :])
-net = NeuralNetClassifier(
-    nn.Linear,
-    module__in_features=E.shape[1],
-    module__out_features=2,
-    criterion=nn.CrossEntropyLoss,
-    optimizer=torch.optim.Adam,
-    lr=3e-2,
-    batch_size=32,
-    verbose=0,
-)
+layer = {"module__in_features": E.shape[1], "module__out_features": 2}
+training = {"optimizer": torch.optim.Adam, "lr": 3e-2, "batch_size": 32, "verbose": 0}
+net = NeuralNetClassifier(nn.Linear, criterion=nn.CrossEntropyLoss, **layer, **training)
 epochs = {"finetune_epochs": 8}
 add = {"threshold": 0.5, "max_iter": 5}  # the surest texts first, five times
 systems = {

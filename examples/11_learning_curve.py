@@ -24,16 +24,9 @@ from sklearn_spt.inspection import LearningCurveDisplay
 # see the slope.
 posts = make_short_texts(700, weights=[0.7], ambiguity=0.2, random_state=0)
 E = SentenceEmbedder(n_threads=1).fit_transform(posts.data)
-net = NeuralNetClassifier(
-    nn.Linear,
-    module__in_features=E.shape[1],
-    module__out_features=2,
-    criterion=nn.CrossEntropyLoss,
-    optimizer=torch.optim.Adam,
-    lr=1e-2,
-    batch_size=32,
-    verbose=0,
-)
+layer = {"module__in_features": E.shape[1], "module__out_features": 2}
+training = {"optimizer": torch.optim.Adam, "lr": 1e-2, "batch_size": 32, "verbose": 0}
+net = NeuralNetClassifier(nn.Linear, criterion=nn.CrossEntropyLoss, **layer, **training)
 settings = {"step_size": 0.5, "pretrain_epochs": 2, "finetune_epochs": 8}
 sizes = [n for n in (25, 50, 100, 200, 400) if n < 0.7 * len(E)]
 

@@ -25,16 +25,9 @@ from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
 
 posts = make_short_texts(300, n_labeled=100, weights=[0.7], ambiguity=0.2, random_state=0)
 E, y = SentenceEmbedder(n_threads=1).fit_transform(posts.data), posts.target_partial
-net = NeuralNetClassifier(
-    nn.Linear,
-    module__in_features=E.shape[1],
-    module__out_features=2,
-    criterion=nn.CrossEntropyLoss,
-    optimizer=torch.optim.Adam,
-    lr=1e-2,
-    batch_size=32,
-    verbose=0,
-)
+layer = {"module__in_features": E.shape[1], "module__out_features": 2}
+training = {"optimizer": torch.optim.Adam, "lr": 1e-2, "batch_size": 32, "verbose": 0}
+net = NeuralNetClassifier(nn.Linear, criterion=nn.CrossEntropyLoss, **layer, **training)
 search = GridSearchCV(
     SelfPretrainingClassifier(net, step_size=0.5, finetune_epochs=10, random_state=0),
     {"lam": [0.1, 0.3, 0.5]},

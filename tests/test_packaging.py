@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # The extras that user code needs; lint and docs have no lower bounds.
 TESTED_EXTRAS = (
-    *("offline", "tweets", "plot", "onnx", "experiments", "distributed", "parquet", "test"),
+    *("offline", "tweets", "plot", "onnx", "experiments", "distributed", "parquet", "peft", "test"),
 )
 
 

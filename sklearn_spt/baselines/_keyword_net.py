@@ -61,10 +61,16 @@ class KeywordStateModule(BertModule):
     """Mean of the last states at the marked tokens (or else the first), dropout, linear layer."""
 
     def __init__(
-        self, pretrained: str, n_classes: int, pooling: str, dropout: float, precision: str
+        self,
+        pretrained: str,
+        n_classes: int,
+        pooling: str,
+        dropout: float,
+        precision: str,
+        adapter: Any = None,
     ) -> None:
         # "mean" has no pooler, whose weights would get no gradient
-        super().__init__(pretrained, n_classes, "mean", dropout, precision)
+        super().__init__(pretrained, n_classes, "mean", dropout, precision, adapter=adapter)
         self.n_ids = vocabulary_size(pretrained)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:

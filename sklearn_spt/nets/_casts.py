@@ -27,7 +27,10 @@ class _ToHalf(torch.autograd.Function):
     def forward(ctx: Any, *weights: torch.Tensor) -> tuple[torch.Tensor, ...]:
         ctx.dtype = weights[0].dtype
         ctx.set_materialize_grads(False)
-        return tuple(_copies(list(weights), torch.bfloat16))
+        out = _copies(list(weights), torch.bfloat16)
+        frozen = [half for half, used in zip(out, ctx.needs_input_grad, strict=True) if not used]
+        ctx.mark_non_differentiable(*frozen)
+        return tuple(out)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:

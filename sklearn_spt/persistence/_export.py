@@ -66,6 +66,8 @@ def _adjusted(clf: Any, net: Any) -> Any:
         )
     module = copy.deepcopy(module).to("cpu").eval().requires_grad_(False)
     module.encoder.precision = "fp32"
+    if hasattr(module.encoder.model, "merge_and_unload"):  # an adapter of peft
+        module.encoder.model = module.encoder.model.merge_and_unload(progressbar=False)
     tau = getattr(clf, "logit_adjustment_", 0.0)
     if tau:  # P * shares ** tau, as logits
         module.head.bias += torch.from_numpy(tau * np.log(clf.class_shares_)).float()

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from safetensors.torch import load_file, save_file
+from sklearn import config_context
+from sklearn.base import BaseEstimator
 from skorch import NeuralNet
 from skorch.history import History
 from skorch.utils import get_map_location
@@ -34,6 +36,8 @@ _NET_ATTRIBUTES = ("classes_inferred_", "lr_", "n_threads_", "n_features_in_", "
 # Parameters that have another value while a net is built from a folder.
 _REPLACED = ("pretrained", "pooling", "lr", "verbose")
 _HEAD = "head.safetensors"
+#: Methods that take metadata which scikit-learn can route.
+ROUTED = ("fit", "partial_fit", "score")
 
 
 def trained_module(net: NeuralNet) -> Any:
@@ -81,6 +85,7 @@ class Writer:
         return {
             "estimator": {
                 "class": kind.__name__,
+                "requests": _requests(value),
                 "params": {
                     key: to_json(given, key, self.unfitted)
                     for key, given in value.get_params(deep=False).items()
@@ -127,7 +132,7 @@ class Reader:
             return self._nets[content]
         if kind != "estimator":
             raise ValueError(f"unknown kind of value {kind!r}")
-        estimator = _class(content["class"])(**self._values(content["params"]))
+        estimator = _made(content, self._values(content["params"]))
         vars(estimator).update(self._values(content.get("attributes", {})))
         return estimator
 
@@ -141,7 +146,7 @@ class Reader:
         replaced = dict(
             zip(_REPLACED, (folder, spec["pooling"], attributes["lr_"], 0), strict=True)
         )
-        net = _class(spec["class"])(**{**params, **replaced})
+        net = _made(spec, {**params, **replaced})
         if net.device != "auto":  # without a GPU it warns as skorch does for a pickle
             net.device = str(net._check_device(net.device, get_map_location(net.device)))
         vars(net).update(attributes)
@@ -154,5 +159,22 @@ class Reader:
         return net
 
 
-def _class(name: str) -> Any:
-    return getattr(import_module(_MODULES[name]), name)
+def _requests(estimator: Any) -> dict[str, dict[str, bool | str]]:
+    """Return the metadata that an estimator asks scikit-learn to route, by method."""
+    routing = BaseEstimator.get_metadata_routing(estimator)  # skorch nets say more
+    asked = {method: getattr(routing, method).requests for method in ROUTED}
+    return {
+        method: {name: alias for name, alias in given.items() if alias is not None}
+        for method, given in asked.items()
+    }
+
+
+def _made(spec: dict[str, Any], params: dict[str, Any]) -> Any:
+    """Return an unfitted estimator of the class and with the metadata requests of `spec`."""
+    name = spec["class"]
+    estimator = getattr(import_module(_MODULES[name]), name)(**params)
+    with config_context(enable_metadata_routing=True):
+        for method, given in spec.get("requests", {}).items():  # the first folders have none
+            if given:
+                getattr(estimator, f"set_{method}_request")(**given)
+    return estimator

@@ -45,7 +45,12 @@ def test_outputs_and_gradients_are_those_of_autocast(model, monkeypatch):
         torch.testing.assert_close(gradient, wanted[name], rtol=0, atol=0)
 
 
-def test_frozen_and_unused_weights_get_no_gradient(model):
+def test_frozen_and_unused_weights_get_no_gradient(model, monkeypatch):
+    cast = []
+    original = casts._copies
+    monkeypatch.setattr(
+        casts, "_copies", lambda x, dtype: cast.append(len(x)) or original(x, dtype)
+    )
     model.zero_grad()
     model.encoder.layer[0].intermediate.dense.weight.requires_grad_(False)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -54,3 +59,4 @@ def test_frozen_and_unused_weights_get_no_gradient(model):
     assert model.encoder.layer[0].intermediate.dense.weight.grad is None
     assert model.encoder.layer[0].intermediate.dense.bias.grad is not None
     assert model.pooler.dense.weight.grad is None
+    assert cast == [26, 23]  # the gradient of the frozen weight is not even computed

@@ -14,6 +14,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipe
 from sklearn_spt import BertClassifier, MutualLearningClassifier, SelfPretrainingClassifier
 from sklearn_spt._functional import tempered_softmax
 from sklearn_spt.nets._training import predict_logits
+from sklearn_spt.persistence._card import model_card
 from sklearn_spt.self_pretraining._logit_adjustment import logit_adjusted
 from sklearn_spt.text._locations import quiet
 
@@ -111,6 +112,24 @@ def test_other_nets_are_models_of_sentence_transformers(kind, tiny_encoder, tiny
         "0": "a",
         "1": "b",
     }
+
+
+def test_an_adapter_is_added_to_the_exported_weights(tiny_encoder, tiny_texts, tmp_path):
+    lora = pytest.importorskip("peft").LoraConfig(r=2, target_modules=["query"])
+    net = fitted(tiny_encoder, tiny_texts, pooling="cls", lr=1e-2, module__adapter=lora)
+    logits = logits_of(net)
+    net.export(tmp_path / "out")
+    with quiet():
+        model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out").eval()
+        batch = AutoTokenizer.from_pretrained(tmp_path / "out")(
+            TEXTS, padding=True, truncation=True, return_tensors="pt"
+        )
+    with torch.no_grad():
+        np.testing.assert_allclose(model(**batch).logits.numpy(), logits, atol=1e-5)
+    np.testing.assert_array_equal(logits_of(net), logits)  # a copy was merged
+    with pytest.raises(ValueError, match=r"module__adapter \(LoraConfig\) cannot be saved.*pickle"):
+        net.save(tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()
 
 
 def test_default_encoder_is_exported(minilm, tiny_texts, tmp_path):
@@ -238,6 +257,14 @@ def test_card_of_a_named_encoder_names_it(minilm, tiny_texts, tmp_path):
     assert "library_name: sentence-transformers\n" in card
     assert "Labelled texts: 24 in an epoch." in card
     assert "Score on held-out texts: none was measured during training." in card
+
+
+def test_card_of_a_pinned_encoder_links_to_it_and_tells_the_revision(tiny_encoder, tiny_texts):
+    net = fitted(tiny_encoder, tiny_texts, max_epochs=0)
+    net.pretrained = "someone/encoder@v1.0"  # the card reads the name alone
+    card = model_card(net, net, ["a", "b"], "transformers")
+    assert "\nbase_model: someone/encoder\n" in card
+    assert "\n| pretrained | someone/encoder@v1.0 |\n" in card
 
 
 def test_unusable_calls_write_nothing(tiny_encoder, tiny_texts, tmp_path):

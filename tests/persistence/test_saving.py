@@ -12,6 +12,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+import sklearn
 import torch
 from helpers.methods import METHODS, half_labeled
 from helpers.nets import mlp_net
@@ -29,7 +30,7 @@ from sklearn_spt import (
     TokenIdVectorizer,
     TriTrainingClassifier,
 )
-from sklearn_spt.persistence._state import _MODULES
+from sklearn_spt.persistence._state import _MODULES, ROUTED, Reader
 from sklearn_spt.text import _locations
 
 
@@ -171,6 +172,40 @@ def test_default_encoder_is_not_looked_for(minilm, tiny_texts, tmp_path, monkeyp
     again = sklearn_spt.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict_proba(tiny_texts), expected)
     assert again.pretrained == minilm
+
+
+def test_metadata_requests_come_back(net, tiny_texts, tmp_path):
+    with sklearn.config_context(enable_metadata_routing=True):
+        net.set_partial_fit_request(sample_weight="weights")
+        clf = SelfPretrainingClassifier(net, max_iter=0, finetune_epochs=1)
+        clf.set_fit_request(X_unlabeled=True, sample_weight=False)
+        clf.set_score_request(sample_weight="weights")
+    clf.fit(tiny_texts, half_labeled(24)).save(tmp_path / "model")
+    again = sklearn_spt.load(tmp_path / "model")
+    for one in (again, clone(again)):
+        found = one.get_metadata_routing()
+        assert found.fit.requests == {"X_unlabeled": True, "sample_weight": False}
+        assert found.score.requests == {"sample_weight": "weights"}
+    for one in (again.estimator, again.estimators_[0]):
+        asked = str(one.get_metadata_routing())
+        assert "'partial_fit': {'X_unlabeled': None, 'sample_weight': 'weights'}" in asked
+    plain = SelfPretrainingClassifier().get_metadata_routing()
+    assert plain.fit.requests == {"X_unlabeled": None, "sample_weight": None}
+
+
+def test_a_folder_without_requests_is_read(tmp_path):
+    content = {"class": "BertClassifier", "params": {"lr": 0.5}}
+    assert Reader(tmp_path, []).built("estimator", content).lr == 0.5
+
+
+def test_every_method_with_metadata_is_saved():
+    asking = {
+        name.removeprefix("set_").removesuffix("_request")
+        for kind in _MODULES
+        for name in dir(getattr(sklearn_spt, kind))
+        if name.startswith("set_") and name.endswith("_request")
+    }
+    assert asking == set(ROUTED)
 
 
 DAYS = [datetime.date(2020, 1, 1), datetime.date(2021, 2, 3)]
