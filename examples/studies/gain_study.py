@@ -15,6 +15,7 @@ import argparse
 import sys
 import time
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -263,20 +264,19 @@ def scores(y: Any, p: Any, share: float) -> list[float]:
 
 
 def combinations(cell: Any) -> dict[str, list[float]]:
+    """Scores of the nets of a cell, alone and together."""
     y, share = cell["y"].astype(int), float(cell["share"])
     starts = [cell[f"start{i}"] for i in range(N_STARTS)]
-    students = [cell[f"student{i}"] for i in range(N_STUDENTS)]
-
-    def mean_score(nets: list[Any]) -> list[float]:
-        return np.mean([scores(y, p, share) for p in nets], axis=0).tolist()
-
-    return {
-        "one net": mean_score(starts),
+    found = {
+        "one net": np.mean([scores(y, p, share) for p in starts], axis=0).tolist(),
         "five nets": scores(y, np.mean(starts, axis=0), share),
-        "one student": mean_score(students),
-        "two students": scores(y, np.mean(students, axis=0), share),
-        "two students and five nets": scores(y, np.mean(starts + students, axis=0), share),
     }
+    if "student0" in cell.files:
+        students = [cell[f"student{i}"] for i in range(N_STUDENTS)]
+        one = np.mean([scores(y, p, share) for p in students], axis=0).tolist()
+        found["one student"] = one
+        found["two students"] = scores(y, np.mean(students, axis=0), share)
+    return found
 
 
 def cells_of(arms: list[str]) -> dict[str, list[dict[str, list[float]]]]:
@@ -287,7 +287,7 @@ def cells_of(arms: list[str]) -> dict[str, list[dict[str, list[float]]]]:
         found: dict[str, list[float]] = {}
         for arm in arms:
             with np.load(RECORDS / arm / name) as cell:
-                if arm == "ensemble":
+                if "start0" in cell.files:
                     found.update(combinations(cell))
                 else:
                     y, share = cell["y"].astype(int), float(cell["share"])
@@ -295,6 +295,12 @@ def cells_of(arms: list[str]) -> dict[str, list[dict[str, list[float]]]]:
                     found[method] = scores(y, cell[method], share)
         by_task.setdefault(name.removesuffix(".npz").rpartition("_")[0], []).append(found)
     return by_task
+
+
+def sign_flip(d: Any) -> float:
+    """Return the one-sided p-value of a mean above 0 over tasks, under all changes of sign."""
+    signs = np.array(list(product([1, -1], repeat=len(d))))
+    return float(np.mean((signs * d).mean(axis=1) >= d.mean() - 1e-12))
 
 
 def report(arms: list[str]) -> None:
@@ -307,23 +313,29 @@ def report(arms: list[str]) -> None:
         for task, cells in by_task.items()
     }
     names = list(next(iter(means.values())))
-    print("| |", " | ".join(SCORES), "|")
-    print("| --- |", " | ".join("---:" for _ in SCORES), "|")
+    header = f"| | {' | '.join(SCORES)} |\n| --- | {' | '.join('---:' for _ in SCORES)} |"
+    print(header)
     for name in names:
         level = np.mean([means[task][name] for task in means], axis=0)
         print(f"| {name} |", " | ".join(f"{value:.3f}" for value in level), "|")
-    print("\nDifference to five nets, mean over tasks with its 95% interval:\n")
-    print("| |", " | ".join(SCORES), "|")
-    print("| --- |", " | ".join("---:" for _ in SCORES), "|")
+    print("\nDifference to five nets, mean over tasks, 95% interval, p of the sign-flip test:\n")
+    print(header)
     for name in names:
         d = np.array([means[task][name] - means[task]["five nets"] for task in means])
         half = student_t.ppf(0.975, len(d) - 1) * d.std(axis=0, ddof=1) / np.sqrt(len(d))
         cells = [
-            f"{m:+.3f} [{m - h:+.3f}, {m + h:+.3f}]"
-            for m, h in zip(d.mean(axis=0), half, strict=True)
+            f"{m:+.3f} [{m - h:+.3f}, {m + h:+.3f}] {sign_flip(column):.3f}"
+            for m, h, column in zip(d.mean(axis=0), half, d.T, strict=True)
         ]
         if name != "five nets":
             print(f"| {name} |", " | ".join(cells), "|")
+    if "ceiling" in names:
+        print("\nShare of the gap from one net to the ceiling, of the means over tasks:\n")
+        level = {name: np.mean([means[task][name] for task in means], axis=0) for name in names}
+        print(header)
+        for name in names:
+            closed = (level[name] - level["one net"]) / (level["ceiling"] - level["one net"])
+            print(f"| {name} |", " | ".join(f"{share:.0%}" for share in closed), "|")
 
 
 def main() -> None:
@@ -335,7 +347,7 @@ def main() -> None:
     of_run.add_argument("--arm", choices=ARMS, default="ensemble")
     of_run.add_argument("--scratch", help="folder for labels of the starts, which arms share")
     of_report = commands.add_parser("report", help="print the tables")
-    of_report.add_argument("arms", nargs="*", default=["ensemble"], metavar="ARM")
+    of_report.add_argument("arms", nargs="*", default=["nets", "defaults"], metavar="ARM")
     args = parser.parse_args()
     if args.command == "run":
         run(args.arm, list(args.tasks), args.seed, args.scratch)
