@@ -16,11 +16,18 @@ from skorch.history import History
 from skorch.utils import get_map_location
 
 from sklearn_spt._random import isolated
+from sklearn_spt.persistence._adapters import (
+    is_lora,
+    lora,
+    lora_settings,
+    read_adapter,
+    write_adapter,
+)
 from sklearn_spt.persistence._values import from_json, to_json
 from sklearn_spt.text._locations import quiet
 from sklearn_spt.text._pretrained import text_source
 
-#: The classes that a folder may name, and their modules. Nothing else is imported.
+#: The classes that a folder may name, and their modules. Beside LoRA, nothing else is imported.
 _MODULES = {
     "BertClassifier": "sklearn_spt.nets._bert_classifier",
     "CoDecompositionClassifier": "sklearn_spt.baselines._co_decomposition",
@@ -72,7 +79,9 @@ class Writer:
         return found
 
     def unfitted(self, value: Any, name: str) -> dict[str, Any]:
-        """Describe an estimator by its class and parameters."""
+        """Describe an estimator by its class and parameters, or an adapter."""
+        if is_lora(value):
+            return {"lora": to_json(lora_settings(value, name), name, self.unfitted)}
         kind = type(value)
         if kind.__module__ != _MODULES.get(kind.__name__):
             what = value.__name__ if isinstance(value, type) else kind.__name__
@@ -106,8 +115,9 @@ class Writer:
             if key in vars(net)
         }
         folder = self.folder / "nets" / str(len(self._specs))
+        folder.mkdir(parents=True)
         with quiet():
-            module.encoder.model.save_pretrained(folder)
+            write_adapter(module.encoder.model, folder).save_pretrained(folder)
             source.tokenizer.save_pretrained(folder)
         save_file(module.head.state_dict(), folder / _HEAD)
         again = text_source(folder).tokenizer
@@ -127,9 +137,11 @@ class Reader:
         self._nets = [self._net(number, spec) for number, spec in enumerate(nets)]
 
     def built(self, kind: str, content: Any) -> Any:
-        """Return a net or an estimator."""
+        """Return a net, an adapter or an estimator."""
         if kind == "net":
             return self._nets[content]
+        if kind == "lora":
+            return lora(from_json(content, self.built))
         if kind != "estimator":
             raise ValueError(f"unknown kind of value {kind!r}")
         estimator = _made(content, self._values(content["params"]))
@@ -153,6 +165,7 @@ class Reader:
         with isolated():
             net.initialize()
         trained_module(net).head.load_state_dict(load_file(folder / _HEAD))
+        read_adapter(trained_module(net).encoder.model, folder)
         net.history_ = History(from_json(spec["history"], self.built))
         net._text_source = replace(text_source(folder), name=os.fspath(params["pretrained"]))
         vars(net).update({name: params[name] for name in _REPLACED})

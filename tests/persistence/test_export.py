@@ -127,9 +127,6 @@ def test_an_adapter_is_added_to_the_exported_weights(tiny_encoder, tiny_texts, t
     with torch.no_grad():
         np.testing.assert_allclose(model(**batch).logits.numpy(), logits, atol=1e-5)
     np.testing.assert_array_equal(logits_of(net), logits)  # a copy was merged
-    with pytest.raises(ValueError, match=r"module__adapter \(LoraConfig\) cannot be saved.*pickle"):
-        net.save(tmp_path / "saved")
-    assert not (tmp_path / "saved").exists()
 
 
 def test_default_encoder_is_exported(minilm, tiny_texts, tmp_path):
