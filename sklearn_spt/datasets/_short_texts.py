@@ -118,10 +118,9 @@ def make_short_texts(
 
     Notes
     -----
-    With ``weights=[0.83], ambiguity=0.1, flip_y=0.04`` and 300 labels, TF-IDF, frozen embeddings,
-    one fine-tuned net and one net on all labels come in this order, and about as far apart as on
-    the tweets of `fetch_phm_tuning` and the reviews of `fetch_psytar`: what a post means decides
-    its class, and its vocabulary is larger than what 300 posts show.
+    With ``weights=[0.83], ambiguity=0.1, flip_y=0.04`` and 300 labels, TF-IDF, frozen embeddings
+    and one fine-tuned net come in this order, and about as far apart as on the tweets of
+    `fetch_phm_tuning` and the reviews of `fetch_psytar`. A net with more labels is ahead of them.
 
     Examples
     --------
