@@ -12,8 +12,8 @@ soon; `docs/results.md` has 300 labelled and 3,000 unlabelled texts.
 
 The texts are the illness tweets. The program looks for them in the data home
 (``~/sklearn_spt_data``, or the folder in ``SKLEARN_SPT_DATA``), else downloads them (4 MB). If
-neither works, or with ``--made-up``, it makes up short posts: about as hard for a net, and with
-as few positive ones. Texts with the same words are dropped first, so that no test text was seen in
+neither works, or with ``--made-up``, it makes up short posts: about as hard, and with as few
+positive ones. Texts with the same words are dropped first, so that no test text was seen in
 training.
 """
 
@@ -59,7 +59,7 @@ def texts_and_labels(made_up: bool, n_made_up: int) -> tuple[np.ndarray, np.ndar
         print("Data: illness tweets; the positive ones mention a person with a diagnosis.")
     except OSError:
         bunch = make_short_texts(
-            n_made_up, weights=[0.83], ambiguity=0.2, flip_y=0.08, random_state=0
+            n_made_up, weights=[0.83], ambiguity=0.1, flip_y=0.04, random_state=0
         )
         print("Data: made-up short posts; the positive ones report that somebody fell ill.")
     words = [

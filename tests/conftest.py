@@ -140,7 +140,7 @@ def tiny_texts() -> list[str]:
     return [text for pair in zip(got, skipped, strict=True) for text in pair]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def minilm() -> str:
     """Name of the default encoder; the test is skipped if it is not installed."""
     return DEFAULT_ENCODER

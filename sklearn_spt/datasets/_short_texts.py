@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -42,9 +43,11 @@ def make_short_texts(
     """Generate short posts, some of which report that somebody fell ill.
 
     Every post holds a keyword: "the flu", "a fever", "a migraine", "a bad cough", "a heart attack"
-    or "a stroke". It is a report where the author, or somebody the
-    author knows, really has it; the same keyword also stands in news, advice, jokes, fiction and
-    false alarms. A share `ambiguity` of the posts can only be told apart by reading them in order:
+    or "a stroke". It is a report where the author, or somebody the author knows, really has it; the
+    same keyword also stands in news, advice, jokes, fiction and false alarms. What a post means
+    tells its class, and few single words do: the vocabulary is large.
+
+    A share `ambiguity` of the posts can only be told apart by reading them in order:
     "my boss got the flu and batman did not" and "batman got the flu and my boss did not" have the
     same words and different classes, as have "i thought it was stress but it was the flu" and
     "i thought it was the flu but it was stress".
@@ -56,7 +59,7 @@ def make_short_texts(
 
     n_classes : {2, 3, 4}, default=2
         2: no report, report. 3: no report, report about another person, report about oneself.
-        4: as 3, but what is no report is figurative (also fiction and false alarms) or news.
+        4: as 3, but what is no report is figurative (also fiction, fears, false alarms) or news.
 
     weights : array-like of shape (n_classes,) or (n_classes - 1,), default=None
         Share of each class, before `flip_y`; the last one can be left out. ``[0.85]`` gives 15%
@@ -115,9 +118,9 @@ def make_short_texts(
 
     Notes
     -----
-    With ``weights=[0.83], ambiguity=0.2, flip_y=0.08`` and 300 labels, one fine-tuned net and
-    frozen embeddings have about the F1 that they have on the tweets of `fetch_illness`. Single
-    words say more here than there, because generated posts repeat them.
+    With ``weights=[0.83], ambiguity=0.1, flip_y=0.04`` and 300 labels, TF-IDF, frozen embeddings
+    and one fine-tuned net come in this order, and about as far apart as on the tweets of
+    `fetch_phm_tuning` and the reviews of `fetch_psytar`. A net with more labels is ahead of them.
 
     Examples
     --------
@@ -193,8 +196,12 @@ class _Post:
 
     def _plain(self, label: int, keyword: str) -> str:
         kind = self.pick(self.kinds[label])
-        person = self.pick(grammar.ANY_CASE[grammar.OTHER])
-        return self.pick(grammar.PLAIN[kind]).format(kw=keyword, person=person, **self._slots())
+        sentence = self.pick(grammar.PLAIN[kind])
+        sentence = _EITHER.sub(lambda found: self.pick(found[1].split("|")), sentence)
+        if self.rng.random_sample() < 0.8:
+            sentence = f"{sentence}, {self.pick(grammar.TAILS[kind])}"
+        person = self.pick(grammar.PERSONS)
+        return sentence.format(kw=keyword, person=person, **self._slots())
 
     def _ambiguous(self, label: int, keyword: str) -> str:
         """Write a post that another class could have written with the same words.
@@ -255,6 +262,9 @@ class _Post:
             return text[0].upper() + text[1:]
         return text.upper()
 
+
+# Choices inside a sentence.
+_EITHER = re.compile(r"\(([^()]+)\)")
 
 # Which group of sentences, weighted by the number of its sentences.
 _WHO = (

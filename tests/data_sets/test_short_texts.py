@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import balanced_accuracy_score, f1_score
+from sklearn.metrics import average_precision_score, balanced_accuracy_score, f1_score
 from sklearn.pipeline import make_pipeline
 
 from sklearn_spt.datasets import _grammar, make_short_texts
@@ -51,7 +51,7 @@ def test_every_combination_of_parameters(n_samples, n_classes, flip_y, ambiguity
     assert sizes.max() - sizes.min() <= 1
     assert set(posts.target) <= set(range(n_classes))
     assert abs(posts.ambiguous.sum() - ambiguity * n_samples) <= n_classes / 2 + 1e-6
-    assert not any("{" in text or "\n" in text or "\t" in text for text in posts.data)
+    assert not any(set("{(|)}\n\t;") & set(text) for text in posts.data)
 
 
 def test_reproducible_and_without_the_global_random_state():
@@ -69,7 +69,7 @@ def test_golden():
     # hashes differ between runs and must not matter either.
     posts = make_short_texts(300, n_classes=4, n_labeled=20, random_state=0)
     content = "\n".join([*posts.data, *map(str, posts.target_partial)])
-    assert hashlib.sha256(content.encode()).hexdigest()[:16] == "293116d1714a31d6"
+    assert hashlib.sha256(content.encode()).hexdigest()[:16] == "813d945b617b7370"
 
 
 def test_errors_and_withheld_labels_do_not_change_the_posts():
@@ -151,6 +151,14 @@ def test_noise():
         bool(set(re.findall("[a-z]+", plain.sub("", text.lower()))) - known) for text in noisy.data
     ]
     assert 0.15 < np.mean(unknown) < 0.3  # typing errors; some slips give another word
+
+
+def test_every_sentence_names_the_keyword_once():
+    for kind, sentences in _grammar.PLAIN.items():
+        assert all(sentence.count("{kw}") == 1 for sentence in sentences)
+        assert not any("{kw}" in tail for tail in _grammar.TAILS[kind])
+        assert len(set(sentences)) == len(sentences) > 60
+        assert len(set(_grammar.TAILS[kind])) == len(_grammar.TAILS[kind]) >= 20
 
 
 # -- what a reader can know, and what a bag of words cannot ------------------------------------
@@ -253,37 +261,70 @@ def test_ambiguity_sets_how_much_single_words_say(options, n_train, n_grams, low
     assert low < balanced_accuracy_score(posts.target_clean[n_train:], predicted) <= high
 
 
-@pytest.mark.slow
-def test_posts_of_the_quickstart_are_as_hard_as_real_tweets(minilm):
-    """300 labels; the real scores are means over five seeds, from docs/records/rivals.jsonl.
+# -- as hard as real texts --------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def hard_posts():
+    """300 labelled posts, 1,500 others to learn from and 800 to score; 18.7% are positive."""
+    kind = {"weights": [0.83], "ambiguity": 0.1, "flip_y": 0.04}
+    posts = make_short_texts(2600, random_state=10, **kind)
+    # as rare as in the real tasks: 17 to 24%
+    assert posts.target.mean() == pytest.approx(0.187, abs=0.02)
+    return posts
 
-    Single words say more here than in real tweets, because generated posts repeat them: TF-IDF has
-    0.54 there, and stands behind frozen embeddings.
-    """
-    from sklearn_spt import BertClassifier, SentenceEmbedder
 
-    kind = {"weights": [0.83], "ambiguity": 0.2, "flip_y": 0.08}
-    posts = make_short_texts(300, random_state=10, **kind)
-    test = make_short_texts(600, random_state=20, **kind)
-    assert posts.target.mean() == pytest.approx(0.19, abs=0.03)  # of the tweets 17%
+def linear_scores(A, y, A_test, y_test):
+    """F1 and average precision of logistic regression."""
+    model = LogisticRegression(class_weight="balanced", max_iter=1000).fit(A, y)
+    p = model.predict_proba(A_test)[:, 1]
+    return np.array([f1_score(y_test, p > 0.5), average_precision_score(y_test, p)])
 
-    def f1(predicted):
-        return f1_score(test.target, predicted)
 
+@pytest.fixture(scope="module")
+def frozen(minilm, hard_posts):
+    """The scores of frozen embeddings with 300 labels."""
+    from sklearn_spt import SentenceEmbedder
+
+    X, y = hard_posts.data, hard_posts.target
     embedder = SentenceEmbedder(minilm, n_threads=1)
-    linear = LogisticRegression(class_weight="balanced", max_iter=2000)
-    linear.fit(embedder.fit_transform(posts.data), posts.target)
-    embeddings = f1(linear.predict(embedder.transform(test.data)))
-    net = BertClassifier(minilm, n_threads=1, random_state=0).fit(posts.data, posts.target)
-    one_net = f1(net.predict(test.data))
-    ceiling = f1(test.target_clean)
-    words = make_pipeline(TfidfVectorizer(), LogisticRegression(class_weight="balanced"))
-    single_words = f1(words.fit(posts.data, posts.target).predict(test.data))
+    E, E_test = embedder.fit_transform(X[:300]), embedder.transform(X[1800:])
+    return linear_scores(E, y[:300], E_test, y[1800:])
 
-    assert embeddings == pytest.approx(0.586, abs=0.06)
-    assert one_net == pytest.approx(0.662, abs=0.06)
-    assert embeddings + 0.03 < one_net < ceiling - 0.1
-    assert single_words < one_net + 0.05
+
+def test_meaning_says_more_than_words(frozen, hard_posts):
+    """300 labels. The ranges are those of four real tasks, on their validation rows.
+
+    Tweets about cancer, diabetes and personal health, and reviews of drugs that work: TF-IDF has
+    an F1 of 0.45 to 0.65, frozen embeddings 0.58 to 0.70. They are ahead by 0.03 to 0.15.
+    """
+    X, y = hard_posts.data, hard_posts.target
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
+    W, W_test = vectorizer.fit_transform(X[:300]), vectorizer.transform(X[1800:])
+    words = linear_scores(W, y[:300], W_test, y[1800:])
+
+    assert 0.45 < words[0] < 0.65
+    assert 0.58 < frozen[0] < 0.70
+    assert 0.03 < frozen[0] - words[0] < 0.15
+    assert 0.03 < frozen[1] - words[1] < 0.20
+
+
+@pytest.mark.slow
+def test_a_net_stands_between_embeddings_and_more_labels(minilm, frozen, hard_posts):
+    """As on the same real tasks, where one net has an F1 of 0.63 to 0.77."""
+    from sklearn_spt import BertClassifier
+
+    X, y = hard_posts.data, hard_posts.target
+
+    def scores(n_labeled, **params):
+        net = BertClassifier(minilm, n_threads=1, random_state=0, **params)
+        p = net.fit(X[:n_labeled], y[:n_labeled]).predict_proba(X[1800:])[:, 1]
+        return np.array([f1_score(y[1800:], p > 0.5), average_precision_score(y[1800:], p)])
+
+    one_net = scores(300)
+    six_times_the_labels = scores(1800, max_epochs=1)
+    assert 0.62 < one_net[0] < 0.78
+    assert (one_net > frozen + 0.02).all()
+    assert (one_net < six_times_the_labels - 0.02).all()
+    assert six_times_the_labels[0] < f1_score(y[1800:], hard_posts.target_clean[1800:])
 
 
 @pytest.mark.parametrize(
