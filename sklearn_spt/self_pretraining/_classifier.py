@@ -111,9 +111,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Folder for the state after each iteration, in safetensors and JSON. The same fit, started
         again after a kill, continues there and gives the same result; a complete fit removes its
         state. It needs an integer `random_state`. The state holds the weights of the nets that
-        predict, twice as many with `validation_fraction`, and a number for each unlabelled
-        document. Of a net
-        of your own it keeps parameters and buffers; a net that needs more is an error.
+        predict, with `validation_fraction` also those of the best iteration, and a number for each
+        unlabelled document. Of a net of your own it keeps parameters and buffers; a net that needs
+        more is an error.
     random_state : int, RandomState or None, default=None
         Seed of all random numbers. A fit changes no global random state, and does not use the
         net's own ``random_state``.
@@ -262,7 +262,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         """Run Algorithm 1 of the paper, in the reading of its released code.
 
         L are the labelled and U the unlabelled documents, C is the sample. P and q are the
-        teacher's soft labels of C and L, S are the class distributions for inertia.
+        teachers' soft labels of C and L, S are the class distributions for inertia.
         """
         sizes = self._sample_sizes(data.n_unlabeled)
         L, held_out = self._split(data)
@@ -287,6 +287,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 never = np.full(data.n_unlabeled, -1, dtype=np.int64)
                 predicts = start if self.ensemble == "with_start" else []
                 state = State(0, start, [], {}, never, never, predicts, self.ensemble)
+                del start, predicts  # nets that no state holds are freed
                 entry = {"iteration": 0, "sample_size": 0, "loss": losses}
                 observers.on_iteration_end(state, entry)
             for t in range(state.t + 1, len(sizes) + 1):
@@ -304,6 +305,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 codes = predicted_classes(P)
                 entry = iteration_entry(state, rows, codes, inertia, by_stage, data)
                 state = state.followed_by(students, S, rows, codes)  # step 11
+                del students
                 observers.on_iteration_end(state, entry)
             observers.on_fit_end(state)
         self._set_fitted(state, sizes, data, observers)
