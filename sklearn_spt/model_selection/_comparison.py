@@ -342,7 +342,9 @@ def _first_net(fitted: Any) -> Any:
     model.estimators_ = model.estimators_[:1]
     if not isinstance(fitted, Pipeline):
         return model
-    return Pipeline([*fitted.steps[:-1], (fitted.steps[-1][0], model)])
+    whole = copy.copy(fitted)  # of its own class
+    whole.steps = [*fitted.steps[:-1], (fitted.steps[-1][0], model)]
+    return whole
 
 
 def _codes(predicted: AnyArray, classes: AnyArray) -> IntArray:
