@@ -58,7 +58,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         α, the inertia of the class distributions of the pseudo-labels. 0 switches it off. The
         default is the paper's.
     temperature : float in [0.01, 100], default=1.0
-        T of the soft labels and of the distillation loss. 1 keeps the teacher's probabilities. It
+        T of the soft labels and of the distillation loss. 1 keeps the teachers' probabilities. It
         gave better Brier scores than the paper's 3, at the same F1.
     step_size : int or float, default=0.2
         k, the growth of the sample in each iteration: a number of documents, or a float in (0, 1]
@@ -68,14 +68,15 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Maximum number of iterations. None iterates until the sample holds all unlabelled
         documents. 0 trains on the labelled documents alone.
     n_starts : int, default=1
-        Number of nets that are trained on the labelled documents alone. They are the first
-        teachers.
+        Number of nets that are trained on the labelled documents alone, at least 1. They are the
+        first teachers. The default is the paper's.
     n_students : int, default=1
-        Number of students of each iteration. They differ in their random numbers.
+        Number of students of each iteration, at least 1. They differ in their random numbers. The
+        default is the paper's.
     pretrain_epochs : int, default=1
         Epochs over the pseudo-labelled sample (stage 1). The default is the paper's.
     finetune_epochs : int, default=3
-        Epochs over the labelled documents (stage 2, and the first teacher). The default is the
+        Epochs over the labelled documents (stage 2, and the first teachers). The default is the
         paper's.
     balanced_batches : bool, default=True
         Whether training draws all classes equally often, as the paper's code does.
