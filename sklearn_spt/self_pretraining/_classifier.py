@@ -148,7 +148,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     labeled_iter_ : ndarray of shape (n_rows,)
         Iteration of the last pseudo-label; 0 for labelled rows, -1 for rows never drawn.
     termination_condition_ : {"all_labeled", "max_iter", "no_unlabeled", "early_stopping"}
-        Reason why the fit ended.
+        Reason why the fit ended. "early_stopping" means that a callback of scikit-learn ended it.
     n_threads_ : int
         Number of torch's CPU threads during the fit. Results can differ with another number.
     history_ : list of dict
