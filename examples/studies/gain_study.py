@@ -118,8 +118,15 @@ class Study(SelfPretrainingClassifier):
             alpha=self.alpha,
             temperature=self.temperature,
             pretrain_epochs=self.pretrain_epochs,
+            n_starts=1,
+            n_students=1,
             memory=check_memory(None),
         )
+
+    def start(self, i: int) -> Any:
+        """Train a supervised start."""
+        (M,), _ = self.trainer(1000 * self.seed + i).supervised_start()
+        return M
 
     def soft(self, M: Any, X: Any) -> Any:
         return tempered_softmax(predict_logits(M, X, self.labels.n_classes))
@@ -132,7 +139,7 @@ class Study(SelfPretrainingClassifier):
                 return dict(kept)
         found, of_U, of_L = {}, [], []
         for i in range(N_STARTS):
-            M, _ = self.trainer(1000 * self.seed + i).supervised_start()
+            M = self.start(i)
             found[f"start{i}"] = self.soft(M, self.V)
             of_U.append(self.soft(M, self.labels.X_unlabeled))
             of_L.append(self.soft(M, self.labels.X_labeled))
@@ -146,7 +153,7 @@ class Study(SelfPretrainingClassifier):
         """Train students on the pseudo-labels P of some rows of U, and on L."""
         C = multi_indexing(self.labels.X_unlabeled, rows)
         return [
-            self.trainer(1000 * self.seed + 100 + i).train_student(t, C, P, q)[0]
+            self.trainer(1000 * self.seed + 100 + i).train_student(t, 0, C, P, q)[0]
             for i in range(N_STUDENTS)
         ]
 
@@ -158,8 +165,7 @@ def study(cell: Cell) -> Study:
 def nets(cell: Cell) -> dict[str, Any]:
     """The starts alone, without unlabelled texts."""
     of = study(cell)
-    trained = (of.trainer(1000 * cell.seed + i).supervised_start()[0] for i in range(N_STARTS))
-    return {f"start{i}": of.soft(M, of.V) for i, M in enumerate(trained)}
+    return {f"start{i}": of.soft(of.start(i), of.V) for i in range(N_STARTS)}
 
 
 def ensemble_first(cell: Cell) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class LearningRateDisplay(Display):
 
     @classmethod
     def from_estimator(cls, clf: Any, *, ax: Axes | None = None) -> Self:
-        """Draw the schedule of the last student of a fit.
+        """Draw the schedule of the first student that a fit kept.
 
         The rates are the net's `lr` times the schedule. Groups of weights with another rate keep
         their ratio to it.
@@ -71,7 +71,7 @@ class LearningRateDisplay(Display):
         Parameters
         ----------
         clf : SelfPretrainingClassifier
-            Fitted. The number of steps is that of its student.
+            Fitted. The number of steps is that of ``students_[0]``.
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; None creates a figure.
 
@@ -92,7 +92,7 @@ class LearningRateDisplay(Display):
             )
         net = clf.students_[0]
         lr = float(getattr(net, "lr_", net.lr))
-        losses = clf.history_[-1]["loss"]
+        losses = clf.history_[clf.best_iter_]["loss"]
         per_epoch = [len(epoch["batches"]) for epoch in net.history]
         first = len(losses.get("stage1", ()))
         n_constant, n_decay = sum(per_epoch[:first]), sum(per_epoch[first:])

@@ -69,9 +69,9 @@ class SupervisedComparison:
     """
 
     score_name: str
-    one_net: float | None
     supervised: float
     semi_supervised: float
+    one_net: float | None
     gain: float
     interval: tuple[float, float]
     confidence: float
@@ -276,9 +276,9 @@ def compare_with_supervised(
         one_net = float(np.mean(scores))
     return SupervisedComparison(
         score_name="F1" if n_classes == 2 else "macro-F1",
-        one_net=one_net,
         supervised=compared.first,
         semi_supervised=compared.second,
+        one_net=one_net,
         gain=compared.gain,
         interval=(compared.low, compared.high),
         confidence=confidence,
@@ -342,7 +342,9 @@ def _first_net(fitted: Any) -> Any:
     model.estimators_ = model.estimators_[:1]
     if not isinstance(fitted, Pipeline):
         return model
-    return Pipeline([*fitted.steps[:-1], (fitted.steps[-1][0], model)])
+    whole = copy.copy(fitted)  # of its own class
+    whole.steps = [*fitted.steps[:-1], (fitted.steps[-1][0], model)]
+    return whole
 
 
 def _codes(predicted: AnyArray, classes: AnyArray) -> IntArray:

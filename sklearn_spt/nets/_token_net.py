@@ -126,7 +126,11 @@ class TokenNet(DeviceLoop):
         module = getattr(self.module_, "_orig_mod", self.module_)  # the module before compile
         if self.head_init == "random" or type(module) is not BertModule:
             return None
-        found = self._probed(module, X, codes, weights, balanced) if known is None else known
+        # an adapter may be drawn, so that the vectors are those of this net alone
+        if known is None or getattr(self, "module__adapter", None) is not None:
+            found = self._probed(module, X, codes, weights, balanced)
+        else:
+            found = known
         if found is not None:
             with torch.no_grad():
                 for parameter, values in zip(module.head.parameters(), found, strict=True):

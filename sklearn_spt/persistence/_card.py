@@ -79,7 +79,7 @@ def model_card(clf: Any, net: NeuralNet, names: list[str], library: str) -> str:
     labeled, unlabeled, losses, score = _training(clf)
     what, parameters, of_how_many = "The net", _parameters(net), ""
     if clf is not net:
-        what = "The last student" if hasattr(clf, "students_") else "One of the nets"
+        what = "A student" if hasattr(clf, "students_") else "One of the nets"
         parameters.update(_parameters(clf))  # the seed and the draws of the net are not used
         of_how_many = f"\nThe classifier itself predicts with {len(clf.estimators_)} nets."
     parameters["pretrained"] = encoder

@@ -50,7 +50,7 @@ def export(clf: Any, folder: str | os.PathLike[str], format: str, overwrite: boo
 
 
 def exported_net(clf: Any) -> NeuralNet:
-    """Return the last student; of a method without students the first net; or the net itself."""
+    """Return the first student; of a method without students the first net; or the net itself."""
     if isinstance(clf, NeuralNet):
         return clf
     return getattr(clf, "students_", clf.estimators_)[0]

@@ -61,10 +61,11 @@ class SavingMixin:
     ) -> None:
         """Export one net to a folder that other libraries load without code of this one.
 
-        The net is the classifier itself, the last student of `SelfPretrainingClassifier`, or the
-        first net of another method. Its head includes the logit adjustment. One net needs a
-        fraction of the time and memory of all nets; "docs/saving" says how much F1 it costs. The
-        folder cannot be read back by `sklearn_spt.load`: use `save` for that.
+        The net is the classifier itself, the first of the `students_` of
+        `SelfPretrainingClassifier`, or the first net of another method. Its head includes the logit
+        adjustment. One net needs a fraction of the time and memory of all nets; "docs/saving" says
+        how much F1 it costs. The folder cannot be read back by `sklearn_spt.load`: use `save` for
+        that.
 
         Parameters
         ----------

@@ -7,6 +7,8 @@ of it is built again: a net of iteration t is a function of the template and of 
 from __future__ import annotations
 
 import os
+from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -85,7 +87,8 @@ class Checkpoint:
         self.folder.save(state.t, tensors, about, kept, others)
         if state.t == 0 and self.folder.usable:
             try:
-                self._nets(0)  # a net that cannot be rebuilt is an error now, not after a kill
+                # a net that cannot be rebuilt is an error now, not after a kill
+                deque(self._nets(0), maxlen=0)
             except ValueError:
                 self.folder.remove()
                 raise
@@ -97,7 +100,7 @@ class Checkpoint:
     def _state(self, t: int, nets: dict[int, list[NeuralNet]]) -> State:
         """Return the state after iteration `t`; `nets` holds the nets that were rebuilt already."""
         for number in self._numbers(t) - set(nets):
-            nets[number] = self._nets(number)
+            nets[number] = list(self._nets(number))
         tensors, about = self.folder.read(t)
         S = {c: (mean, variance) for c, (mean, variance) in about["S"].items()}
         pseudo, labeled_iter = (tensors[name].numpy() for name in ("pseudo", "labeled_iter"))
@@ -111,10 +114,11 @@ class Checkpoint:
             return {t}
         return {t, max(t - 1, 0), *([0] if self.rule == "with_start" else [])}
 
-    def _nets(self, t: int) -> list[NeuralNet]:
-        """Rebuild the students of iteration `t`."""
+    def _nets(self, t: int) -> Iterator[NeuralNet]:
+        """Rebuild the students of iteration `t`, one after the other."""
         tensors, about = self.folder.read(t)
-        return [self._net(t, i, tensors, about["nets"][i]) for i in range(len(about["nets"]))]
+        for number, kept in enumerate(about["nets"]):
+            yield self._net(t, number, tensors, kept)
 
     def _net(
         self, t: int, number: int, tensors: dict[str, torch.Tensor], about: dict[str, Any]

@@ -58,7 +58,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         α, the inertia of the class distributions of the pseudo-labels. 0 switches it off. The
         default is the paper's.
     temperature : float in [0.01, 100], default=1.0
-        T of the soft labels and of the distillation loss. 1 keeps the teacher's probabilities. It
+        T of the soft labels and of the distillation loss. 1 keeps the teachers' probabilities. It
         gave better Brier scores than the paper's 3, at the same F1.
     step_size : int or float, default=0.2
         k, the growth of the sample in each iteration: a number of documents, or a float in (0, 1]
@@ -68,14 +68,15 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Maximum number of iterations. None iterates until the sample holds all unlabelled
         documents. 0 trains on the labelled documents alone.
     n_starts : int, default=1
-        Number of nets that are trained on the labelled documents alone. They are the first
-        teachers.
+        Number of nets that are trained on the labelled documents alone, at least 1. They are the
+        first teachers. The default is the paper's.
     n_students : int, default=1
-        Number of students of each iteration. They differ in their random numbers.
+        Number of students of each iteration, at least 1. They differ in their random numbers. The
+        default is the paper's.
     pretrain_epochs : int, default=1
         Epochs over the pseudo-labelled sample (stage 1). The default is the paper's.
     finetune_epochs : int, default=3
-        Epochs over the labelled documents (stage 2, and the first teacher). The default is the
+        Epochs over the labelled documents (stage 2, and the first teachers). The default is the
         paper's.
     balanced_batches : bool, default=True
         Whether training draws all classes equally often, as the paper's code does.
@@ -111,9 +112,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Folder for the state after each iteration, in safetensors and JSON. The same fit, started
         again after a kill, continues there and gives the same result; a complete fit removes its
         state. It needs an integer `random_state`. The state holds the weights of the nets that
-        predict, twice as many with `validation_fraction`, and a number for each unlabelled
-        document. Of a net
-        of your own it keeps parameters and buffers; a net that needs more is an error.
+        predict, with `validation_fraction` also those of the best iteration, and a number for each
+        unlabelled document. Of a net of your own it keeps parameters and buffers; a net that needs
+        more is an error.
     random_state : int, RandomState or None, default=None
         Seed of all random numbers. A fit changes no global random state, and does not use the
         net's own ``random_state``.
@@ -147,7 +148,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     labeled_iter_ : ndarray of shape (n_rows,)
         Iteration of the last pseudo-label; 0 for labelled rows, -1 for rows never drawn.
     termination_condition_ : {"all_labeled", "max_iter", "no_unlabeled", "early_stopping"}
-        Reason why the fit ended.
+        Reason why the fit ended. "early_stopping" means that a callback of scikit-learn ended it.
     n_threads_ : int
         Number of torch's CPU threads during the fit. Results can differ with another number.
     history_ : list of dict
@@ -262,7 +263,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         """Run Algorithm 1 of the paper, in the reading of its released code.
 
         L are the labelled and U the unlabelled documents, C is the sample. P and q are the
-        teacher's soft labels of C and L, S are the class distributions for inertia.
+        teachers' soft labels of C and L, S are the class distributions for inertia.
         """
         sizes = self._sample_sizes(data.n_unlabeled)
         L, held_out = self._split(data)
@@ -287,6 +288,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 never = np.full(data.n_unlabeled, -1, dtype=np.int64)
                 predicts = start if self.ensemble == "with_start" else []
                 state = State(0, start, [], {}, never, never, predicts, self.ensemble)
+                del start, predicts  # nets that no state holds are freed
                 entry = {"iteration": 0, "sample_size": 0, "loss": losses}
                 observers.on_iteration_end(state, entry)
             for t in range(state.t + 1, len(sizes) + 1):
@@ -304,6 +306,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 codes = predicted_classes(P)
                 entry = iteration_entry(state, rows, codes, inertia, by_stage, data)
                 state = state.followed_by(students, S, rows, codes)  # step 11
+                del students
                 observers.on_iteration_end(state, entry)
             observers.on_fit_end(state)
         self._set_fitted(state, sizes, data, observers)

@@ -11,6 +11,7 @@ from helpers.variants import variant
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
+from sklearn_spt._holdout import HoldOut
 from sklearn_spt.inspection import LearningRateDisplay
 
 
@@ -49,6 +50,22 @@ def test_rates_are_those_of_the_optimiser(numbers, params, name, boundary):
         assert display.boundary_ is None
     else:
         assert_array_equal(display.boundary_.get_xdata(), [boundary] * 2)
+
+
+def test_rates_are_those_of_the_kept_iteration(numbers, monkeypatch):
+    X, y = numbers
+    scores = iter([0.9, 0.5, 0.4])
+    monkeypatch.setattr(HoldOut, "score", lambda self, P: next(scores))
+    net = mlp_net(module__n_in=8, verbose=0, lr=0.25, optimizer=RecordingSGD)
+    clf = variant(net, step_size=0.5, validation_fraction=0.2, random_state=0)
+    RecordingSGD.rates.clear()
+    with pytest.warns(UserWarning, match="the unlabelled documents did not help"):
+        clf.fit(X.astype(np.float32), np.where(np.arange(200) < 40, y, -1))
+    assert clf.best_iter_ == 0
+    display = LearningRateDisplay.from_estimator(clf)
+    assert names_of(display.ax_)[0] == "slanted"
+    assert_allclose(display.lines_[0].get_ydata(), RecordingSGD.rates[:12])  # 32 rows, by 8
+    assert display.boundary_ is None
 
 
 def test_from_estimator_without_a_student():

@@ -14,7 +14,7 @@ from sklearn.datasets import make_classification, make_moons
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from sklearn_spt import (
@@ -25,7 +25,7 @@ from sklearn_spt import (
     compare_with_supervised,
 )
 from sklearn_spt._random import derive_seed
-from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
+from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold, _comparison
 
 
 @pytest.fixture
@@ -262,6 +262,19 @@ def test_the_positive_class_can_be_named(moons):
     found = compare(model(), X, partial, pos_label=0)
     (own,) = found.semi_supervised_predictions
     assert found.semi_supervised == pytest.approx(f1_score(partial[:60], own, pos_label=0))
+
+
+class Opposite(Pipeline):
+    """Predicts the other class."""
+
+    def predict(self, X):
+        return 1 - super().predict(X)
+
+
+def test_one_net_of_a_pipeline_of_another_class(moons, monkeypatch):
+    monkeypatch.setattr(_comparison, "_N_NETS", 1)
+    found = compare(Opposite([("model", model())]), *moons[:2], cv=2, shares=False)
+    assert found.one_net == found.supervised
 
 
 def test_pipelines_and_other_methods(moons):

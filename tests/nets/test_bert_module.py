@@ -105,6 +105,20 @@ def test_self_pretraining_trains_adapters(tiny_encoder, tiny_texts, lora, tmp_pa
     np.testing.assert_array_equal(resumed.predict_proba(tiny_texts), P)
 
 
+def test_memory_changes_no_result_of_an_adapter_that_is_drawn(
+    tiny_encoder, tiny_texts, peft, tmp_path
+):
+    drawn = peft.LoraConfig(r=2, target_modules=["query", "value"], init_lora_weights=False)
+    net = bert_net(tiny_encoder, module__adapter=drawn)
+    clf = SelfPretrainingClassifier(
+        net, step_size=0.5, finetune_epochs=1, memory=tmp_path, random_state=0
+    )
+    first, again = (
+        clone(clf).fit(tiny_texts, half_labeled(24)).predict_proba(tiny_texts) for _ in range(2)
+    )
+    np.testing.assert_array_equal(again, first)
+
+
 def test_states_at_keywords_take_an_adapter(tiny_encoder, tiny_texts, lora):
     net = bert_net(tiny_encoder, module__adapter=lora)
     clf = CoDecompositionClassifier(

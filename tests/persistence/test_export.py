@@ -232,7 +232,7 @@ def test_card_says_what_was_trained_and_holds_no_text(tiny_encoder, tiny_texts, 
     card = (tmp_path / "out" / "README.md").read_text()
     assert card.startswith("---\nlibrary_name: transformers\npipeline_tag: text-classification\n")
     for part in (
-        "The last student of a `SelfPretrainingClassifier`, exported by sklearn-spt ",
+        "A student of a `SelfPretrainingClassifier`, exported by sklearn-spt ",
         "Labelled texts: 16 (8 of `0`, 8 of `1`)",
         "Unlabelled texts: 8.",
         f"Score on held-out texts: {clf.history_[clf.best_iter_]['validation_score']:.3f}",

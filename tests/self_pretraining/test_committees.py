@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 from helpers.kills import KillAfter, Killed, assert_same, fitted, model, numbers
@@ -82,6 +84,39 @@ def test_the_history_has_mean_losses(data):
     losses = [net.history[:, "train_loss"] for net in clf.students_]
     last = clf.history_[-1]["loss"]
     assert last["stage1"] + last["stage2"] == pytest.approx(np.mean(losses, axis=0), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rule", "others"),
+    [
+        ("last", [0, 1, 0, 1, 0, 1]),
+        ("last_two", [3, 4, 2, 3, 2, 3]),
+        ("with_start", [3, 4, 5, 6, 5, 6]),
+    ],
+)
+def test_nets_that_do_not_predict_are_freed_before_the_next_training(
+    data, monkeypatch, rule, others
+):
+    nets, alive = [], []
+    first, student = (
+        getattr(SelfPretrainingTrainer, name) for name in ("supervised_start", "train_student")
+    )
+
+    def spy_on_starts(self):
+        found = first(self)
+        nets.extend(map(weakref.ref, found[0]))
+        return found
+
+    def spy_on_student(self, *args):
+        alive.append(sum(net() is not None for net in nets))
+        found = student(self, *args)
+        nets.append(weakref.ref(found[0]))
+        return found
+
+    monkeypatch.setattr(SelfPretrainingTrainer, "supervised_start", spy_on_starts)
+    monkeypatch.setattr(SelfPretrainingTrainer, "train_student", spy_on_student)
+    model(**COMMITTEE | {"ensemble": rule, "max_iter": 3}).fit(*data)
+    assert alive == others
 
 
 # -- memory, checkpoints, saved models ------------------------------------------------------------

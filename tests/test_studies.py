@@ -1,0 +1,44 @@
+"""The program in examples/studies runs, and trains the nets that it says."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from helpers.methods import half_labeled
+from helpers.nets import bert_net
+
+from sklearn_spt import SelfPretrainingClassifier
+
+FOLDER = Path(__file__).parents[1] / "examples" / "studies"
+
+
+@pytest.fixture
+def program(monkeypatch, tiny_encoder):
+    """The study, with two starts of a tiny encoder."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    module = importlib.import_module("gain_study")
+    monkeypatch.setattr(module, "BertClassifier", lambda n_threads: bert_net(tiny_encoder))
+    monkeypatch.setattr(module, "N_STARTS", 2)
+    yield module
+    sys.modules.pop("gain_study")
+
+
+def test_arms_of_starts_and_students(program, tiny_encoder, tiny_texts):
+    y, seed = half_labeled(24), 3
+    split = SimpleNamespace(texts=tiny_texts, y=y, texts_test=tiny_texts[:5])
+    cell = SimpleNamespace(seed=seed, scratch=None, draw=lambda: (split, y))
+    found = program.ensemble_first(cell) | program.halves(cell)
+    assert list(found) == ["start0", "start1", "student0", "student1", "by halves"]
+    assert len({P.tobytes() for P in found.values()}) == 5
+    for number, P in program.nets(cell).items():
+        np.testing.assert_array_equal(P, found[number])
+    one = SelfPretrainingClassifier(
+        bert_net(tiny_encoder), max_iter=0, logit_adjustment=0.0, random_state=1000 * seed + 1
+    )
+    expected = one.fit(tiny_texts, y).predict_proba(tiny_texts[:5])
+    np.testing.assert_allclose(found["start1"], expected, atol=1e-7)
