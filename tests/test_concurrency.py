@@ -89,6 +89,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.reliability
 def test_processes_of_every_kind_find_the_same_bits(tiny_encoder, tmp_path):
     methods, processes, timeout = ["spawn"], 2, 900
     if os.environ.get("SKLEARN_SPT_RELIABILITY") == "full":

@@ -24,6 +24,8 @@ from helpers.optional import pd
 
 from sklearn_spt import SelfPretrainingClassifier
 
+pytestmark = pytest.mark.reliability
+
 FULL = os.environ.get("SKLEARN_SPT_RELIABILITY") == "full"
 
 WORDS = [
