@@ -295,4 +295,5 @@ def test_damaged_encoders(tiny_encoder, tmp_path):
             np.testing.assert_array_equal(P, expected, str(number))
         n_errors += P is None
         shutil.rmtree(folder)
+    print(f"\n{n_folders} damaged encoders: {n_errors} errors")
     assert n_folders / 2 < n_errors < n_folders
