@@ -89,11 +89,13 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.reliability
 def test_processes_of_every_kind_find_the_same_bits(tiny_encoder, tmp_path):
-    methods, processes = ["spawn"], 2
+    methods, processes, timeout = ["spawn"], 2, 900
     if os.environ.get("SKLEARN_SPT_RELIABILITY") == "full":
         pytest.importorskip("distributed")
         methods, processes = ["fork", "spawn", "forkserver", "loky", "dask"], 4
+        timeout = 3600
     program = tmp_path / "pools.py"
     program.write_text(POOLS)
     paths = os.pathsep.join([os.path.dirname(__file__), *sys.path])
@@ -102,7 +104,7 @@ def test_processes_of_every_kind_find_the_same_bits(tiny_encoder, tmp_path):
         env={**os.environ, "PYTHONPATH": paths},
         stdout=subprocess.PIPE,
         text=True,
-        timeout=900,
+        timeout=timeout,
         check=True,
     )
     assert done.stdout.splitlines() == [f"{method} True" for method in methods]

@@ -67,6 +67,7 @@ def test_nets_of_a_deleted_fit_are_freed_at_once(kind, tiny_encoder, tiny_texts)
 
 
 @pytest.mark.slow
+@pytest.mark.reliability
 @pytest.mark.skipif(
     os.environ.get("SKLEARN_SPT_RELIABILITY") != "full" or not os.path.exists("/proc/self/statm"),
     reason="100 fits take minutes: asked for by SKLEARN_SPT_RELIABILITY=full, on Linux",

@@ -28,37 +28,45 @@ def count(short, full):
     return full if FULL else short
 
 
-def campaign(what, n, folder, *encoder):
+def parts(n):
+    """Mark a test that the full form repeats with `n` seeds, each of which counts by itself."""
+    return pytest.mark.parametrize("seed", range(n if FULL else 1))
+
+
+def campaign(what, n, seed, folder, *encoder):
     """Run helpers.campaigns in a process of its own, and return what it counted."""
     tests = Path(__file__).parent
     paths = os.pathsep.join([str(tests), *sys.path])
     done = subprocess.run(
-        [sys.executable, "-m", "helpers.campaigns", what, str(n), "0", str(folder), *encoder],
+        [sys.executable, "-m", "helpers.campaigns", what, str(n), str(seed), str(folder), *encoder],
         env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
-    print(f"\n{what} {' '.join(encoder)}: {counts}")
+    print(f"\n{what}{' of BERT' if encoder else ''}, seed {seed}: {counts}")
     assert counts["cut"] >= n, done.stderr
     assert (counts["different"], counts["left"], counts["failed"]) == (0, 0, 0), done.stderr
     return counts
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_killed_fits_end_with_the_same_bits(tmp_path):
-    assert campaign("kills", count(6, 250), tmp_path)["in a write"] > 0
+@parts(5)
+def test_killed_fits_end_with_the_same_bits(seed, tmp_path):
+    assert campaign("kills", count(6, 50), seed, tmp_path)["in a write"] > 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_killed_fits_of_bert_end_with_the_same_bits(tmp_path, tiny_encoder):
-    campaign("kills", count(2, 50), tmp_path, tiny_encoder)
+@parts(2)
+def test_killed_fits_of_bert_end_with_the_same_bits(seed, tmp_path, tiny_encoder):
+    campaign("kills", count(2, 25), seed, tmp_path, tiny_encoder)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no such signals")
-def test_interrupted_fits_end_with_the_same_bits(tmp_path):
-    assert campaign("interrupts", count(8, 1000), tmp_path)["different"] == 0
+@parts(5)
+def test_interrupted_fits_end_with_the_same_bits(seed, tmp_path):
+    assert campaign("interrupts", count(8, 200), seed, tmp_path)["different"] == 0
 
 
 def damaged(content, other, rng):

@@ -17,7 +17,7 @@ from sklearn_spt._validation import check_flag, check_integer, check_option, for
 from sklearn_spt.nets._batching import in_batches
 from sklearn_spt.nets._device import resolve_device, resolve_precision
 from sklearn_spt.nets._encoder import POOLINGS, Encoder
-from sklearn_spt.text._documents import check_documents
+from sklearn_spt.text._documents import check_documents, check_matrix
 from sklearn_spt.text._encoding import check_texts, check_token_ids, encode_texts, is_text
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 from sklearn_spt.text._pretrained import pad_token_id, resolve_max_length
@@ -144,6 +144,7 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             if reset:
                 forget_features(self)
             return encode_texts(check_texts(X), self.pretrained, self.max_length)
+        check_matrix(X, "X")
         matrix = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
         return check_token_ids(matrix, self.pretrained)
 

@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 
 import joblib
 
+from sklearn_spt._validation import shown
+
 T = TypeVar("T")
 
 
@@ -31,14 +33,22 @@ def check_folder(place: Any, name: str, random_state: Any) -> None:
     if not path and (name == "checkpoint_dir" or not isinstance(place, joblib.Memory)):
         also = "" if name == "checkpoint_dir" else ", a joblib.Memory"
         raise TypeError(
-            f"{name} must be a path{also} or None, got {place!r} of type {type(place).__name__}."
+            f"{name} must be a path{also} or None, got {shown(place)} of type "
+            f"{type(place).__name__}."
         )
     if path and os.path.isfile(os.path.expanduser(place)):
-        raise ValueError(f"{name} must be a folder, but {os.fspath(place)!r} is a file.")
+        raise ValueError(f"{name} must be a folder, but {shown(os.fspath(place), 200)} is a file.")
+    if path:
+        try:
+            Path(place).expanduser()
+        except RuntimeError as error:
+            raise ValueError(
+                f"{name} cannot be used: {shown(os.fspath(place))} names no user of this system."
+            ) from error
     if not isinstance(random_state, numbers.Integral):
         raise ValueError(
-            f"{name} needs an integer random_state, got {random_state!r}: fits with "
-            "other values cannot be repeated."
+            f"{name} needs an integer random_state, got {shown(random_state)}: fits "
+            "with other values cannot be repeated."
         )
 
 
@@ -50,10 +60,11 @@ def make_folder(folder: Path, name: str) -> None:
             probe.write(bytes(2**16))
             probe.flush()
             os.fsync(probe.fileno())
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a ValueError for characters that no path can have
+        why = error.strerror if isinstance(error, OSError) else error
         raise ValueError(
-            f"{name} cannot be used: nothing can be written to {folder} ({error.strerror}). Choose "
-            "another folder, or free space there."
+            f"{name} cannot be used: nothing can be written to {shown(str(folder), 200)} ({why}). "
+            "Choose another folder, or free space there."
         ) from error
 
 

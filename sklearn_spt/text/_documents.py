@@ -54,6 +54,24 @@ def check_matrix(X: Any, name: str) -> None:
         raise ValueError(
             f"{name} must hold numbers, got {str(array.dtype)[:60]}: Complex data not supported."
         )
+    if getattr(getattr(array, "dtype", None), "kind", "O") in "OSU":
+        _check_strings(np.asarray(array), name)
+
+
+def _check_strings(array: AnyArray, name: str) -> None:
+    """Raise an error that names the first row with a string that is no number."""
+    if array.dtype.kind not in "OSU" or array.ndim < 2:
+        return
+    for row, entries in enumerate(array):
+        for entry in entries.flat:
+            if isinstance(entry, str | bytes):
+                try:
+                    float(entry)
+                except ValueError:
+                    raise ValueError(
+                        f"{name} must hold numbers alone or one column of texts alone, but holds "
+                        f"numbers and, in row {row}, a string."
+                    ) from None  # the first error shows the string
 
 
 def check_finite(array: AnyArray, name: str) -> None:

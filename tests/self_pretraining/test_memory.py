@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -261,6 +262,18 @@ def test_an_unusable_folder_is_found_before_training(data, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["memory", "checkpoint_dir"])
+@pytest.mark.parametrize(
+    "place",
+    ["x" * 100_000, Path("x" * 100_000), ["x" * 100_000], "a\0b"]
+    + ["\ud83d", "~nobody-here"] * (os.name == "posix"),  # Windows takes these
+)
+def test_a_name_that_no_folder_can_have_is_shown_in_short(data, name, place):
+    with pytest.raises((TypeError, ValueError), match=name) as caught:
+        model(**{name: place}).fit(*data)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("name", ["memory", "checkpoint_dir"])
 def test_a_full_disk_is_found_before_training(data, tmp_path, name):
     resource = pytest.importorskip("resource")
     Counts.batches = 0
@@ -271,10 +284,11 @@ def test_a_full_disk_is_found_before_training(data, tmp_path, name):
 
 # -- parameters ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["memory", "checkpoint_dir"])
-@pytest.mark.parametrize("seed", [None, np.random.RandomState(0)])
+@pytest.mark.parametrize("seed", [None, np.random.RandomState(0), "x" * 100_000])
 def test_a_seed_is_needed(data, tmp_path, name, seed):
-    with pytest.raises(ValueError, match=f"{name} needs an integer random_state, got"):
+    with pytest.raises(ValueError, match=f"{name} needs an integer random_state, got") as caught:
         model(**{name: str(tmp_path), "random_state": seed}).fit(*data)
+    assert len(str(caught.value)) < 500
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from sklearn_spt import (
     SelfPretrainingClassifier,
+    SentenceEmbedder,
     ThrottledSelfTrainingClassifier,
     TweetNormalizer,
 )
@@ -139,17 +140,32 @@ def test_a_net_of_numbers_shows_nothing_either(X, message):
         assert len(str(error.value)) < 200
 
 
+@pytest.mark.parametrize("kind", ["list", "array", "frame", "table", "bytes"])
+def test_a_string_among_numbers_is_not_shown(kind, fitted, tiny_encoder):
+    row = 0 if kind == "table" else 2
+    entry = SECRET.encode() if kind == "bytes" else SECRET
+    X = [[1.0, 2.0], [3.0, "4.0"], [5.0, entry], [6.0, 7.0]]
+    if kind == "table":  # as a file with a column of numbers and one of texts
+        X = pd.DataFrame({"number": [1, 2, 3, 4], "text": [SECRET] * 4})
+    elif kind != "list":
+        X = np.array(X, dtype=object)
+        X = pd.DataFrame(X) if kind == "frame" else X
+    numbers = SelfPretrainingClassifier(mlp_net(verbose=0))
+    for estimator in (*map(clone, fitted), SentenceEmbedder(tiny_encoder), numbers):
+        with pytest.raises(ValueError, match=f"^X must hold .* in row {row}, a string.$") as error:
+            estimator.fit(X, [0, 1, 0, 1])
+        assert error.value.__cause__ is None
+        assert error.value.__suppress_context__
+
+
 LONG_VALUE = "v" * 100_000
 
 
 @pytest.mark.parametrize("place", [0, 1, 2], ids=["net", "method", "baseline"])
 def test_no_message_about_a_parameter_is_long(place, fitted):
     X, y = ["flu", "shot", "fever", "cold"], [0, 1, 0, -1 if place else 1]
-    folders = {"checkpoint_dir", "memory"}  # a path stands in full in a message
     free = {"module", "criterion", "optimizer", "callbacks", "iterator_train", "iterator_valid"}
-    for name in sorted(
-        {*inspect.signature(type(fitted[place])).parameters} - free - folders - {"kwargs"}
-    ):
+    for name in sorted({*inspect.signature(type(fitted[place])).parameters} - free - {"kwargs"}):
         for value in (LONG_VALUE, [LONG_VALUE], {LONG_VALUE: 1}):
             clf = clone(fitted[place]).set_params(**{name: value})
             if name == "unlabeled_marker" and value is LONG_VALUE:
