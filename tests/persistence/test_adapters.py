@@ -51,7 +51,7 @@ def test_adapters_come_back(peft, settings, own_encoder, tiny_texts, tmp_path):
     for one in loaded.estimators_:
         assert one.get_params()["module__adapter"] == adapter
         assert {n for n, w in one.module_.named_parameters() if w.requires_grad} == {
-            n for n, w in clf.student_.module_.named_parameters() if w.requires_grad
+            n for n, w in clf.students_[0].module_.named_parameters() if w.requires_grad
         }
 
 
