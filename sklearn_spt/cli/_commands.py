@@ -133,7 +133,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     if not true:
         raise ValueError(f"{options.file} has no labelled row.")
     if len(true) < n_rows:
-        print(f"{n_rows - len(true)} rows without a label do not count", file=sys.stderr)
+        print(f"rows without a label, which do not count: {n_rows - len(true)}", file=sys.stderr)
     print(classification_report(true, predicted, labels=classes, digits=3, zero_division=0.0))
 
 

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from sklearn_spt._base import BaseSemiSupervisedClassifier
 
 _HINT = (
-    "A fit cannot say whether the unlabelled rows helped. compare_with_supervised(clf, X, y) can: "
-    "it predicts each labelled row out of fold, with and without the unlabelled rows."
+    "A fit cannot say whether the unlabelled rows helped. compare_with_supervised(clf, X, y), or "
+    "python -m sklearn_spt compare, can: it predicts each labelled row out of fold, with and "
+    "without the unlabelled rows."
 )
 
 

@@ -157,7 +157,7 @@ def test_evaluate_prints_the_scores_of_labelled_rows(model, posts, tmp_path, cap
     path = write_csv(tmp_path / "test.csv", ("text", "label"), [*rows, ("a shot", ""), ("b", "-1")])
     assert main(["evaluate", str(model[0]), path, "--quiet"]) == 0
     out, err = capsys.readouterr()
-    assert err == "2 rows without a label do not count\n"
+    assert err == "rows without a label, which do not count: 2\n"
     predicted = sklearn_spt.load(model[0]).predict([text for text, _ in rows])
     true = [label for _, label in rows]
     for label in ("no", "yes"):
