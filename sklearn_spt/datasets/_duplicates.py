@@ -160,7 +160,8 @@ def duplicate_groups(texts: Iterable[str], *, threshold: float = 0.8) -> IntArra
         same = [position[key] for key in _beginning_with(ordered, stem)]
         edges.append(np.array(list(pairwise(same)), dtype=np.int64).reshape(-1, 2).T)
     i, j = np.concatenate([np.empty((2, 0), dtype=np.int64), *edges], axis=1)
-    graph = coo_array((np.ones(len(i)), (i, j)), shape=(len(words), len(words)))
+    ends = i.astype(np.int32), j.astype(np.int32)  # older versions of scipy take no other kind
+    graph = coo_array((np.ones(len(i)), ends), shape=(len(words), len(words)))
     _, component = connected_components(graph, directed=False)
     number: dict[int, int] = {}
     roots = [component[position[one.key]] for one in normalized]
