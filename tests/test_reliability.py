@@ -60,7 +60,7 @@ def test_killed_fits_end_with_the_same_bits(seed, tmp_path):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @parts(2)
 def test_killed_fits_of_bert_end_with_the_same_bits(seed, tmp_path, tiny_encoder):
-    campaign("kills", count(2, 25), seed, tmp_path, tiny_encoder)
+    assert campaign("kills", count(2, 25), seed, tmp_path, tiny_encoder)["different"] == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no such signals")

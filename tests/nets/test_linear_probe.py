@@ -226,8 +226,10 @@ def test_it_draws_no_random_numbers(tiny_encoder, texts):
 def test_partial_fit_does_not_fit_a_probe_again(tiny_encoder, texts, monkeypatch):
     X, y = texts
     fitted = net(tiny_encoder).fit(X, y)
+    before = fitted.module_.head.weight.clone()
     monkeypatch.setattr(TokenNet, "_probed", lambda *args: pytest.fail("a second probe"))
     fitted.partial_fit(X, y)
+    assert torch.equal(fitted.module_.head.weight, before)  # no epochs
 
 
 @pytest.fixture
