@@ -204,6 +204,20 @@ def defaults(cell: Cell) -> dict[str, Any]:
     return predicted("defaults", SelfPretrainingClassifier(BertClassifier(n_threads=1)), cell)
 
 
+def five_starts(cell: Cell) -> dict[str, Any]:
+    """A chain of three iterations whose first teachers are five starts."""
+    clf = SelfPretrainingClassifier(BertClassifier(n_threads=1), n_starts=N_STARTS, step_size=1 / 3)
+    split, _ = cell.draw()
+    clf.set_params(random_state=cell.seed).fit(list(split.texts), split.y)
+    P = clf._probabilities_by_net(list(split.texts_test))
+    starts, students = np.mean(P[:N_STARTS], axis=0), P[N_STARTS:]
+    return {
+        "five starts, then two students": np.mean(P, axis=0),
+        "the two students": np.mean(students, axis=0),
+        "the two students, and the starts as one": np.mean([starts, *students], axis=0),
+    }
+
+
 def paper(cell: Cell) -> dict[str, Any]:
     """The paper's settings, in three iterations."""
     clf = SelfPretrainingClassifier(**PAPER_SETTINGS)
@@ -221,6 +235,7 @@ ARMS = {
     "ensemble": ensemble_first,
     "halves": halves,
     "defaults": defaults,
+    "five_starts": five_starts,
     "paper": paper,
     "ceiling": ceiling,
 }
@@ -291,13 +306,19 @@ def cells_of(arms: list[str]) -> dict[str, list[dict[str, list[float]]]]:
     by_task: dict[str, list[dict[str, list[float]]]] = {}
     for name in sorted(set.intersection(*names)):
         found: dict[str, list[float]] = {}
+        rows = None
         for arm in arms:
             with np.load(RECORDS / arm / name) as cell:
+                y, share = cell["y"].astype(int), float(cell["share"])
+                if rows is not None and not np.array_equal(rows, y):
+                    raise ValueError(
+                        f"{name} of {arm} was made on other rows than that of {arms[0]}."
+                    )
+                rows = y
                 if "start0" in cell.files:
                     found.update(combinations(cell))
-                else:
-                    y, share = cell["y"].astype(int), float(cell["share"])
-                    (method,) = set(cell.files) - {"y", "share", "seconds"}
+                    continue
+                for method in sorted(set(cell.files) - {"y", "share", "seconds"}):
                     found[method] = scores(y, cell[method], share)
         by_task.setdefault(name.removesuffix(".npz").rpartition("_")[0], []).append(found)
     return by_task
