@@ -196,6 +196,11 @@ def check_labels(
             )
         if is_missing(unlabeled_marker) and (np.abs(given.astype(float)) < 2**53).all():
             given = given.astype(np.int64)  # whole numbers that were floats because of NaN
+    if given.dtype.kind == "S":  # scikit-learn before 1.7 takes them, with a warning
+        raise TypeError(
+            f"y holds bytes, {shown(given[0])} in row {int(np.flatnonzero(labeled)[0])}. Decode "
+            "them to strings."
+        )
     if given.dtype != object:  # `_plain` has checked objects
         check_classification_targets(given)
     classes, inverse = np.unique(given, return_inverse=True)

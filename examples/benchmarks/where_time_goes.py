@@ -92,7 +92,7 @@ def main() -> None:
         random_state=0,
     )
     net.fit(texts[:N_WARM], y[:N_WARM])  # not recorded: files are read, threads start
-    with profile(activities=[ProfilerActivity.CPU], with_flops=True) as recorded:
+    with profile(activities=[ProfilerActivity.CPU], with_flops=True, acc_events=True) as recorded:
         net.fit(texts, y)
     spent: dict[str, float] = defaultdict(float)
     operations = 0.0

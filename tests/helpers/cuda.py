@@ -11,6 +11,7 @@ import numpy as np
 import torch
 import torch._dynamo  # compares the signature of what is replaced below with its own
 from torch import nn
+from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.nn.utils import clip_grad
 from torch.overrides import TorchFunctionMode
@@ -187,7 +188,10 @@ def fake_cuda(monkeypatch, *checkpoints):
     with monkeypatch.context() as patch:
         patch.setattr(torch.Tensor, "_make_subclass", staticmethod(make_subclass))
         patch.setattr(FakeTensor, "__deepcopy__", deepcopy, raising=False)
+        # torch 2.11 starts CUDA for each tensor of a fake device
+        patch.setattr(fake_tensor, "init_gpu_context", lambda device: None)
         patch.setattr(torch.cuda, "is_available", lambda: True)
+        patch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
         patch.setattr(torch.cuda, "is_bf16_supported", lambda *args, **kwargs: True)
         patch.setattr(torch.cuda, "get_device_capability", lambda device=None: (9, 0))
         patch.setattr(clip_grad, "_has_foreach_support", lambda tensors, device: True)

@@ -187,8 +187,9 @@ def test_metadata_requests_come_back(net, tiny_texts, tmp_path):
         assert found.fit.requests == {"X_unlabeled": True, "sample_weight": False}
         assert found.score.requests == {"sample_weight": "weights"}
     for one in (again.estimator, again.estimators_[0]):
-        asked = str(one.get_metadata_routing())
-        assert "'partial_fit': {'X_unlabeled': None, 'sample_weight': 'weights'}" in asked
+        asked = one.get_metadata_routing().partial_fit.requests
+        assert asked["X_unlabeled"] is None
+        assert asked["sample_weight"] == "weights"
     plain = SelfPretrainingClassifier().get_metadata_routing()
     assert plain.fit.requests == {"X_unlabeled": None, "sample_weight": None}
 
