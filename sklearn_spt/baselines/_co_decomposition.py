@@ -29,8 +29,8 @@ class CoDecompositionClassifier(TwoViewClassifier):
     each net join the training set of the other net, and both are trained afresh. The prediction
     combines both nets.
 
-    .. warning:: This is a reconstruction. Only the abstract of the original [1]_ was available,
-       which splits a task into sub-tasks with labels of their own. The views and the selection
+    .. warning:: This is a reconstruction. Only the abstract of the original [1]_ was available. The
+       original splits a task into sub-tasks, each with its own labels. The views and the selection
        follow [2]_, which has the method as a baseline. The Notes list the other decisions.
 
     Parameters

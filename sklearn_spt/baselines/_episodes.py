@@ -33,7 +33,7 @@ class Episodes:
         self.train_rows = np.arange(len(data.y))
         self.held: HoldOut | None = None
         positive = positive_code(data.classes, model.pos_label)
-        if self.max_episodes:  # step 1
+        if self.max_episodes:
             self.held = hold_out(
                 data,
                 model.validation_fraction,
@@ -77,7 +77,7 @@ class Episodes:
         return np.flatnonzero(self.labeled_iter >= 0)
 
     def start(self) -> tuple[NeuralNet, float]:
-        """Train the first net on the labelled rows that are not held out, and score it (step 2)."""
+        """Train the first net on the labelled rows that are not held out, and score it."""
         none = np.arange(0)
         record = self._record(0, 0)
         with timed(record["seconds"], "training"):
@@ -90,7 +90,7 @@ class Episodes:
     def episode(
         self, m: int, U: IntArray, provisional: IntArray
     ) -> tuple[NeuralNet, float, IntArray]:
-        """Train a fresh net while the documents move between queues (steps 3.2 to 3.5).
+        """Train a fresh net while the documents move between queues.
 
         Return the net with the weights of its best epoch, its score, and the queues of `U`.
         """
@@ -138,16 +138,17 @@ class Episodes:
         return g, scores[best - 1], queue
 
     def select(self, members: IntArray, P: FloatArray) -> IntArray:
-        """Select the most confident of the rows `members` of P (step 3.7)."""
+        """Select the most confident of the rows `members` of P."""
         n_train = len(self.train_rows) + len(self._added)
         confidence = P[members].max(axis=1)
         return members[throttle(confidence, n_train, self.model.threshold, self.model.max_fraction)]
 
     def designate(self, m: int, U: IntArray, queue: IntArray, P: FloatArray) -> int:
-        """Return the queue whose documents give the best score (step 3.6), ties to the highest.
+        """Return the queue whose documents give the best score, ties to the highest.
 
-        Without held-out rows, or unless several queues hold confident documents, return the
-        highest of these queues, else the highest occupied one.
+        Queues are not compared without held-out rows, or if at most one holds confident documents.
+        Then it is the highest queue with confident documents, or else the highest that is not
+        empty.
         """
         selected = {int(j): self.select(np.flatnonzero(queue == j), P) for j in set(queue)}
         candidates = {j: rows for j, rows in sorted(selected.items()) if len(rows)}
@@ -165,7 +166,7 @@ class Episodes:
         return max(scores, key=lambda j: (scores[j], j))
 
     def add(self, m: int, rows: IntArray, codes: IntArray) -> None:
-        """Add documents with their pseudo-labels to the training set (step 3.8)."""
+        """Add documents with their pseudo-labels to the training set."""
         self.pseudo[rows], self.labeled_iter[rows] = codes, m
         counts = class_counts(codes, self.data.classes)
         self.history[-1].update(n_added=len(rows), pseudo_label_counts=counts)

@@ -290,7 +290,7 @@ class JointTrainer:
         return not stopped
 
     def _step(self, labeled: Any, unlabeled: Any) -> None:
-        """Take one step of every net on the same batches (steps 3 to 5)."""
+        """Take one step of every net on the same batches."""
         self._notify("on_batch_begin", batch=labeled, training=True)
         forwards = [learner.forward(labeled, unlabeled) for learner in self.learners]
         latest = [logits.detach() for _, logits in forwards]

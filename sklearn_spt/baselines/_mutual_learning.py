@@ -38,7 +38,8 @@ class MutualLearningClassifier(BaseSemiSupervisedClassifier):
         one net after the other, and the later nets see its new predictions, as in Algorithm 1 of
         the original method; this costs one more forward pass for each net but the last.
     epoch_over : {"labeled", "unlabeled"}, default="labeled"
-        The documents of which an epoch is one pass; batches of the others continue across epochs.
+        An epoch is one pass over these documents. The pass over the others goes on in the next
+        epoch.
         "labeled" is fast, but with few labels uses only as many unlabelled documents.
         "unlabeled" uses all of them.
     finetune_epochs : int, default=3
@@ -141,14 +142,14 @@ class MutualLearningClassifier(BaseSemiSupervisedClassifier):
             trainer.progress.say(f"epoch {history[-1]['iteration']}")
 
         with trainer.progress:
-            # step 1: fresh nets, each with its own seed, optimiser and learning rate
+            # fresh nets, each with its own seed, optimiser and learning rate
             seconds: dict[str, float] = {}
             with timed(seconds, "start"):
                 joint = JointTrainer(trainer, self, data)
             record_epoch({"n_steps": 0, "loss": {}, "seconds": seconds})
-            # steps 2 to 6: all nets step on the same batches of L and U
+            # all nets step on the same batches of L and U
             complete = joint.train(record_epoch)
-            # step 7: the mean of the nets labels U
+            # the mean of the nets labels U
             pseudo = np.empty(0, dtype=np.int64)
             if n_unlabeled:
                 with timed(history[-1]["seconds"], "labeling"):

@@ -162,25 +162,25 @@ unlabeled_marker, random_state, verbose
         designated, ended = self.designated_queue, "max_iter" if len(U) else "no_unlabeled"
         best, m, queue_sizes = 0, 0, np.zeros((0, self.n_queues), dtype=np.int64)
         with run.trainer.progress:
-            best_net, best_score = run.start()  # steps 1 and 2
+            best_net, best_score = run.start()
             P = run.label(best_net, U if run.max_episodes else U[:0])
             for m in range(1, 1 + run.max_episodes):
-                net_m, score, queue = run.episode(m, U, P.argmax(axis=1))  # steps 3.1 to 3.5
+                net_m, score, queue = run.episode(m, U, P.argmax(axis=1))
                 if score > best_score:
                     best_net, best, best_score = net_m, m, score
                 P = run.label(net_m, U)
                 if designated is None:
-                    designated = run.designate(m, U, queue, P)  # step 3.6
+                    designated = run.designate(m, U, queue, P)
                 sizes = np.bincount(queue, minlength=self.n_queues)
                 queue_sizes = np.vstack([queue_sizes, sizes])
-                source = nearest_occupied(sizes, designated)  # step 3.7
+                source = nearest_occupied(sizes, designated)
                 new = run.select(np.flatnonzero(queue == source), P)
                 run.history[-1].update(designated_queue=designated, source_queue=source)
                 run.add(m, U[new], P[new].argmax(axis=1))
-                U, P = np.delete(U, new), np.delete(P, new, axis=0)  # step 3.8
+                U, P = np.delete(U, new), np.delete(P, new, axis=0)
                 if not len(new) or not len(U):
                     ended = "all_labeled" if len(new) else "no_change"
-                elif m - best >= self.episode_patience:  # step 3.9
+                elif m - best >= self.episode_patience:
                     ended = "no_improvement"
                 if ended != "max_iter":
                     break

@@ -134,7 +134,7 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
         """P holds probabilities by net, and sets[i] the labels in the set of net i, or -1."""
         N, n_U = len(data.y), data.n_unlabeled
         trainer = SupervisedTrainer(self, net, data.classes, "tri-training")
-        sets = np.full((3, n_U), -1, dtype=np.int64)  # step 2
+        sets = np.full((3, n_U), -1, dtype=np.int64)
         P = np.zeros((3, n_U, data.n_classes))
         nets: list[Any] = [None, None, None]
         pseudo, labeled_iter = sets[0].copy(), sets[0].copy()
@@ -156,17 +156,17 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
         with trainer.progress:
             for i in range(3 if n_U else 0):
                 sample = bootstrap_rows(data.y[counted], trainer.rng(0, 0, i))
-                train(i, counted[sample], 0, 1 + i)  # step 1
+                train(i, counted[sample], 0, 1 + i)
             if not n_U:
                 train(0, np.arange(N), 0)
                 nets = 3 * nets[:1]
             for t in range(1, 1 + self.max_iter * (n_U > 0)):
                 max_added = quota_limit(t, N, self.max_fraction) if self.growth == "quota" else None
                 size = pool_size(t, n_U, n_U) if self.growth == "pool" else n_U
-                pool = np.sort(draw_sample(n_U, size, trainer.rng(t)))  # step 3
+                pool = np.sort(draw_sample(n_U, size, trainer.rng(t)))
                 old_sets, votes = sets, majority_vote(P)
                 candidates = disagreements(P, self.threshold).any()
-                if candidates:  # steps 4 to 6
+                if candidates:
                     quotas = set_quotas(N, (sets >= 0).sum(axis=1), self.max_fraction, max_added)
                     sets = np.full_like(old_sets, -1)
                     sets[:, pool] = disagreement_sets(P[:, pool], self.threshold, quotas)
@@ -174,13 +174,13 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
                     pseudo[members], labeled_iter[members] = sets.max(axis=0)[members], t
                 history.append(_record(t, data, sets, old_sets, size))
                 changed = np.flatnonzero((old_sets != sets).any(axis=1)).tolist()
-                for i in changed:  # step 8
+                for i in changed:
                     train(i, np.arange(N), t, 1 + i)
                 changes = history[t]["label_changes"] = float(np.mean(majority_vote(P) != votes))
                 trainer.progress.say(f"iteration {t}")
-                if not candidates:  # step 7: no unlabelled document is a candidate
+                if not candidates:  # no unlabelled document is a candidate
                     ended = "no_candidates"
-                elif size == n_U and (not changed or changes < self.tol):  # steps 7 and 9
+                elif size == n_U and (not changed or changes < self.tol):
                     ended = "tol" if changed else "no_change"
                 if ended != "max_iter":
                     break

@@ -20,8 +20,8 @@ FIGURATIVE, NEWS, OTHER, SELF = range(4)
 
 KEYWORDS = ("the flu", "a fever", "a migraine", "a bad cough", "a heart attack", "a stroke")
 
-# People by kind, as (subject, object). Only the author's own forms differ, and where a sentence
-# has one person as subject and one as object, those would tell who is who without any reading.
+# People by kind, as (subject, object). Only "i" and "me" differ. In a sentence with two persons
+# they would give the class away, so such sentences use `_AUTHOR`.
 _AUTHOR_INFLECTED = (("i", "me"),)
 _AUTHOR = ("yours truly", "this tired student", "the person typing this", "this mom right here")
 _PEOPLE = {

@@ -39,8 +39,8 @@ def table_parts(
 ) -> Iterator[Table]:
     """Yield tables of at most `size` rows; together they hold what `read_table` returns.
 
-    A TSV or parquet file from standard input goes to a temporary file first: its end says how its
-    begin is to be read.
+    A TSV or parquet file from standard input goes to a temporary file first: it can only be read
+    once its end is known.
     """
     on_stdin = source == STANDARD_INPUT
     path = Path("standard input" if on_stdin else source)

@@ -150,18 +150,18 @@ def _search(options: argparse.Namespace) -> int:
 
 def _list(options: argparse.Namespace) -> int:
     from sklearn_spt.experiments._corpora import available, sources
-    from sklearn_spt.experiments._methods import methods
+    from sklearn_spt.experiments._methods import GROUPS, methods
 
     print("data sets (--data)")
     for name, source in sources().items():
         print(f"  {name:36} {source.about}")
         print(f"  {'':36} {available(name, options.data_home)}")
-    print(
-        "\nmethods (--method; 'paper' is the first seven, 'ablations' the next four, 'rivals' "
-        "the last five, baseline and self_pretraining)"
-    )
+    print("\nmethods (--method)")
     for name, method in methods().items():
-        print(f"  {name:22} {method.label}")
+        print(f"  {name:26} {method.label}")
+    print("\ngroups of methods")
+    for name, members in GROUPS.items():
+        print(f"  {name:26} {', '.join(members)}")
     return 0
 
 

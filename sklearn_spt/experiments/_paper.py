@@ -40,6 +40,10 @@ LABELS = {
     "self_pretraining_classifier": "SelfPretrainingClassifier",
     **SYSTEMS,
     **{name: f"without {part}" for name, part in ABLATIONS.items()},
+    "independent_variance": "variances as the paper prints them",
+    "raw_inertia_state": "inertia of the statistics before the transform",
+    "kept_optimizer": "the optimiser of stage 1 in stage 2",
+    "half_first_sample": "half a step as the first sample",
 }
 
 #: Data sets of the paper.

@@ -194,15 +194,15 @@ def _tensors(module: nn.Module) -> list[torch.Tensor]:
 
 
 # -- one slot for the process ----------------------------------------------------------------------
-#: The slot of the last training run, by what another module must have in common to use its graphs.
+#: The slot of the last training run. The key tells which modules can use its graphs.
 _KEPT: dict[Hashable, Slot] = {}
 
 
 def _kind(module: nn.Module) -> Hashable:
     """Return all that decides which kernels a module runs; None if that is not known.
 
-    Attributes of a subclass, hooks and replaced methods could make modules different that look
-    alike.
+    Two modules can look alike and still differ: by attributes of a subclass, hooks or replaced
+    methods.
     """
     if type(module) is not BertModule or not all(map(is_transparent, module.modules())):
         return None

@@ -2,7 +2,8 @@
 
 Besides matrix products, a small encoder on a CPU spends most of its time on dropout: torch draws
 one Bernoulli number for each element. Here one 64-bit draw gives the mask bytes of eight elements.
-The plain twins are torch's own functions; they run on a GPU, in evaluation, and inside `plain`.
+Its plain twin is torch's own function, which runs on a GPU and in evaluation. `plain` turns a fast
+path off, also those of other modules, to measure it or to compare results.
 """
 
 from __future__ import annotations
@@ -222,7 +223,7 @@ def packing_of(
     """Return the packing of a batch and the positions of its tokens; None if it stays padded."""
     # Only training on a CPU uses packing. On a GPU the program would wait for the number of tokens.
     # In evaluation batches have almost no padding, and torch's attention is faster.
-    # first the checks that a compiler can follow; a trace would record the sizes of this batch
+    # A compiled or traced module must not record the sizes of this batch.
     if torch.compiler.is_compiling() or not model.training:
         return None
     if torch.jit.is_tracing():  # type: ignore[attr-defined]

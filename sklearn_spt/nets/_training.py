@@ -171,7 +171,7 @@ def ends_early(net: NeuralNet, end_of_epoch: Callable[[], object]) -> bool:
     try:
         end_of_epoch()
     except KeyboardInterrupt:
-        for _, callback in net.callbacks_:  # Ctrl-C raises the same, but the counter is not full
+        for _, callback in net.callbacks_:  # Ctrl-C raises it with patience left
             if isinstance(callback, EarlyStopping) and callback.misses_ == callback.patience:
                 return True
         raise

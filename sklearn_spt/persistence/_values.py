@@ -17,7 +17,7 @@ import numpy as np
 Encoder = Callable[[Any, str], Any]
 Decoder = Callable[[str, Any], Any]
 
-# A time zone of another class is code.
+# A time zone of another class would have to be imported, so it is not saved.
 _ZONES = (type(None), datetime.timezone)
 
 

@@ -87,8 +87,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     logit_adjustment : float in [0, 1] or "auto", default="auto"
         τ [2]_: the probability of a class is multiplied by the τ-th power of its share among the
         labelled documents. Balanced batches make nets predict rare classes too often. 0 corrects
-        nothing (the paper), 1 corrects in full. "auto" chooses τ in [0, 0.5] so that the predicted
-        class shares of up to 1,000 unlabelled documents equal those of the labelled ones. It gives
+        nothing (the paper), 1 corrects in full. "auto" chooses the τ in [0, 0.5] with which the
+        predicted class shares of up to 1,000 unlabelled documents come closest to those of the
+        labelled ones. It gives
         0 with fewer than 50 unlabelled documents, with equally many labels in each class, and with
         ``balanced_batches=False``. Set 0 if the labelled documents are not a random sample.
     validation_fraction : float in (0, 1) or None, default=None
@@ -262,6 +263,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
         """Run Algorithm 1 of the paper, in the reading of its released code.
 
+        The steps are numbered as in docs/guide/method.md.
+
         L are the labelled and U the unlabelled documents, C is the sample. P and q are the
         teachers' soft labels of C and L, S are the class distributions for inertia.
         """
@@ -295,17 +298,17 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 if observers.stopped:
                     break
                 observers.on_iteration_begin(t, sizes[t - 1])
-                rows = trainer.sample(t, sizes[t - 1])  # step 4
+                rows = trainer.sample(t, sizes[t - 1])  # step 2
                 C = multi_indexing(data.X_unlabeled, rows)
-                P, q = trainer.soft_labels(t, state.students, C)  # steps 3, 5 and 7
+                P, q = trainer.soft_labels(t, state.students, C)  # step 3
                 state = state.without_spent_nets()  # frees memory for the students
-                S, inertia = state.S, trainer.inertia(P, state.S)  # step 6
+                S, inertia = state.S, trainer.inertia(P, state.S)  # step 4
                 if inertia is not None:
                     P, S = inertia.P, inertia.state
-                students, by_stage = trainer.train_students(t, C, P, q)  # steps 8 to 10
+                students, by_stage = trainer.train_students(t, C, P, q)  # steps 5, 6
                 codes = predicted_classes(P)
                 entry = iteration_entry(state, rows, codes, inertia, by_stage, data)
-                state = state.followed_by(students, S, rows, codes)  # step 11
+                state = state.followed_by(students, S, rows, codes)  # step 7
                 del students
                 observers.on_iteration_end(state, entry)
             observers.on_fit_end(state)

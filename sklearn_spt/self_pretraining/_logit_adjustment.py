@@ -41,11 +41,11 @@ def logit_adjusted(P: ArrayLike, shares: ArrayLike, tau: float) -> FloatArray:
 def worthwhile_tau(predicted: ArrayLike, shares: ArrayLike) -> float:
     """Return the greatest τ that does not lower the F1 of a rare class, at most 0.5.
 
-    With m the predicted and π the true share, it is the least τ over all classes with m > π and
-    π < 1/2 at which a probability of odds(π)**(1 - τ) = odds(F1 / 2) becomes a half: the best
-    threshold for the F1 of a class is half of that F1 (Lipton et al., ECML PKDD 2014). F1 is
-    estimated as that of a classifier which is right equally often inside and outside the class,
-    s = (1 - π - m) / (1 - 2π), so that F1 = 2πs / (π + m).
+    The best threshold for the F1 of a class is half of that F1 (Lipton et al., ECML PKDD 2014). m
+    is the predicted and π the true share of a class. For each class with m > π and π < 1/2, the τ
+    with odds(π)**(1 - τ) = odds(F1 / 2) moves the threshold there. The least of these is returned.
+    F1 is estimated as that of a classifier which is right equally often inside and outside the
+    class, s = (1 - π - m) / (1 - 2π), so that F1 = 2πs / (π + m).
     """
     tau = _MOST_TAU
     for m, pi in zip(np.asarray(predicted), np.asarray(shares), strict=True):

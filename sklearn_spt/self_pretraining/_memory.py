@@ -102,7 +102,8 @@ def _refuse_what_others_can_change(folder: Path) -> None:
 def recall(memory: joblib.Memory, name: str, key: str, compute: Callable[[], T]) -> tuple[T, bool]:
     """Return the result of `compute`, and whether `memory` had it already.
 
-    An entry that is damaged is computed again, and one that cannot be stored is not; both warn.
+    A damaged entry is computed again. If a result cannot be stored, the fit goes on without its
+    entry. Both warn.
     """
     done: list[T] = []
     kept = memory.cache(_sealed, ignore=["compute", "done"])

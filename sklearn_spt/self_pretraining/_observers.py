@@ -37,7 +37,7 @@ Entry = dict[str, Any]
 
 
 class LogitAdjustment:
-    """Chooses τ, or takes the given one: `always`, or after the last iteration only."""
+    """Chooses τ if none is given: after each iteration if `always`, else at the end of the fit."""
 
     def __init__(
         self, given: float | str, trainer: SelfPretrainingTrainer, n_iter: int, *, always: bool
@@ -57,7 +57,7 @@ class LogitAdjustment:
         self.tau = 0.0 if auto else float(given)
         self._known: WeakKeyDictionary[NeuralNet, FloatArray] = WeakKeyDictionary()
 
-    def on_iteration_end(self, state: State, entry: Entry) -> None:
+    def on_iteration_end(self, state: State) -> None:
         """Choose τ if it is used now."""
         if self.always or state.t == self.n_iter:
             self._choose(state)
@@ -171,7 +171,7 @@ class Observers:
 
     def on_iteration_end(self, state: State, entry: Entry) -> None:
         """Choose τ, score, add the entry to the history, save the state, call `on_iteration`."""
-        self.adjustment.on_iteration_end(state, entry)
+        self.adjustment.on_iteration_end(state)
         if self.validation is not None:
             self.validation.on_iteration_end(state, entry)
         entry["seconds"], self.trainer.seconds = self.trainer.seconds, {}

@@ -71,8 +71,8 @@ class StateFolder:
         lock, empty = self.path / _LOCK, not (self.path / _STATE).exists()
         if empty:
             self._clean({".safetensors"})
-            # While it is locked, so that no other process locks a file without a name. Only
-            # Windows removes no open file.
+            # Deleted before it is unlocked: another process could lock the deleted file. Windows
+            # cannot delete an open file.
             with suppress(OSError):
                 lock.unlink()
         unlinked = not lock.exists()
@@ -124,7 +124,8 @@ class StateFolder:
     ) -> None:
         """Add the tensors of iteration `t` and replace the state, which needs those of `also` too.
 
-        If that is interrupted, the previous state stays. A full disk is a warning, and the last.
+        An interrupted write keeps the previous state. If the disk is full, the fit warns and saves
+        no further state.
         """
         if not self.usable:
             return

@@ -36,12 +36,12 @@ ClassDistributions = dict[int, tuple[float, float]]
 _AfterStage1 = tuple[NeuralNet, ScheduledLR, np.random.Generator, list[float]]
 _Path = tuple[int, ...]
 
-# Part of the seeds of all nets of an iteration but the first.
+# Stands in the seed path of every net of an iteration after the first.
 _FURTHER_NET = 5
 
 
 def seed_path(t: int, number: int) -> _Path:
-    """Return the path of the seeds of a net; the first start is that of `BertClassifier.fit`."""
+    """Return the path of a net's seed; the first start has that of `BertClassifier.fit`."""
     return (t,) if number == 0 else (t, _FURTHER_NET, number)
 
 
@@ -106,13 +106,13 @@ class SelfPretrainingTrainer(SupervisedTrainer):
         return [M for M, _ in starts], {"supervised": _mean_losses([loss for _, loss in starts])}
 
     def sample(self, t: int, size: int) -> IntArray:
-        """Draw rows of U for iteration t (step 4)."""
+        """Draw rows of U for iteration t (step 2)."""
         return draw_sample(self.data.n_unlabeled, size, self.rng(t, 1))
 
     def soft_labels(
         self, t: int, teachers: list[NeuralNet], C: Any
     ) -> tuple[FloatArray, FloatArray]:
-        """Mean tempered probabilities of the sample C and of L by the teachers (steps 3, 5, 7)."""
+        """Mean tempered probabilities of the sample C and of L by the teachers (step 3)."""
         with timed(self.seconds, "labeling"):
             found = [self._soft_labels(t, i, M, C) for i, M in enumerate(teachers)]
         P, q = zip(*found, strict=True)
@@ -135,7 +135,7 @@ class SelfPretrainingTrainer(SupervisedTrainer):
         return tempered_softmax(on_C, T), tempered_softmax(on_L, T)
 
     def inertia(self, P: FloatArray, S: ClassDistributions) -> InertialResult | None:
-        """Move the class distributions of P towards those of the iteration before (step 6)."""
+        """Move the class distributions of P towards those of the iteration before (step 4)."""
         return inertial_transform(P, S, self.alpha)
 
     def train_students(
@@ -151,7 +151,7 @@ class SelfPretrainingTrainer(SupervisedTrainer):
     def train_student(
         self, t: int, number: int, C: Any, P: FloatArray, q: FloatArray
     ) -> tuple[NeuralNet, Losses]:
-        """Train a fresh net on the sample, then on L (steps 8 to 10); return it and its losses."""
+        """Train a fresh net on the sample, then on L (steps 5 and 6); return it and its losses."""
         path = seed_path(t, number)
         with isolated(derive_seed(self.root, *path)):
             on_L = distillation_targets(self._hard, q, self.data.weights)
@@ -164,7 +164,7 @@ class SelfPretrainingTrainer(SupervisedTrainer):
     def _first_stage(self, path: _Path, C: Any, P: FloatArray, on_L: AnyArray) -> _AfterStage1:
         if path[0] > 1:
             return self._stage_1(path, C, P, on_L)
-        # In the first iteration P is a function of what the key holds.
+        # In the first iteration the key determines P, so the result can be kept.
         n_texts = self.pretrain_epochs * len(P)
         return self._recalled(
             "stage1",
@@ -245,9 +245,9 @@ class SelfPretrainingTrainer(SupervisedTrainer):
         """Return the number of texts that iteration t labels and trains on."""
         L = len(self.data.y)
         n_teachers = self.n_starts if t == 1 else self.n_students
-        return n_teachers * (size + L) + self.n_students * self._texts_a_student(size, L)
+        return n_teachers * (size + L) + self.n_students * self._texts_per_student(size, L)
 
-    def _texts_a_student(self, size: int, L: int) -> int:
+    def _texts_per_student(self, size: int, L: int) -> int:
         return self.pretrain_epochs * size + self.finetune_epochs * L
 
     def _recalled(

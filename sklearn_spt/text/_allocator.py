@@ -28,8 +28,7 @@ for _name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
 
 def give_back() -> None:
     """Return the free memory of all threads to the system, with glibc only."""
-    # on its own, glibc shrinks each thread's heap at the end only, and one small object there keeps
-    # the whole heap
+    # glibc itself frees a thread's heap only from its end, and one small object there keeps all
     trim = _malloc_trim()
     if trim is not None:
         trim(0)
