@@ -104,7 +104,9 @@ WIDTHS = (16, 32, 48, 64, 96, 128)
 
 
 def table(head: Sequence[Any], rows: Sequence[Sequence[Any]]) -> str:
-    """Return a table in Markdown; the first column holds names."""
+    """Return a table in Markdown; the first column holds names. One without a number is a line."""
+    if not any(cell != "" for line in rows for cell in line[1:]):
+        return "*Not measured yet.*"
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
@@ -166,7 +168,7 @@ def page(files: Sequence[Path]) -> str:
     found = Found(entries)
     cell: Callable[..., str] = found.cell
     versions, tests = found.last("versions"), found.last("tests")
-    state = "Nothing on this page has been measured yet: no GPU was at hand, and cells are empty."
+    state = "No GPU was at hand so far: this page says what will be measured, and how."
     if versions is not None:
         parts = [f"{name} {versions[name]}" for name in ("torch", "transformers", "skorch")]
         state = f"Measured on one {versions['accelerator']} with {', '.join(parts)}."
