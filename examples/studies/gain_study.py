@@ -351,7 +351,7 @@ def report(arms: list[str]) -> None:
         d = np.array([means[task][name] - means[task]["five nets"] for task in means])
         half = student_t.ppf(0.975, len(d) - 1) * d.std(axis=0, ddof=1) / np.sqrt(len(d))
         cells = [
-            f"{m:+.3f} [{m - h:+.3f}, {m + h:+.3f}]"
+            f"{m:+.3f} [{m - h:.3f}, {m + h:.3f}]"
             for m, h in zip(d.mean(axis=0), half, strict=True)
         ]
         if name != "five nets":
