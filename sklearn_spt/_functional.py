@@ -32,10 +32,11 @@ def predicted_classes(P: ArrayLike) -> IntArray:
     return np.asarray(classes, dtype=np.int64)
 
 
-def mean_probabilities(*probabilities: ArrayLike) -> FloatArray:
-    """Return the mean of the probabilities of an ensemble's members."""
+def mean_probabilities(*probabilities: ArrayLike, weights: ArrayLike | None = None) -> FloatArray:
+    """Return the mean of the probabilities of an ensemble's members, weighted if asked for."""
     members = [as_matrix(member, "probabilities") for member in probabilities]
-    return np.asarray(np.sum(members, axis=0) / len(members), dtype=np.float64)
+    weights = None if weights is None else np.asarray(weights, dtype=np.float64)
+    return np.asarray(np.average(members, axis=0, weights=weights), dtype=np.float64)
 
 
 def as_matrix(values: ArrayLike, name: str) -> FloatArray:

@@ -71,3 +71,4 @@ class TestMeanProbabilities:
         assert_allclose(mean_probabilities(a, b), (a + b) / 2)
         assert_allclose(mean_probabilities(a, b, c).sum(axis=1), 1)
         assert_allclose(mean_probabilities(a, b, c), np.stack([a, b, c]).mean(axis=0))
+        assert_allclose(mean_probabilities(a, b, c, weights=[1, 0.5, 0.5]), (2 * a + b + c) / 4)

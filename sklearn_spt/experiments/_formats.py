@@ -128,7 +128,10 @@ def _cell(value: Value, column: Column) -> str:
         sd = MISSING if value.sd is None else f"{value.sd:.{DIGITS}f}"
         return f"{value.mean:.{DIGITS}f} ± {sd}"
     if isinstance(value, Interval):
-        ends = [MISSING if end is None else _signed(end).removeprefix("+") for end in (value.low, value.high)]
+        ends = [
+            MISSING if end is None else _signed(end).removeprefix("+")
+            for end in (value.low, value.high)
+        ]
         return f"{_signed(value.mean)} [{', '.join(ends)}]"
     if column.kind == "difference":
         return _signed(float(value))

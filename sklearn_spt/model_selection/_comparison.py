@@ -339,7 +339,7 @@ def _predicted(
 def _first_net(fitted: Any) -> Any:
     """Return a fitted classifier of which the first net alone predicts."""
     model = copy.copy(_last(fitted))
-    model.estimators_ = model.estimators_[:1]
+    model.estimators_, model.estimator_weights_ = model.estimators_[:1], [1.0]
     if not isinstance(fitted, Pipeline):
         return model
     whole = copy.copy(fitted)  # of its own class

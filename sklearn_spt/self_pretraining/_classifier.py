@@ -14,7 +14,7 @@ from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData
-from sklearn_spt._functional import predicted_classes
+from sklearn_spt._functional import mean_probabilities, predicted_classes
 from sklearn_spt._holdout import HoldOut, hold_out, positive_code
 from sklearn_spt._random import derive_seed, root_seed
 from sklearn_spt._typing import FloatArray
@@ -83,7 +83,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     ensemble : {"last", "last_two", "with_start"}, default="with_start"
         Nets whose probabilities are averaged. "last" takes the students of the last iteration.
         "last_two" adds their teachers, as the paper does. "with_start" adds the supervised start,
-        too, whose errors differ from those of the students.
+        too, whose errors differ from those of the students. Start, teachers and students have the
+        same weight, however many nets they are.
     logit_adjustment : float in [0, 1] or "auto", default="auto"
         τ [2]_: the probability of a class is multiplied by the τ-th power of its share among the
         labelled documents. Balanced batches make nets predict rare classes too often. 0 corrects
@@ -133,6 +134,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Students of iteration `best_iter_`; the supervised start if it is 0.
     estimators_ : list of skorch.NeuralNet
         The nets that predict, each once; see `ensemble`.
+    estimator_weights_ : ndarray of shape (n_estimators,)
+        Their weights in the mean; 1 for each with `n_starts=1` and `n_students=1`.
     class_shares_ : ndarray of shape (n_classes,)
         Share of each class among the labelled documents that were trained on.
     logit_adjustment_ : float
@@ -344,6 +347,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             warn_unless_better([entry["validation_score"] for entry in observers.history])
             kept, self.best_iter_, self.logit_adjustment_ = best.state, best.state.t, best.tau
         self.students_, self.estimators_ = kept.students, kept.ensemble
+        self.estimator_weights_ = kept.weights
         self.class_shares_ = observers.adjustment.shares
         self.sample_sizes_ = sizes[: state.t]
         self.history_ = observers.history
@@ -357,7 +361,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             self.termination_condition_ = "all_labeled" if complete else "max_iter"
 
     def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
-        return logit_adjusted(super()._combine(P), self.class_shares_, self.logit_adjustment_)
+        mean = mean_probabilities(*P, weights=self.estimator_weights_)
+        return logit_adjusted(mean, self.class_shares_, self.logit_adjustment_)
 
     def _split(self, data: SemiSupervisedData) -> tuple[SemiSupervisedData, HoldOut | None]:
         """Hold out documents for validation if `validation_fraction` is set."""

@@ -71,7 +71,8 @@ class LogitAdjustment:
         """Choose τ by unlabelled documents."""
         if self.n_documents:
             P = [self._probabilities(net) for net in state.ensemble]
-            self.tau = matching_tau(mean_probabilities(*P), self.shares, self.target)
+            mean = mean_probabilities(*P, weights=state.weights)
+            self.tau = matching_tau(mean, self.shares, self.target)
 
     def _probabilities(self, net: NeuralNet) -> FloatArray:
         if net not in self._known:
@@ -111,7 +112,8 @@ class Validation:
         """Score the ensemble, and keep its state if it is the best."""
         trainer, nets = self.trainer, state.ensemble
         with timed(trainer.seconds, "validation"):
-            P = mean_probabilities(*(trainer.probabilities(M, self.held_out.X) for M in nets))
+            by_net = [trainer.probabilities(M, self.held_out.X) for M in nets]
+            P = mean_probabilities(*by_net, weights=state.weights)
             P = logit_adjusted(P, self.adjustment.shares, self.adjustment.tau)
         score = entry["validation_score"] = self.held_out.score(P)
         if self.best is None or score > self.best.score:
@@ -193,7 +195,7 @@ class Observers:
                     state.students,
                     entry,
                     self.adjustment.tau,
-                    state.ensemble,
+                    state,
                     self.model,
                     self.adjustment.shares,
                 )

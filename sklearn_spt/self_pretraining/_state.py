@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from skorch import NeuralNet
 
 from sklearn_spt._functional import mean_probabilities, tempered_softmax
@@ -36,6 +37,13 @@ class State:
         """The nets that predict, each once."""
         nets = (*self.start, *self.teachers, *self.students)
         return list({id(net): net for net in nets}.values())
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weights of these nets: start, teachers and students have the same weight in all."""
+        groups = (self.start, self.teachers, self.students)
+        by_net = {id(net): 1 / len(group) for group in groups for net in group}
+        return np.array(list(by_net.values()))
 
     def without_spent_nets(self) -> State:
         """Return the state with those nets alone that predict after the next iteration."""
@@ -75,7 +83,7 @@ class Iteration:
     students: list[NeuralNet]
     record: dict[str, Any]
     logit_adjustment: float
-    _ensemble: list[NeuralNet]
+    _state: State
     _model: SelfPretrainingClassifier
     _shares: FloatArray
 
@@ -96,9 +104,11 @@ class Iteration:
             Rows sum to 1.
         """
         check_option(which, "which", ("ensemble", "students"))
-        nets = self._ensemble if which == "ensemble" else self.students
+        whole = which == "ensemble"
+        nets = self._state.ensemble if whole else self.students
         with isolated():
             encoded = self._model._encode(nets[0], X, reset=False)
             found = [predict_logits(net, encoded, len(self._shares)) for net in nets]
-            P = mean_probabilities(*map(tempered_softmax, found))
-        return logit_adjusted(P, self._shares, self.logit_adjustment) if which == "ensemble" else P
+            weights = self._state.weights if whole else None
+            P = mean_probabilities(*map(tempered_softmax, found), weights=weights)
+        return logit_adjusted(P, self._shares, self.logit_adjustment) if whole else P

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import pickle
+import re
 import shutil
 from decimal import Decimal
 
@@ -187,9 +188,9 @@ def test_metadata_requests_come_back(net, tiny_texts, tmp_path):
         assert found.fit.requests == {"X_unlabeled": True, "sample_weight": False}
         assert found.score.requests == {"sample_weight": "weights"}
     for one in (again.estimator, again.estimators_[0]):
-        asked = one.get_metadata_routing().partial_fit.requests
-        assert asked["X_unlabeled"] is None
-        assert asked["sample_weight"] == "weights"
+        asked = str(one.get_metadata_routing())  # its kind differs between versions of skorch
+        found = re.search(r"'partial_fit': {([^}]*)}", asked).group(1)
+        assert "'X_unlabeled': None, 'sample_weight': 'weights'" in found
     plain = SelfPretrainingClassifier().get_metadata_routing()
     assert plain.fit.requests == {"X_unlabeled": None, "sample_weight": None}
 

@@ -35,7 +35,32 @@ def test_which_nets_predict(data, rule, n_nets):
     assert clf.estimators_[-2:] == clf.students_
     P = [probabilities(net, X) for net in clf.estimators_]
     assert all(np.abs(one - P[0]).max() > 1e-4 for one in P[1:])  # no two nets are the same
-    np.testing.assert_allclose(clf.predict_proba(X), np.mean(P, axis=0), atol=1e-7)
+    groups = {"last": [P], "last_two": [P[:2], P[2:]], "with_start": [P[:3], P[3:5], P[5:]]}
+    expected = np.mean([np.mean(group, axis=0) for group in groups[rule]], axis=0)
+    np.testing.assert_allclose(clf.predict_proba(X), expected, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("rule", "sizes"), [("last", [2]), ("last_two", [3, 2]), ("with_start", [3, 2])]
+)
+def test_weights_after_the_first_iteration(data, rule, sizes):
+    """The starts are the teachers, too, and count once."""
+    clf = model(**COMMITTEE | {"ensemble": rule, "max_iter": 1, "alpha": 0}).fit(*data)
+    expected = np.concatenate([np.full(size, 1 / size) for size in sizes])
+    np.testing.assert_allclose(clf.estimator_weights_, expected)
+
+
+def test_single_nets_have_the_same_weight(data):
+    assert model().fit(*data).estimator_weights_.tolist() == [1, 1, 1]
+
+
+def test_what_is_watched_is_what_predicts(data):
+    """τ, held-out scores and the view of a callback are those of the weighted mean."""
+    X, y = data
+    seen = []
+    clf = model(**COMMITTEE | {"ensemble": "with_start", "logit_adjustment": 0.3})
+    clf.set_params(on_iteration=lambda one: seen.append(one.predict_proba(X))).fit(X, y)
+    np.testing.assert_allclose(seen[-1], clf.predict_proba(X), atol=1e-12)
 
 
 def test_without_iterations_the_starts_predict(data):
