@@ -170,6 +170,9 @@ def check_labels(
             f"{shown(unlabeled_marker)}. At least one row of each of two classes must be labelled."
         )
     given = labels[labeled]
+    for row, label in zip(np.flatnonzero(labeled).tolist(), given.tolist(), strict=True):
+        if isinstance(label, bytes):  # scikit-learn before 1.7 takes them, with a warning
+            raise TypeError(f"y holds bytes, {shown(label)} in row {row}. Decode them to strings.")
     codes = np.full(n_samples, -1, dtype=np.int64)
     if known is not None:
         code_of = {label: code for code, label in enumerate(known.tolist())}
@@ -196,11 +199,6 @@ def check_labels(
             )
         if is_missing(unlabeled_marker) and (np.abs(given.astype(float)) < 2**53).all():
             given = given.astype(np.int64)  # whole numbers that were floats because of NaN
-    if given.dtype.kind == "S":  # scikit-learn before 1.7 takes them, with a warning
-        raise TypeError(
-            f"y holds bytes, {shown(given[0])} in row {int(np.flatnonzero(labeled)[0])}. Decode "
-            "them to strings."
-        )
     if given.dtype != object:  # `_plain` has checked objects
         check_classification_targets(given)
     classes, inverse = np.unique(given, return_inverse=True)

@@ -422,10 +422,10 @@ def test_kinds_that_cannot_be_sorted(y, message):
 
 @pytest.mark.parametrize("y", [np.array([b"a", b"b"]), [b"a", b"b"]])
 def test_bytes_are_refused_as_in_scikit_learn(y):
-    with pytest.raises(
-        TypeError, match=r"y holds bytes, .*b'a'.* in row 0. Decode them to strings"
-    ):
-        check_labels(y, 2)
+    message = r"y holds bytes, .*b'a'.* in row 0. Decode them to strings"
+    for known in (None, np.array(["a", "b"])):
+        with pytest.raises(TypeError, match=message):
+            check_labels(y, 2, known=known)
 
 
 @pytest.mark.parametrize("marker", [True, [-1], object, 1j])

@@ -168,7 +168,7 @@ def page(files: Sequence[Path]) -> str:
     found = Found(entries)
     cell: Callable[..., str] = found.cell
     versions, tests = found.last("versions"), found.last("tests")
-    state = "No GPU was at hand so far: this page says what will be measured, and how."
+    state = "Nothing has been measured yet: this page says what will be, and how."
     if versions is not None:
         parts = [f"{name} {versions[name]}" for name in ("torch", "transformers", "skorch")]
         state = f"Measured on one {versions['accelerator']} with {', '.join(parts)}."

@@ -312,7 +312,7 @@ def cells_of(arms: list[str]) -> dict[str, list[dict[str, list[float]]]]:
                 y, share = cell["y"].astype(int), float(cell["share"])
                 if rows is not None and not np.array_equal(rows, y):
                     raise ValueError(
-                        f"{name} of {arm} was made on other rows than that of {arms[0]}."
+                        f"{name} of {arm} has other validation labels than that of {arms[0]}."
                     )
                 rows = y
                 if "start0" in cell.files:
@@ -330,8 +330,8 @@ def sign_flip(d: Any) -> float:
     return float(np.mean((signs * d).mean(axis=1) >= d.mean() - 1e-12))
 
 
-def report(arms: list[str]) -> None:
-    """Print scores, and differences to five nets; the unit is the task."""
+def report(arms: list[str], against: str) -> None:
+    """Print scores, and differences to the method `against`; the unit is the task."""
     by_task = cells_of(arms)
     n_cells = sum(map(len, by_task.values()))
     print(f"{n_cells} cells, {len(by_task)} tasks: {', '.join(by_task)}\n")
@@ -345,16 +345,18 @@ def report(arms: list[str]) -> None:
     for name in names:
         level = np.mean([means[task][name] for task in means], axis=0)
         print(f"| {name} |", " | ".join(f"{value:.3f}" for value in level), "|")
-    print("\nDifference to five nets, mean over tasks with its 95% interval:\n")
+    if against not in names:
+        raise SystemExit(f"--against must be one of {', '.join(names)}; got {against}.")
+    print(f"\nDifference to {against}, mean over tasks with its 95% interval:\n")
     print(header)
     for name in names:
-        d = np.array([means[task][name] - means[task]["five nets"] for task in means])
+        d = np.array([means[task][name] - means[task][against] for task in means])
         half = student_t.ppf(0.975, len(d) - 1) * d.std(axis=0, ddof=1) / np.sqrt(len(d))
         cells = [
             f"{m:+.3f} [{m - h:.3f}, {m + h:.3f}]"
             for m, h in zip(d.mean(axis=0), half, strict=True)
         ]
-        if name != "five nets":
+        if name != against:
             print(f"| {name} |", " | ".join(cells), "|")
             print(f"<!-- sign-flip test, average precision: p = {sign_flip(d[:, 0]):.3f} -->")
     if "ceiling" in names:
@@ -376,11 +378,12 @@ def main() -> None:
     of_run.add_argument("--scratch", help="folder for labels of the starts, which arms share")
     of_report = commands.add_parser("report", help="print the tables")
     of_report.add_argument("arms", nargs="*", default=["nets", "defaults"], metavar="ARM")
+    of_report.add_argument("--against", default="five nets", metavar="METHOD")
     args = parser.parse_args()
     if args.command == "run":
         run(args.arm, list(args.tasks), args.seed, args.scratch)
     else:
-        report(list(args.arms))
+        report(list(args.arms), args.against)
 
 
 if __name__ == "__main__":

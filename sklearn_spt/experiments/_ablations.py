@@ -57,7 +57,7 @@ class _OneStageTrainer(SelfPretrainingTrainer):
             )
         return M, {"one_stage": losses}
 
-    def _texts_a_student(self, size: int, L: int) -> int:
+    def _texts_per_student(self, size: int, L: int) -> int:
         return self.finetune_epochs * (size + L)
 
 

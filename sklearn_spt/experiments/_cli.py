@@ -158,10 +158,10 @@ def _list(options: argparse.Namespace) -> int:
         print(f"  {'':36} {available(name, options.data_home)}")
     print("\nmethods (--method)")
     for name, method in methods().items():
-        print(f"  {name:26} {method.label}")
+        print(f"  {name:28} {method.label}")
     print("\ngroups of methods")
     for name, members in GROUPS.items():
-        print(f"  {name:26} {', '.join(members)}")
+        print(f"  {name:28} {', '.join(members)}")
     return 0
 
 

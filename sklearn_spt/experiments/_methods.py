@@ -188,4 +188,9 @@ RIVALS = (
     "self_pretraining_classifier",
 )
 #: Names of groups of methods on the command line.
-GROUPS = {"paper": tuple(_paper.SYSTEMS), "ablations": tuple(_paper.ABLATIONS), "rivals": RIVALS}
+GROUPS = {
+    "paper": tuple(_paper.SYSTEMS),
+    "ablations": tuple(_paper.ABLATIONS),
+    "readings": tuple(_paper.READINGS),
+    "rivals": RIVALS,
+}

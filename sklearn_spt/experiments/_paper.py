@@ -28,6 +28,13 @@ ABLATIONS = {
     "no_distillation": "iterative distillation",
     "no_inertia": "inertial transform",
 }
+#: Our method -> a reading of the paper or of its program that is not the default one.
+READINGS = {
+    "independent_variance": "variances as the paper prints them",
+    "raw_inertia_state": "inertia of the statistics before the transform",
+    "kept_optimizer": "the optimiser of stage 1 in stage 2",
+    "half_first_sample": "half a step as the first sample",
+}
 #: Names of the methods in tables and legends, in order.
 LABELS = {
     "tfidf_lr": "TF-IDF + logistic regression",
@@ -40,10 +47,7 @@ LABELS = {
     "self_pretraining_classifier": "SelfPretrainingClassifier",
     **SYSTEMS,
     **{name: f"without {part}" for name, part in ABLATIONS.items()},
-    "independent_variance": "variances as the paper prints them",
-    "raw_inertia_state": "inertia of the statistics before the transform",
-    "kept_optimizer": "the optimiser of stage 1 in stage 2",
-    "half_first_sample": "half a step as the first sample",
+    **READINGS,
 }
 
 #: Data sets of the paper.

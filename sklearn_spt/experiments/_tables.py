@@ -75,8 +75,12 @@ def make_table(
     return _ablation(found) if kind == "ablation" else _varied(kind, found)
 
 
+def _is_system(record: Record) -> bool:
+    return record["cell"]["method"] not in {*_paper.ABLATIONS, *_paper.READINGS}
+
+
 def _main(records: Sequence[Record]) -> Table:
-    cells = Blocks(records, lambda r: r["cell"]["method"] not in _paper.ABLATIONS, method_of)
+    cells = Blocks(records, _is_system, method_of)
     paper = _paper.main_scores()
     rows: list[tuple[Value, ...]] = []
     for block in [*cells.names, *(b for b in _paper_blocks() if b not in cells.names)]:
@@ -94,7 +98,7 @@ def _main(records: Sequence[Record]) -> Table:
 
 
 def _wide_main(records: Sequence[Record]) -> Table:
-    cells = Blocks(records, lambda r: r["cell"]["method"] not in _paper.ABLATIONS, method_of)
+    cells = Blocks(records, _is_system, method_of)
     paper = _paper.main_scores()
     datasets = distinct(dataset for dataset, _ in cells.names)
     sizes = sorted({n for _, n in [*cells.names, *_paper_blocks()]})
@@ -130,7 +134,7 @@ def _varied(kind: str, records: Sequence[Record]) -> Table:
 
 
 def _ablation(records: Sequence[Record]) -> Table:
-    wanted = {"self_pretraining", *_paper.ABLATIONS}
+    wanted = {"self_pretraining", *_paper.ABLATIONS, *_paper.READINGS}
     cells = Blocks(records, lambda r: r["cell"]["method"] in wanted, method_of)
     column = Column("method", "method", "text")
     return _analysis("ablation", cells, _paper.ablation_scores(), column, "self_pretraining")

@@ -135,7 +135,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     estimators_ : list of skorch.NeuralNet
         The nets that predict, each once; see `ensemble`.
     estimator_weights_ : ndarray of shape (n_estimators,)
-        Their weights in the mean; 1 for each with `n_starts=1` and `n_students=1`.
+        Their weights in the mean. The weights of start, teachers and students sum to 1 each.
     class_shares_ : ndarray of shape (n_classes,)
         Share of each class among the labelled documents that were trained on.
     logit_adjustment_ : float

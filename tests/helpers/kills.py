@@ -71,6 +71,7 @@ def assert_same(one, other, X):
     np.testing.assert_array_equal(one.labeled_iter_, other.labeled_iter_)
     assert timeless(one.history_) == timeless(other.history_)
     assert one.termination_condition_ == other.termination_condition_
+    np.testing.assert_array_equal(one.estimator_weights_, other.estimator_weights_)
     for a, b in zip(one.estimators_, other.estimators_, strict=True):
         np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
         assert len(a.history) == len(b.history)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from helpers.kills import KillAfter, Killed, assert_same, fitted, model, numbers
 from helpers.nets import bert_net, mlp_net
+from helpers.variants import VARIANTS, variant
 from safetensors.numpy import load_file
 from scipy.special import softmax
 
@@ -54,13 +55,13 @@ def test_single_nets_have_the_same_weight(data):
     assert model().fit(*data).estimator_weights_.tolist() == [1, 1, 1]
 
 
-def test_what_is_watched_is_what_predicts(data):
-    """τ, held-out scores and the view of a callback are those of the weighted mean."""
+@pytest.mark.parametrize("held_out", [None, 0.3])
+def test_what_a_callback_sees_is_what_predicts(data, held_out):
     X, y = data
     seen = []
-    clf = model(**COMMITTEE | {"ensemble": "with_start", "logit_adjustment": 0.3})
+    clf = model(**COMMITTEE | {"ensemble": "with_start", "validation_fraction": held_out})
     clf.set_params(on_iteration=lambda one: seen.append(one.predict_proba(X))).fit(X, y)
-    np.testing.assert_allclose(seen[-1], clf.predict_proba(X), atol=1e-12)
+    np.testing.assert_allclose(seen[clf.best_iter_], clf.predict_proba(X), atol=1e-12)
 
 
 def test_without_iterations_the_starts_predict(data):
@@ -192,14 +193,16 @@ def test_a_committee_of_berts_comes_back_from_disk(tiny_encoder, tiny_texts, tmp
 
     y = np.array([1, 0] * 4 + [-1] * 16)
     net = bert_net(tiny_encoder)
-    clf = SelfPretrainingClassifier(net, step_size=0.5, **COMMITTEE, random_state=0)
+    settings = COMMITTEE | {"ensemble": "with_start"}
+    clf = SelfPretrainingClassifier(net, step_size=0.5, **settings, random_state=0)
     clf.fit(tiny_texts, y).save(tmp_path / "model")
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict_proba(tiny_texts), clf.predict_proba(tiny_texts))
-    assert len(list((tmp_path / "model" / "nets").iterdir())) == 2
+    assert len(list((tmp_path / "model" / "nets").iterdir())) == 7
 
 
-def test_the_bar_is_full_at_the_end(data, monkeypatch):
+@pytest.mark.parametrize("switch", [None, *VARIANTS])
+def test_the_bar_is_full_at_the_end(data, monkeypatch, switch):
     from sklearn_spt._progress import Progress
 
     counts = {"expect": 0, "advance": 0}
@@ -211,5 +214,5 @@ def test_the_bar_is_full_at_the_end(data, monkeypatch):
             return original(self, n)
 
         monkeypatch.setattr(Progress, name, spy)
-    SelfPretrainingClassifier(mlp_net(module__n_in=20), **COMMITTEE, random_state=0).fit(*data)
+    variant(mlp_net(module__n_in=20), switch, **COMMITTEE, random_state=0).fit(*data)
     assert counts["expect"] == counts["advance"] > 0
