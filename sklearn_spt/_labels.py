@@ -170,9 +170,12 @@ def check_labels(
             f"{shown(unlabeled_marker)}. At least one row of each of two classes must be labelled."
         )
     given = labels[labeled]
-    for row, label in zip(np.flatnonzero(labeled).tolist(), given.tolist(), strict=True):
-        if isinstance(label, bytes):  # scikit-learn before 1.7 takes them, with a warning
-            raise TypeError(f"y holds bytes, {shown(label)} in row {row}. Decode them to strings.")
+    if given.dtype.kind in "SO":
+        for row, label in zip(np.flatnonzero(labeled).tolist(), given.tolist(), strict=True):
+            if isinstance(label, bytes):  # scikit-learn before 1.7 takes them, with a warning
+                raise TypeError(
+                    f"y holds bytes, {shown(label)} in row {row}. Decode them to strings."
+                )
     codes = np.full(n_samples, -1, dtype=np.int64)
     if known is not None:
         code_of = {label: code for code, label in enumerate(known.tolist())}
@@ -257,9 +260,8 @@ def _plain(given: AnyArray, rows: IntArray) -> AnyArray:
     kinds = {type(value) for value in given}
     if all(issubclass(kind, str) for kind in kinds):
         return given.astype(str)
-    for base in (numbers.Real | np.bool_, bytes):
-        if all(issubclass(kind, base) for kind in kinds):
-            return np.asarray(given.tolist())
+    if all(issubclass(kind, numbers.Real | np.bool_) for kind in kinds):
+        return np.asarray(given.tolist())
     for row, value in zip(rows, given, strict=True):
         try:
             hash(value)

@@ -193,11 +193,17 @@ def halves(cell: Cell) -> dict[str, Any]:
     return {"by halves": np.mean([of.soft(M, of.V) for M in nets], axis=0)}
 
 
-def predicted(name: str, clf: Any, cell: Cell, *, all_labels: bool = False) -> dict[str, Any]:
+def fitted(clf: Any, cell: Cell, *, all_labels: bool = False) -> tuple[Any, list[str]]:
+    """Fit a classifier; return it and the validation texts."""
     split, truth = cell.draw()
     clf.set_params(random_state=cell.seed)
     clf.fit(list(split.texts), truth if all_labels else split.y)
-    return {name: clf.predict_proba(list(split.texts_test))}
+    return clf, list(split.texts_test)
+
+
+def predicted(name: str, clf: Any, cell: Cell, *, all_labels: bool = False) -> dict[str, Any]:
+    clf, V = fitted(clf, cell, all_labels=all_labels)
+    return {name: clf.predict_proba(V)}
 
 
 def defaults(cell: Cell) -> dict[str, Any]:
@@ -207,9 +213,8 @@ def defaults(cell: Cell) -> dict[str, Any]:
 def five_starts(cell: Cell) -> dict[str, Any]:
     """A chain of three iterations whose first teachers are five starts."""
     clf = SelfPretrainingClassifier(BertClassifier(n_threads=1), n_starts=N_STARTS, step_size=1 / 3)
-    split, _ = cell.draw()
-    clf.set_params(random_state=cell.seed).fit(list(split.texts), split.y)
-    P = clf._probabilities_by_net(list(split.texts_test))
+    clf, V = fitted(clf, cell)
+    P = clf._probabilities_by_net(V)
     starts, students = np.mean(P[:N_STARTS], axis=0), P[N_STARTS:]
     return {
         "five starts, then two students": np.mean(P, axis=0),
@@ -340,13 +345,13 @@ def report(arms: list[str], against: str) -> None:
         for task, cells in by_task.items()
     }
     names = list(next(iter(means.values())))
+    if against not in names:
+        raise SystemExit(f"--against must be one of {', '.join(names)}; got {against}.")
     header = f"| | {' | '.join(SCORES)} |\n| --- | {' | '.join('---:' for _ in SCORES)} |"
     print(header)
     for name in names:
         level = np.mean([means[task][name] for task in means], axis=0)
         print(f"| {name} |", " | ".join(f"{value:.3f}" for value in level), "|")
-    if against not in names:
-        raise SystemExit(f"--against must be one of {', '.join(names)}; got {against}.")
     print(f"\nDifference to {against}, mean over tasks with its 95% interval:\n")
     print(header)
     for name in names:
