@@ -80,17 +80,19 @@ class SupervisedTrainer:
         net: NeuralNet | None = None,
         epochs: int | None = None,
         on_epoch: Callable[[NeuralNet, int], bool] | None = None,
+        announced: bool = False,
     ) -> tuple[NeuralNet, list[float]]:
         """Train a fresh net with cross-entropy and a slanted learning rate; return net and losses.
 
         Randomness depends on `root` and `path` only, and the path (0,) gives the same net as
-        `BertClassifier.fit`.
+        `BertClassifier.fit`. If `announced`, the total of the bar holds these texts already.
         """
         epochs = self.finetune_epochs if epochs is None else epochs
         seed = derive_seed(self.root, *path)
         rng = np.random.default_rng(seed)
         targets = distillation_targets(one_hot(codes, len(self.classes)), None, weights)
-        self.progress.expect(epochs * len(codes))
+        if not announced:
+            self.progress.expect(epochs * len(codes))
         with isolated(seed):
             M = self.fresh(X, codes, weights, net)
             steps = n_steps(M, X, targets, epochs)

@@ -53,6 +53,22 @@ def test_self_pretraining_reaches_its_total(tiny_encoder, tiny_texts, counted, c
     assert capfd.readouterr() == ("", "")
 
 
+def test_several_starts_fill_the_bar_once(tiny_encoder, tiny_texts, counted, monkeypatch):
+    full = []
+
+    def seen(self, n, advance=Progress.advance):
+        advance(self, n)
+        full.append(counted[-1]["done"] == counted[-1]["total"])
+
+    monkeypatch.setattr(Progress, "advance", seen)
+    net = BertClassifier(tiny_encoder, max_length=16, batch_size=5)
+    settings = {"n_starts": 3, "max_iter": 0, "finetune_epochs": 2, "random_state": 0}
+    SelfPretrainingClassifier(net, **settings).fit(tiny_texts, [1, 0] * 4 + [-1] * 16)
+    assert full.count(True) == 1
+    assert full[-1]
+    assert counted[-1]["total"] == 3 * 2 * 8
+
+
 def test_lines_are_shown_at_the_second_level_only(capfd):
     for verbose, shown in ((0, False), (1, False), (2, True)):
         with Progress(verbose, "work", 4) as progress:

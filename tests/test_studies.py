@@ -42,3 +42,33 @@ def test_arms_of_starts_and_students(program, tiny_encoder, tiny_texts):
     )
     expected = one.fit(tiny_texts, y).predict_proba(tiny_texts[:5])
     np.testing.assert_allclose(found["start1"], expected, atol=1e-7)
+
+
+def test_the_confirming_arm_has_the_starts_and_what_a_user_gets(program, tiny_encoder, tiny_texts):
+    y = half_labeled(24)
+    split = SimpleNamespace(texts=tiny_texts, y=y, texts_test=tiny_texts[:5])
+    found = program.confirm(SimpleNamespace(seed=3, draw=lambda: (split, y)))
+    assert list(found) == ["start0", "start1", "five starts"]
+    clf = SelfPretrainingClassifier(
+        bert_net(tiny_encoder), n_starts=2, step_size=1 / 3, random_state=3
+    )
+    clf.fit(tiny_texts, y)
+    np.testing.assert_array_equal(found["five starts"], clf.predict_proba(tiny_texts[:5]))
+    one = clf.estimators_[0].predict_proba(tiny_texts[:5])
+    np.testing.assert_allclose(found["start0"], one, atol=1e-7)
+
+
+@pytest.mark.parametrize(("task", "n_validation"), [("psytar:INF", None), ("psytar:EF", 1000)])
+def test_only_confirming_tasks_are_scored_on_test_rows(program, monkeypatch, task, n_validation):
+    cuts = []
+
+    def cut(bunch, *parts):
+        cuts.append((bunch, *parts))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "bunch_of", lambda task: task)
+    monkeypatch.setattr(program, "cut", cut)
+    with pytest.raises(KeyboardInterrupt):
+        program.Cell(task, 0, None).draw()
+    assert cuts == [(task, 1000, n_validation)]
+    assert set(program.CONFIRMING).isdisjoint(program.CHOOSING)

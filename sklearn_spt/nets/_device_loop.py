@@ -44,7 +44,7 @@ class DeviceLoop(NeuralNetClassifier):
         return self.cuda_graphs and on_cuda and isinstance(encoder, Encoder) and not self.compile
 
     @contextmanager
-    def training_run(self) -> Iterator[None]:
+    def training_run(self, X: Any) -> Iterator[None]:
         """Run training steps inside the block as CUDA graphs, if the net uses them."""
         if not self.uses_graphs():
             yield

@@ -37,8 +37,8 @@ class PreparedNet(Protocol):
         Return a value that a later call with the same rows may pass as `known` to save time.
         """
 
-    def training_run(self) -> AbstractContextManager[None]:
-        """Return a context manager that surrounds each training run."""
+    def training_run(self, X: Any) -> AbstractContextManager[None]:
+        """Return a context manager that surrounds each training run, an epoch or more on X."""
 
 
 class PlainNet:
@@ -49,7 +49,7 @@ class PlainNet:
     def start_head(self, *args: Any, **kwargs: Any) -> None:
         """Keep the initial weights."""
 
-    def training_run(self) -> AbstractContextManager[None]:
+    def training_run(self, X: Any) -> AbstractContextManager[None]:
         """Do nothing around a training run."""
         return nullcontext()
 

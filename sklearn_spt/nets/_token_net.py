@@ -7,7 +7,7 @@ import inspect
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from skorch.callbacks import (
     PassthroughScoring,
     PrintLog,
 )
+from skorch.dataset import Dataset
 from skorch.utils import to_tensor
 
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
@@ -40,6 +41,7 @@ from sklearn_spt.nets._device_loop import DeviceLoop
 from sklearn_spt.nets._encoder import POOLINGS, Encoder
 from sklearn_spt.nets._linear_probe import LinearHead, linear_probe, subsample_by_class
 from sklearn_spt.nets._losses import DistillationLoss
+from sklearn_spt.nets._words import words_in_use
 from sklearn_spt.text._encoding import check_texts, check_token_ids, encode_texts, is_text
 from sklearn_spt.text._locations import encoder_folder
 from sklearn_spt.text._pretrained import (
@@ -161,6 +163,22 @@ class TokenNet(DeviceLoop):
             F = self._in_batches(X, module.encoder)
         vectors = F.cpu().numpy().astype(np.float64)
         return linear_probe(vectors, codes, n_classes, weights=weights, balanced=balanced)
+
+    @contextmanager
+    def training_run(self, X: npt.NDArray[np.int32]) -> Iterator[None]:
+        """Train only those word embeddings that X uses, if no code of a user sees the weights."""
+        ours = (
+            type(self).__module__.startswith("sklearn_spt.")
+            and type(self.module_) is BertModule
+            and self.iterator_train is TokenBatches
+            and self.dataset is Dataset
+            and not (self.callbacks or getattr(self, "_skl_callbacks", None))
+        )
+        words: AbstractContextManager[None] = nullcontext()
+        if ours and self.device_ == "cpu" and not self.uses_graphs():
+            words = words_in_use(self.module_.encoder.model, self.optimizer_, X)
+        with words, super().training_run(X):
+            yield
 
     # -- skorch ---------------------------------------------------------------------------------
     @property

@@ -141,7 +141,7 @@ def train(
     try:
         with quiet(net):
             net.notify("on_train_begin", X=X, y=targets)
-            with prepared(net).training_run():
+            with prepared(net).training_run(X):
                 for _ in range(epochs):
                     rows = epoch_rows(codes, balanced, rng)
                     part = multi_indexing(X, rows), targets[rows]

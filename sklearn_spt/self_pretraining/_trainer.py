@@ -98,9 +98,13 @@ class SelfPretrainingTrainer(SupervisedTrainer):
         def start(number: int) -> tuple[NeuralNet, list[float]]:
             path = seed_path(0, number)
             return self._recalled(
-                "start", n_texts, lambda: self.train(X, y, *path, weights=weights), number=number
+                "start",
+                n_texts,
+                lambda: self.train(X, y, *path, weights=weights, announced=True),
+                number=number,
             )
 
+        self.progress.expect(self.n_starts * n_texts)  # so that the bar is full once, not each time
         with timed(self.seconds, "supervised"):
             starts = [start(number) for number in range(self.n_starts)]
         return [M for M, _ in starts], {"supervised": _mean_losses([loss for _, loss in starts])}
@@ -269,7 +273,5 @@ class SelfPretrainingTrainer(SupervisedTrainer):
         )
         if known:
             set_random_states(states)
-            if step == "start":  # iterations announce their texts themselves
-                self.progress.expect(n_texts)
             self.progress.advance(n_texts)
         return result

@@ -22,7 +22,7 @@ def test_any_other_net_gets_the_defaults():
     plain = prepared(net)
     assert plain.start_head(np.ones((2, 2)), np.array([0, 1]), balanced=True) is None
     assert plain.n_threads is None
-    with plain.training_run() as nothing:
+    with plain.training_run(np.ones((2, 2))) as nothing:
         assert nothing is None
 
 
