@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from helpers.methods import half_labeled
 from helpers.nets import bert_net
+from sklearn.semi_supervised import SelfTrainingClassifier
 
 from sklearn_spt import SelfPretrainingClassifier
 
@@ -72,3 +73,13 @@ def test_only_confirming_tasks_are_scored_on_test_rows(program, monkeypatch, tas
         program.Cell(task, 0, None).draw()
     assert cuts == [(task, 1000, n_validation)]
     assert set(program.CONFIRMING).isdisjoint(program.CHOOSING)
+
+
+def test_self_training_is_that_of_the_experiments(program, monkeypatch, tiny_encoder, tiny_texts):
+    y = half_labeled(24)
+    split = SimpleNamespace(texts=tiny_texts, y=y, texts_test=tiny_texts[:5])
+    (P,) = program.self_training(SimpleNamespace(seed=3, draw=lambda: (split, y))).values()
+    net = bert_net(tiny_encoder).set_params(random_state=3)
+    ids = net.encode(tiny_texts)
+    expected = SelfTrainingClassifier(net, max_iter=3).fit(ids, y).predict_proba(ids[:5])
+    np.testing.assert_allclose(P, expected, atol=1e-7)

@@ -32,6 +32,7 @@ from sklearn_spt import PAPER_SETTINGS, BertClassifier, SelfPretrainingClassifie
 from sklearn_spt._functional import tempered_softmax
 from sklearn_spt.datasets import fetch_psytar
 from sklearn_spt.experiments._corpora import read, thinned
+from sklearn_spt.experiments._methods import methods
 from sklearn_spt.experiments._protocol import Split, cut, draw
 from sklearn_spt.nets._training import predict_logits
 from sklearn_spt.self_pretraining._trainer import SelfPretrainingTrainer
@@ -247,6 +248,14 @@ def confirm(cell: Cell) -> dict[str, Any]:
     return {f"start{i}": P for i, P in enumerate(starts)} | {"five starts": clf.predict_proba(V)}
 
 
+def self_training(cell: Cell) -> dict[str, Any]:
+    """scikit-learn's self-training over the same net, in three rounds."""
+    clf = methods()["sklearn_self_training"].build(BertClassifier(n_threads=1), cell.seed)
+    split, _ = cell.draw()
+    clf.fit(list(split.texts), split.y)
+    return {"self-training": clf.predict_proba(list(split.texts_test))}
+
+
 def paper(cell: Cell) -> dict[str, Any]:
     """The paper's settings, in three iterations."""
     clf = SelfPretrainingClassifier(**PAPER_SETTINGS)
@@ -266,6 +275,7 @@ ARMS = {
     "defaults": defaults,
     "five_starts": five_starts,
     "confirm": confirm,
+    "self_training": self_training,
     "paper": paper,
     "ceiling": ceiling,
 }
