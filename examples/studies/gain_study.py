@@ -59,7 +59,7 @@ CONFIRMING = (
     "psytar:DI",
     "crisislex_t6:sandy@9%",
 )
-N_STARTS, N_STUDENTS = 5, 2
+N_STARTS, N_STUDENTS, N_SEEDS = 5, 2, 3
 SCORES = ("average precision", "F1 at the labels' share", "F1 at 0.5", "best F1", "Brier score")
 
 
@@ -374,6 +374,10 @@ def report(arms: list[str], against: str) -> None:
     """Print scores, and differences to the method `against`; the unit is the task."""
     by_task = cells_of(arms)
     n_cells = sum(map(len, by_task.values()))
+    if "confirm" in arms and n_cells < (due := N_SEEDS * len(CONFIRMING)):
+        raise SystemExit(
+            f"The confirmation is looked at once, with {due} cells; {n_cells} are there."
+        )
     print(f"{n_cells} cells, {len(by_task)} tasks: {', '.join(by_task)}\n")
     means = {
         task: {name: np.mean([cell[name] for cell in cells], axis=0) for name in cells[0]}
@@ -398,7 +402,12 @@ def report(arms: list[str], against: str) -> None:
         ]
         if name != against:
             print(f"| {name} |", " | ".join(cells), "|")
-            print(f"<!-- sign-flip test, average precision: p = {sign_flip(d[:, 0]):.3f} -->")
+            se = d[:, :2].std(axis=0, ddof=1) / np.sqrt(len(d))
+            least = d[:, :2].mean(axis=0) - student_t.ppf(0.95, len(d) - 1) * se
+            print(
+                f"<!-- one-sided 95% bounds of the first two: {least[0]:+.4f}, {least[1]:+.4f}; "
+                f"sign-flip test, average precision: p = {sign_flip(d[:, 0]):.3f} -->"
+            )
     if "ceiling" in names:
         print("\nShare of the gap from one net to the ceiling, of the means over tasks:\n")
         level = {name: np.mean([means[task][name] for task in means], axis=0) for name in names}

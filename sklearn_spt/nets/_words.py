@@ -3,7 +3,7 @@
 Half the weights of a small encoder are its word embeddings, and a few thousand short documents use
 a tenth of them. The gradient of the other rows is zero. Yet each step would fill it with zeros,
 clip it and apply it. Without weight decay such a row stays as it is, so that the result is the
-same.
+same, bit by bit.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ import torch
 from torch import nn
 
 from sklearn_spt.nets._kernels import is_plain
+from sklearn_spt.nets._packing import may_be_packed
+
+#: Vectorised sums depend on the place of a number in its vector register, of 16 numbers at most.
+_LANES = 16
 
 
 class WordsInUse(nn.Module):
@@ -36,32 +40,46 @@ class WordsInUse(nn.Module):
         pad = embedding.padding_idx
         self.padding_row = None if pad is None else int(self.rows[pad])
 
+    @property
+    def whole(self) -> nn.Embedding:
+        """The embedding itself."""
+        return self._whole[0]
+
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """Return the vectors of token ids."""
         if not self.training:
-            vectors: torch.Tensor = self._whole[0](ids)
+            vectors: torch.Tensor = self.whole(ids)
             return vectors
         return nn.functional.embedding(self.rows[ids], self.weight, self.padding_row)
 
     def write(self, *_: Any) -> None:
         """Copy the trained rows to the embedding."""
         with torch.no_grad():
-            self._whole[0].weight.index_copy_(0, self.words, self.weight)
+            self.whole.weight.index_copy_(0, self.words, self.weight)
 
     def widened(self, moment: torch.Tensor) -> torch.Tensor:
         """Turn a moment of the rows in use into one of the whole embedding."""
-        whole = torch.zeros_like(self._whole[0].weight, requires_grad=False)
+        whole = torch.zeros_like(self.whole.weight, requires_grad=False)
         return whole.index_copy_(0, self.words, moment)
 
     def _save_to_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        self._whole[0]._save_to_state_dict(*args, **kwargs)
+        self.whole._save_to_state_dict(*args, **kwargs)
 
     def __reduce__(self) -> Any:
-        return _itself, (self._whole[0],)  # a copy or pickle has the embedding
+        return _itself, (self.whole,)  # a copy or pickle has the embedding
 
 
 def _itself(embedding: nn.Embedding) -> nn.Embedding:
     return embedding
+
+
+def with_whole_embeddings(module: nn.Module, groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return copies of an optimiser's groups that hold the embeddings as a copy of `module` has."""
+    whole = {id(m.weight): m.whole.weight for m in module.modules() if isinstance(m, WordsInUse)}
+    return [
+        {**group, "params": [whole.get(id(weight), weight) for weight in group["params"]]}
+        for group in groups
+    ]
 
 
 @contextmanager
@@ -69,42 +87,56 @@ def words_in_use(
     model: Any, optimizer: torch.optim.Optimizer, ids: npt.NDArray[np.int32]
 ) -> Iterator[None]:
     """Train the rows of the word embeddings that `ids` hold, if the result is the same."""
-    embedding = model.get_input_embeddings()
-    places = [
-        (group["params"], i)
-        for group in optimizer.param_groups
-        for i, weight in enumerate(group["params"])
-        if weight is embedding.weight and not group.get("weight_decay")
-    ]
-    if (
-        is_plain("words")
-        or type(optimizer) is not torch.optim.AdamW
-        or len(places) != 1
-        or type(embedding) is not nn.Embedding
-        or embedding.weight in optimizer.state
-        or embedding.max_norm is not None
-        or embedding.scale_grad_by_freq
-        or not embedding.weight.requires_grad
-    ):
+    params = None if is_plain("words") else _place(model, optimizer)
+    if params is None:
         yield
         return
+    embedding: nn.Embedding = model.get_input_embeddings()
+    place = next(i for i, weight in enumerate(params) if weight is embedding.weight)
     pad = [] if embedding.padding_idx is None else [embedding.padding_idx]
     words = torch.from_numpy(np.union1d(ids, pad)).long()
     small = WordsInUse(embedding, words).train(embedding.training)
-    params, i = places[0]
     hook = optimizer.register_step_post_hook(small.write)
-    params[i] = small.weight
-    model.set_input_embeddings(small)
     try:
+        params[place] = small.weight
+        model.set_input_embeddings(small)
         yield
     finally:
         hook.remove()
-        params[i] = embedding.weight
-        embedding.train(small.training)
-        model.set_input_embeddings(embedding)
+        small.write()
+        params[place] = embedding.weight
+        model.set_input_embeddings(embedding.train(small.training))
         if state := optimizer.state.pop(small.weight, None):
             shape = small.weight.shape
             optimizer.state[embedding.weight] = {
                 name: small.widened(value) if value.shape == shape else value
                 for name, value in state.items()
             }
+
+
+def _place(model: Any, optimizer: Any) -> list[Any] | None:
+    """Return the parameters of the group that holds the embeddings, None if all must be trained."""
+    if type(optimizer) is not torch.optim.AdamW or not may_be_packed(model):
+        return None
+    embedding = model.get_input_embeddings()
+    weight = embedding.weight
+    seen = (
+        *(weight._backward_hooks, weight._post_accumulate_grad_hooks),
+        *(optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks),
+    )
+    if (
+        type(embedding) is not nn.Embedding
+        or embedding.max_norm is not None
+        or embedding.scale_grad_by_freq
+        or embedding.sparse
+        or embedding.embedding_dim % _LANES
+        or not weight.requires_grad
+        or weight in optimizer.state
+        or any(seen)
+    ):
+        return None
+    for group in optimizer.param_groups:
+        if any(given is weight for given in group["params"]):
+            params: list[Any] = group["params"]
+            return None if group["weight_decay"] else params
+    return None

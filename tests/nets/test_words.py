@@ -8,14 +8,15 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from skorch.callbacks import Callback
+from skorch.callbacks import Callback, Freezer, GradientNormClipping
 from skorch.dataset import Dataset
 from torch import nn
 
 from sklearn_spt import BertClassifier, SpacedRepetitionClassifier
-from sklearn_spt.nets import _token_net
+from sklearn_spt.nets import _token_net, _words
 from sklearn_spt.nets._batching import TokenBatches
 from sklearn_spt.nets._kernels import plain
+from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.nets._words import WordsInUse, words_in_use
 
 IDS = np.array([[2, 5, 0], [2, 7, 5]], dtype=np.int32)
@@ -27,8 +28,8 @@ class Model(nn.Module):
     def __init__(self, **params):
         super().__init__()
         torch.manual_seed(0)
-        self.words = nn.Embedding(10, 4, padding_idx=0, **params)
-        self.last = nn.Linear(4, 1)
+        self.words = nn.Embedding(10, params.pop("width", 16), padding_idx=0, **params)
+        self.last = nn.Linear(self.words.embedding_dim, 1)
 
     def get_input_embeddings(self):
         return self.words
@@ -38,6 +39,13 @@ class Model(nn.Module):
 
     def forward(self, ids):
         return self.last(self.words(ids)).sum()
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch):
+    """Let `Model` count as a known architecture."""
+    inner = _words.may_be_packed
+    monkeypatch.setattr(_words, "may_be_packed", lambda m: isinstance(m, Model) or inner(m))
 
 
 def steps(model, optimizer, n=3):
@@ -54,7 +62,7 @@ def test_weights_and_moments_are_those_of_the_whole_embedding():
     optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.0)
     embedding = model.words
     with words_in_use(model, optimizer, IDS):
-        assert model.words.weight.shape == (4, 4)  # words 2, 5, 7 and padding
+        assert model.words.weight.shape == (4, 16)  # words 2, 5, 7 and padding
         steps(model, optimizer)
     assert model.words is embedding
     steps(model, optimizer, n=2)  # the whole embedding goes on with the same moments
@@ -75,6 +83,7 @@ def test_everybody_sees_the_whole_embedding_in_between():
         expected = before.index_copy(0, torch.tensor([0, 2, 5, 7]), rows)
         assert torch.equal(model.eval().words(torch.arange(10)), expected)
         assert torch.equal(model.state_dict()["words.weight"], expected)
+        model.train()
         for copied in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
             assert type(copied.words) is nn.Embedding
             assert torch.equal(copied.words.weight, expected)
@@ -103,26 +112,91 @@ def begun(model):
     return optimizer
 
 
+def hooked(model):
+    model.words.weight.register_hook(torch.zeros_like)
+    return plain_adam(model)
+
+
+def accumulated(model):
+    model.words.weight.register_post_accumulate_grad_hook(lambda weight: weight.grad.zero_())
+    return plain_adam(model)
+
+
+def watched(model):
+    optimizer = plain_adam(model)
+    optimizer.register_step_post_hook(lambda *_: None)
+    return optimizer
+
+
+def plain_adam(model):
+    return torch.optim.AdamW(model.parameters(), weight_decay=0.0)
+
+
+class Words(nn.Embedding):
+    """May do anything."""
+
+
+def replaced(model):
+    model.words = Words(10, 16)
+    return plain_adam(model)
+
+
 @pytest.mark.parametrize(
     ("params", "optimizer"),
     [
         ({}, lambda model: torch.optim.AdamW(model.parameters(), weight_decay=0.1)),
+        ({"width": 12}, plain_adam),
+        ({"sparse": True}, plain_adam),
+        ({}, hooked),
+        ({}, accumulated),
+        ({}, watched),
+        ({}, replaced),
         ({}, lambda model: torch.optim.Adam(model.parameters())),
         ({}, lambda model: torch.optim.AdamW(model.last.parameters(), weight_decay=0.0)),
         ({}, frozen),
         ({}, begun),
-        ({"max_norm": 1.0}, lambda model: torch.optim.AdamW(model.parameters(), weight_decay=0.0)),
-        (
-            {"scale_grad_by_freq": True},
-            lambda model: torch.optim.AdamW(model.parameters(), weight_decay=0.0),
-        ),
+        ({"max_norm": 1.0}, plain_adam),
+        ({"scale_grad_by_freq": True}, plain_adam),
     ],
-    ids=["decay", "Adam", "not trained", "frozen", "begun", "max_norm", "by frequency"],
+    ids=[
+        *("decay", "width", "sparse", "hook", "accumulated", "watched", "subclass", "Adam"),
+        *("not trained", "frozen", "begun", "max_norm", "by frequency"),
+    ],
 )
 def test_other_cases_keep_the_whole_embedding(params, optimizer):
     model = Model(**params)
-    with words_in_use(model, optimizer(model), IDS):
+    chosen = optimizer(model)
+    embedding = model.words
+    with words_in_use(model, chosen, IDS):
+        assert model.words is embedding
+
+
+def test_other_architectures_keep_the_whole_embedding(monkeypatch):
+    monkeypatch.setattr(_words, "may_be_packed", lambda model: False)
+    model = Model()
+    with words_in_use(model, plain_adam(model), IDS):
         assert type(model.words) is nn.Embedding
+
+
+def test_padding_gets_no_gradient_and_other_words_do():
+    ids = np.array([[9, 3]], dtype=np.int32)  # without padding
+    model = Model()
+    before = model.words.weight.detach().clone()
+    optimizer = plain_adam(model)
+    with words_in_use(model, optimizer, ids):
+        model(torch.tensor([[9, 3, 0]])).backward()
+        optimizer.step()
+    changed = (model.words.weight != before).any(dim=1)
+    assert changed.nonzero().squeeze(1).tolist() == [3, 9]
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_the_mode_of_the_model_is_kept(training):
+    model = Model()
+    with words_in_use(model, plain_adam(model), IDS):
+        assert model.words.training
+        model.train(training)
+    assert model.words.training == training
 
 
 @pytest.fixture
@@ -159,6 +233,14 @@ def test_a_fit_has_the_same_bits(tiny_encoder, tiny_texts, seen):
             each.partial_fit(tiny_texts, [1, 0] * 12)
 
 
+class Noise(GradientNormClipping):
+    """Code of a user under the name of one of our callbacks."""
+
+
+class Penalty(DistillationLoss):
+    """May look at all weights."""
+
+
 class Subclass(BertClassifier):
     """May do anything."""
 
@@ -178,12 +260,55 @@ class Rows(Dataset):
         (BertClassifier, {"iterator_train": Batches}),
         (BertClassifier, {"dataset": Rows}),
         (BertClassifier, {"callbacks": [Callback()]}),
+        (BertClassifier, {"callbacks__gradient_clip": Noise(1.0)}),
+        (BertClassifier, {"callbacks__print_log": Freezer("*word_embeddings*", at=2)}),
+        (BertClassifier, {"criterion": Penalty}),
     ],
-    ids=["subclass", "iterator", "dataset", "callback"],
+    ids=["subclass", "iterator", "dataset", "callback", "clipping", "log", "criterion"],
 )
 def test_code_of_users_sees_the_whole_embedding(tiny_encoder, tiny_texts, seen, kind, params):
     kind(tiny_encoder, **SETTINGS, device="cpu", **params).fit(tiny_texts, [1, 0] * 12)
     assert seen == [nn.Embedding] * 2
+
+
+class Module(_token_net.BertModule):
+    """May do anything."""
+
+
+def test_other_modules_and_fit_callbacks_see_the_whole_embedding(tiny_encoder, tiny_texts, seen):
+    y = [1, 0] * 12
+    BertClassifier(tiny_encoder, **SETTINGS, device="cpu", module=Module).fit(tiny_texts, y)
+    net = BertClassifier(tiny_encoder, **SETTINGS, device="cpu")
+    net._skl_callbacks = []  # set_callbacks sets it in scikit-learn 1.9
+    net.fit(tiny_texts, y)
+    assert seen == [nn.Embedding] * 2 + [WordsInUse] * 2
+    net._skl_callbacks = [object()]
+    with net.training_run(net.encode(tiny_texts)):
+        assert type(net.module_.encoder.model.get_input_embeddings()) is nn.Embedding
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
+def test_a_copy_that_is_made_during_training_trains_its_embeddings(
+    tiny_encoder, tiny_texts, monkeypatch, copied
+):
+    copies = []
+    inner = WordsInUse.write
+
+    def write(self, *args):
+        inner(self, *args)
+        if not copies:
+            copies.append(None)
+            copies[0] = copied(net)
+
+    monkeypatch.setattr(WordsInUse, "write", write)
+    net = BertClassifier(tiny_encoder, **SETTINGS, device="cpu")
+    net.fit(tiny_texts, [1, 0] * 12)
+    (found,) = copies
+    embedding = found.module_.encoder.model.get_input_embeddings()
+    assert type(embedding) is nn.Embedding
+    before = embedding.weight.detach().clone()
+    found.partial_fit(tiny_texts, [1, 0] * 12)
+    assert not torch.equal(embedding.weight, before)
 
 
 def test_the_best_epoch_of_an_episode_can_be_kept(tiny_encoder, tiny_texts, seen):
