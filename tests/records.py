@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn_spt.datasets import make_short_texts
 from sklearn_spt.experiments._cells import Cell
-from sklearn_spt.experiments._protocol import cut
+from sklearn_spt.experiments._split_protocol import cut
 
 
 def record(

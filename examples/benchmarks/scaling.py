@@ -34,7 +34,7 @@ from sklearn_spt._functional import predicted_classes
 from sklearn_spt._random import draw_sample
 from sklearn_spt._supervised import timed
 from sklearn_spt.datasets import make_short_texts
-from sklearn_spt.experiments._memory import PeakMemory
+from sklearn_spt.experiments._peak_memory import PeakMemory
 from sklearn_spt.self_pretraining._inertia import inertial_transform
 from sklearn_spt.self_pretraining._sample_sizes import growing_sample_sizes
 from sklearn_spt.text._locations import DEFAULT_ENCODER

@@ -64,7 +64,7 @@ from _texts import texts_of
 from tqdm import tqdm
 
 import sklearn_spt
-from sklearn_spt.experiments._memory import PeakMemory
+from sklearn_spt.experiments._peak_memory import PeakMemory
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 
 # Weights that take part in a matrix product for each token; a lookup is not a product.

@@ -33,7 +33,7 @@ from sklearn_spt._functional import tempered_softmax
 from sklearn_spt.datasets import fetch_psytar
 from sklearn_spt.experiments._corpora import read, thinned
 from sklearn_spt.experiments._methods import methods
-from sklearn_spt.experiments._protocol import Split, cut, draw
+from sklearn_spt.experiments._split_protocol import Split, cut, draw
 from sklearn_spt.nets._training import predict_logits
 from sklearn_spt.self_pretraining._trainer import SelfPretrainingTrainer
 

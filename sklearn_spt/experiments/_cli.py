@@ -117,9 +117,9 @@ def _plot(options: argparse.Namespace) -> int:
 
 
 def _search(options: argparse.Namespace) -> int:
-    from sklearn_spt.experiments._protocol import draw
     from sklearn_spt.experiments._records import write_record
     from sklearn_spt.experiments._search import search, search_file
+    from sklearn_spt.experiments._split_protocol import draw
 
     corpus_of = _corpus_reader(options)
     with _backend(options):
@@ -215,7 +215,7 @@ def _cells(options: argparse.Namespace) -> list[Cell]:
 def _corpus_reader(options: argparse.Namespace) -> Any:
     """Return a function that reads and cuts the data set of a cell; each is read once."""
     from sklearn_spt.experiments._corpora import read
-    from sklearn_spt.experiments._protocol import cut
+    from sklearn_spt.experiments._split_protocol import cut
 
     paths = {_name(data): data for data in options.data}
 

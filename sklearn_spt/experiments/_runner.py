@@ -26,12 +26,12 @@ from tqdm.auto import tqdm
 from sklearn_spt._base import BaseSemiSupervisedClassifier
 from sklearn_spt._typing import IntArray, TextArray
 from sklearn_spt.experiments._cells import Cell
-from sklearn_spt.experiments._memory import PeakMemory
 from sklearn_spt.experiments._methods import Method, methods
-from sklearn_spt.experiments._protocol import Corpus, Split, draw
+from sklearn_spt.experiments._peak_memory import PeakMemory
 from sklearn_spt.experiments._records import SCHEMA, state_of, write_record
 from sklearn_spt.experiments._scores import class_scores, probability_scores
 from sklearn_spt.experiments._setfit import SetFitClassifier
+from sklearn_spt.experiments._split_protocol import Corpus, Split, draw
 from sklearn_spt.nets._bert_classifier import BertClassifier
 from sklearn_spt.nets._device import resolve_device, resolve_precision
 from sklearn_spt.nets._sentence_embedder import SentenceEmbedder

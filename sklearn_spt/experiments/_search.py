@@ -13,9 +13,9 @@ from sklearn.model_selection import GridSearchCV
 
 from sklearn_spt.experiments._cells import Cell
 from sklearn_spt.experiments._methods import methods
-from sklearn_spt.experiments._protocol import Split
 from sklearn_spt.experiments._records import SCHEMA
 from sklearn_spt.experiments._runner import documents, versions
+from sklearn_spt.experiments._split_protocol import Split
 from sklearn_spt.model_selection._splitter import SemiSupervisedStratifiedKFold
 from sklearn_spt.nets._bert_classifier import BertClassifier
 

@@ -18,9 +18,9 @@ from torch import nn
 from sklearn_spt._random import isolated
 from sklearn_spt._validation import check_option
 from sklearn_spt.persistence._card import model_card
+from sklearn_spt.persistence._fitted_state import trained_module
 from sklearn_spt.persistence._folder import new_folder
 from sklearn_spt.persistence._onnx import check_onnx, write_onnx
-from sklearn_spt.persistence._state import trained_module
 from sklearn_spt.text._locations import quiet
 from sklearn_spt.text._pretrained import resolve_max_length, text_source
 

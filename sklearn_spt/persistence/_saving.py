@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from skorch import NeuralNet
 
 from sklearn_spt.persistence._export import export
+from sklearn_spt.persistence._fitted_state import Reader, Writer
 from sklearn_spt.persistence._folder import new_folder, seal, verify
-from sklearn_spt.persistence._state import Reader, Writer
 from sklearn_spt.persistence._values import from_json
 from sklearn_spt.text._pretrained import forget_encoders
 

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 
-from sklearn_spt.experiments._memory import PeakMemory
+from sklearn_spt.experiments._peak_memory import PeakMemory
 
 
 def test_peak_memory_is_that_of_the_block():

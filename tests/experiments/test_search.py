@@ -7,8 +7,8 @@ import json
 from records import made_up_corpus, small_cell
 
 from sklearn_spt.experiments._cli import main
-from sklearn_spt.experiments._protocol import draw
 from sklearn_spt.experiments._search import search
+from sklearn_spt.experiments._split_protocol import draw
 
 
 def test_a_search_over_lam_and_alpha(arguments, tmp_path, capsys):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.utils import Bunch
 
-from sklearn_spt.experiments._protocol import cut, draw
+from sklearn_spt.experiments._split_protocol import cut, draw
 
 
 @pytest.fixture

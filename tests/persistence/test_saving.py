@@ -31,7 +31,7 @@ from sklearn_spt import (
     TokenIdVectorizer,
     TriTrainingClassifier,
 )
-from sklearn_spt.persistence._state import _MODULES, ROUTED, Reader
+from sklearn_spt.persistence._fitted_state import _MODULES, ROUTED, Reader
 from sklearn_spt.text import _locations
 
 
