@@ -208,7 +208,7 @@ def halves(cell: Cell) -> dict[str, Any]:
 
 
 def fitted(clf: Any, cell: Cell, *, all_labels: bool = False) -> tuple[Any, list[str]]:
-    """Fit a classifier; return it and the validation texts."""
+    """Fit a classifier; return it and the texts to score."""
     split, truth = cell.draw()
     clf.set_params(random_state=cell.seed)
     clf.fit(list(split.texts), truth if all_labels else split.y)
@@ -395,15 +395,15 @@ def report(arms: list[str], against: str) -> None:
     print(header)
     for name in names:
         d = np.array([means[task][name] - means[task][against] for task in means])
-        half = student_t.ppf(0.975, len(d) - 1) * d.std(axis=0, ddof=1) / np.sqrt(len(d))
+        se = d.std(axis=0, ddof=1) / np.sqrt(len(d))
+        half = student_t.ppf(0.975, len(d) - 1) * se
         cells = [
             f"{m:+.3f} [{m - h:.3f}, {m + h:.3f}]"
             for m, h in zip(d.mean(axis=0), half, strict=True)
         ]
         if name != against:
             print(f"| {name} |", " | ".join(cells), "|")
-            se = d[:, :2].std(axis=0, ddof=1) / np.sqrt(len(d))
-            least = d[:, :2].mean(axis=0) - student_t.ppf(0.95, len(d) - 1) * se
+            least = d.mean(axis=0) - student_t.ppf(0.95, len(d) - 1) * se
             print(
                 f"<!-- one-sided 95% bounds of the first two: {least[0]:+.4f}, {least[1]:+.4f}; "
                 f"sign-flip test, average precision: p = {sign_flip(d[:, 0]):.3f} -->"

@@ -87,12 +87,12 @@ def words_in_use(
     model: Any, optimizer: torch.optim.Optimizer, ids: npt.NDArray[np.int32]
 ) -> Iterator[None]:
     """Train the rows of the word embeddings that `ids` hold, if the result is the same."""
-    params = None if is_plain("words") else _place(model, optimizer)
-    if params is None:
+    found = None if is_plain("words") else _place(model, optimizer)
+    if found is None:
         yield
         return
+    params, place = found
     embedding: nn.Embedding = model.get_input_embeddings()
-    place = next(i for i, weight in enumerate(params) if weight is embedding.weight)
     pad = [] if embedding.padding_idx is None else [embedding.padding_idx]
     words = torch.from_numpy(np.union1d(ids, pad)).long()
     small = WordsInUse(embedding, words).train(embedding.training)
@@ -114,8 +114,8 @@ def words_in_use(
             }
 
 
-def _place(model: Any, optimizer: Any) -> list[Any] | None:
-    """Return the parameters of the group that holds the embeddings, None if all must be trained."""
+def _place(model: Any, optimizer: Any) -> tuple[list[Any], int] | None:
+    """Return the group's parameters and the embeddings' place in them; None if all are trained."""
     if type(optimizer) is not torch.optim.AdamW or not may_be_packed(model):
         return None
     embedding = model.get_input_embeddings()
@@ -136,7 +136,7 @@ def _place(model: Any, optimizer: Any) -> list[Any] | None:
     ):
         return None
     for group in optimizer.param_groups:
-        if any(given is weight for given in group["params"]):
-            params: list[Any] = group["params"]
-            return None if group["weight_decay"] else params
+        for i, given in enumerate(group["params"]):
+            if given is weight:
+                return None if group["weight_decay"] else (group["params"], i)
     return None
