@@ -70,8 +70,11 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lam", type=float, help="weight of the teacher's opinion, 0 to 1")
     parser.add_argument("--alpha", type=float, help="inertia of the pseudo-labels, 0 to 1")
     parser.add_argument(
-        "--step-size", type=_number, help="growth of the sample: a share, or a number of texts"
+        "--step-size",
+        type=_number,
+        help="growth of the sample: a share such as 0.5 or 1/3, or a number of texts",
     )
+    parser.add_argument("--n-starts", type=int, help="number of first teachers")
     parser.add_argument("--seed", type=int, default=0, help="seed of all draws (default: 0)")
 
 
@@ -91,8 +94,11 @@ def _add_file(parser: argparse.ArgumentParser, name: str, about: str, *, labels:
 
 
 def _number(text: str) -> float:
-    """Return an int for a number of texts, else a float."""
+    """Return an int for a number of texts, else a float, also of a fraction."""
     try:
         return int(text)
     except ValueError:
-        return float(text)
+        above, of, below = text.partition("/")
+        if of and not int(below):
+            raise
+        return float(above) / int(below or 1)

@@ -144,6 +144,6 @@ def _classifier(options: argparse.Namespace, **params: Any) -> Any:
     """Return the classifier that the options describe."""
     from sklearn_spt.self_pretraining._classifier import SelfPretrainingClassifier
 
-    given = {name: getattr(options, name) for name in ("lam", "alpha", "step_size")}
+    given = {name: getattr(options, name) for name in ("lam", "alpha", "step_size", "n_starts")}
     params |= {name: value for name, value in given.items() if value is not None}
     return SelfPretrainingClassifier(options.encoder, random_state=options.seed, **params)

@@ -31,7 +31,9 @@ def test_help(command, capsys):
     assert "standard input" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("given", "expected"), [("500", 500), ("0.5", 0.5), ("1.0", 1.0)])
+@pytest.mark.parametrize(
+    ("given", "expected"), [("500", 500), ("0.5", 0.5), ("1.0", 1.0), ("1/3", 1 / 3)]
+)
 def test_a_step_is_a_number_of_texts_or_a_share(given, expected):
     found = parsed(["fit", "a.csv", "--out", "model", "--step-size", given]).step_size
     assert found == expected

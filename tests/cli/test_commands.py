@@ -46,7 +46,19 @@ def model(posts, tiny_long_encoder, tmp_path_factory):
     more = write_csv(folder / "more.csv", ("id", "text"), list(enumerate(t for t, _ in posts[::4])))
     out = folder / "model"
     given = ["fit", train, "--unlabeled", more, "--out", str(out), "--encoder"]
-    options = ["--step-size", "30", "--lam", "0.2", "--alpha", "0", "--seed", "1", "--quiet"]
+    options = [
+        "--step-size",
+        "30",
+        "--n-starts",
+        "2",
+        "--lam",
+        "0.2",
+        "--alpha",
+        "0",
+        "--seed",
+        "1",
+        "--quiet",
+    ]
     printed = io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", printed)
@@ -67,7 +79,14 @@ def standard_input(monkeypatch):
 def test_fit_saves_the_model_that_its_options_describe(model, posts):
     folder, printed = model
     clf = sklearn_spt.load(folder)
-    settings = {"step_size": 30, "lam": 0.2, "alpha": 0.0, "random_state": 1, "temperature": 1.0}
+    settings = {
+        "step_size": 30,
+        "n_starts": 2,
+        "lam": 0.2,
+        "alpha": 0.0,
+        "random_state": 1,
+        "temperature": 1.0,
+    }
     assert {name: clf.get_params()[name] for name in settings} == settings
     assert clf.classes_.tolist() == ["no", "yes"]
     assert (clf.labeled_iter_ == 0).sum() == 24
@@ -314,6 +333,7 @@ def test_a_reader_that_closed_the_pipe_is_no_error(monkeypatch, capsys):
         ([], "the following arguments are required: command"),
         (["fit", "a.csv"], "--out"),
         (["fit", "a.csv", "--out", "m", "--step-size", "x"], "argument --step-size"),
+        (["fit", "a.csv", "--out", "m", "--step-size", "1/0"], "argument --step-size"),
         (["predict", "m", "-"], "standard input has no name: add --format"),
         (
             ["fit", "-", "--unlabeled", "-", "--format", "csv", "--out", "m"],
