@@ -67,10 +67,10 @@ class KeywordStateModule(BertModule):
         pooling: str,
         dropout: float,
         precision: str,
-        adapter: Any = None,
+        **encoder_options: Any,
     ) -> None:
         # "mean" has no pooler, whose weights would get no gradient
-        super().__init__(pretrained, n_classes, "mean", dropout, precision, adapter=adapter)
+        super().__init__(pretrained, n_classes, "mean", dropout, precision, **encoder_options)
         self.n_ids = vocabulary_size(pretrained)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:

@@ -65,6 +65,7 @@ NET_PARAMETERS = (
     "lr",
     "max_epochs",
     "max_length",
+    "module__train_word_embeddings",
     "pooling",
     "precision",
 )

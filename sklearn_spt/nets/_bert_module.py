@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from sklearn_spt._validation import check_flag
 from sklearn_spt.nets._encoder import Encoder
 from sklearn_spt.nets._kernels import Dropout
 from sklearn_spt.text._locations import quiet
@@ -21,7 +22,8 @@ class BertModule(nn.Module):
 
     The encoder is built on `device`. The linear layer is drawn on the CPU, with the same numbers
     for every device. With an `adapter`, a configuration of peft, only the adapter and the linear
-    layer are trained.
+    layer are trained; without one, all weights, or with ``train_word_embeddings=False`` all but
+    those of the word embeddings.
     """
 
     def __init__(
@@ -33,13 +35,17 @@ class BertModule(nn.Module):
         precision: str = "fp32",
         device: str = "cpu",
         adapter: Any = None,
+        train_word_embeddings: bool = True,
     ) -> None:
         super().__init__()
+        check_flag(train_word_embeddings, "module__train_word_embeddings")
         self.encoder = Encoder(pretrained, pooling=pooling, precision=precision, device=device)
         self.dropout = Dropout(dropout)
         self.head = nn.Linear(self.encoder.size, n_classes)
         nn.init.normal_(self.head.weight, std=_HEAD_STD)
         nn.init.zeros_(self.head.bias)
+        if not train_word_embeddings:
+            self.encoder.model.get_input_embeddings().requires_grad_(False)
         if adapter is not None:
             self.encoder.model = _adapted(self.encoder.model, adapter)
 

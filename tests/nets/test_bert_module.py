@@ -1,4 +1,4 @@
-"""With an adapter of peft, only the adapter and the linear layer are trained."""
+"""Which weights are trained: all, all but the word embeddings, or an adapter of peft."""
 
 from __future__ import annotations
 
@@ -14,10 +14,18 @@ from helpers.methods import half_labeled
 from helpers.nets import bert_net
 from sklearn.base import clone
 
-from sklearn_spt import CoDecompositionClassifier, SelfPretrainingClassifier
+from sklearn_spt import CoDecompositionClassifier, SelfPretrainingClassifier, load
 from sklearn_spt.nets._bert_module import BertModule
 
 LABELS = [1, 0] * 12
+WORDS = "encoder.model.embeddings.word_embeddings.weight"
+
+
+def changed_weights(net, initial):
+    """Names of the weights of a fitted net that differ from those of a net without a step."""
+    weights = net.module_.state_dict()
+    assert weights.keys() == initial.keys()
+    return {name for name in weights if not torch.equal(weights[name], initial[name])}
 
 
 @pytest.fixture
@@ -37,10 +45,8 @@ def trained(name):
 
 def assert_only_the_adapter_was_trained(net, initial):
     """Compare a fitted net with the weights of one without a training step."""
-    weights = net.module_.state_dict()
-    assert weights.keys() == initial.keys()
-    changed = {name for name in weights if not torch.equal(weights[name], initial[name])}
-    assert changed == {name for name in weights if trained(name)}
+    changed = changed_weights(net, initial)
+    assert changed == {name for name in initial if trained(name)}
     assert sum("lora_A" in name for name in changed) == 4  # query and value of two layers
 
 
@@ -48,6 +54,30 @@ def untrained(net, texts):
     """Weights of a fresh net."""
     fresh = clone(net).set_params(max_epochs=0, head_init="random")
     return fresh.fit(texts, LABELS).module_.state_dict()
+
+
+@pytest.mark.parametrize("trained_words", [True, False])
+def test_word_embeddings_may_stay_as_they_are(tiny_encoder, tiny_texts, tmp_path, trained_words):
+    net = bert_net(tiny_encoder, module__train_word_embeddings=trained_words)
+    initial = untrained(net, tiny_texts)
+    clf = SelfPretrainingClassifier(net, step_size=0.5, finetune_epochs=2, random_state=0)
+    clf.fit(tiny_texts, half_labeled(24))
+    fitted = clone(net).fit(tiny_texts, LABELS)
+    for one in (fitted, *clf.estimators_):
+        expected = set(initial) if trained_words else set(initial) - {WORDS}
+        assert changed_weights(one, initial) == expected
+    moments = sum("exp_avg" in state for state in fitted.optimizer_.state.values())
+    assert moments == len(list(fitted.module_.parameters())) - (not trained_words)
+    fitted.save(tmp_path / "net")
+    for again in (pickle.loads(pickle.dumps(fitted)), load(tmp_path / "net")):
+        again.partial_fit(tiny_texts, LABELS)
+        assert torch.equal(again.module_.state_dict()[WORDS], initial[WORDS]) is not trained_words
+
+
+def test_the_switch_is_a_boolean(tiny_encoder, tiny_texts):
+    net = bert_net(tiny_encoder, module__train_word_embeddings="no")
+    with pytest.raises(TypeError, match="module__train_word_embeddings must be True or False"):
+        net.fit(tiny_texts, LABELS)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
