@@ -309,7 +309,10 @@ def test_meaning_says_more_than_words(frozen, hard_posts):
 
 @pytest.mark.slow
 def test_a_net_stands_between_embeddings_and_more_labels(minilm, frozen, hard_posts):
-    """As on the same real tasks, where one net has an F1 of 0.63 to 0.77."""
+    """As on the same real tasks: one net has an F1 of 0.63 to 0.77, all labels 0.05 to 0.20 more.
+
+    With three epochs in place of one, and four other draws, 1,800 labels are 0.10 to 0.16 ahead.
+    """
     from sklearn_spt import BertClassifier
 
     X, y = hard_posts.data, hard_posts.target
@@ -324,6 +327,7 @@ def test_a_net_stands_between_embeddings_and_more_labels(minilm, frozen, hard_po
     assert 0.62 < one_net[0] < 0.78
     assert (one_net > frozen + 0.02).all()
     assert (one_net < six_times_the_labels - 0.02).all()
+    assert (six_times_the_labels < one_net + 0.20).all()
     assert six_times_the_labels[0] < f1_score(y[1800:], hard_posts.target_clean[1800:])
 
 
