@@ -74,7 +74,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         type=_number,
         help="growth of the sample: a share such as 0.5 or 1/3, or a number of texts",
     )
-    parser.add_argument("--n-starts", type=int, help="number of first teachers")
+    parser.add_argument("--n-starts", type=int, help="number of first teachers (default: 1)")
     parser.add_argument("--seed", type=int, default=0, help="seed of all draws (default: 0)")
 
 
@@ -96,9 +96,10 @@ def _add_file(parser: argparse.ArgumentParser, name: str, about: str, *, labels:
 def _number(text: str) -> float:
     """Return an int for a number of texts, else a float, also of a fraction."""
     try:
-        return int(text)
-    except ValueError:
+        if text.lstrip("+-").isdigit():
+            return int(text)
         above, of, below = text.partition("/")
-        if of and not int(below):
-            raise
-        return float(above) / int(below or 1)
+        return float(above) / int(below) if of else float(above)
+    except (ValueError, ArithmeticError):
+        message = f"must be a number, or a fraction such as 1/3, got {text!r}"
+        raise argparse.ArgumentTypeError(message) from None

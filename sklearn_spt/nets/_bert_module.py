@@ -22,8 +22,8 @@ class BertModule(nn.Module):
 
     The encoder is built on `device`. The linear layer is drawn on the CPU, with the same numbers
     for every device. With an `adapter`, a configuration of peft, only the adapter and the linear
-    layer are trained; without one, all weights, or with ``train_word_embeddings=False`` all but
-    those of the word embeddings.
+    layer are trained, and the configuration decides on word embeddings. Without one, all weights
+    are, or with ``train_word_embeddings=False`` all but those of the word embeddings.
     """
 
     def __init__(

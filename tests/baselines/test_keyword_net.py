@@ -92,6 +92,13 @@ def test_the_net_keeps_the_parameters(tiny_encoder):
     assert clone(of_keywords).get_params(deep=False) == {**net.get_params(deep=False), **changed}
 
 
+def test_the_net_keeps_the_word_embeddings_if_they_are_not_trained(tiny_encoder):
+    net = BertClassifier(tiny_encoder, module__train_word_embeddings=False, classes=[0, 1])
+    module = keyword_state_net(net).initialize().module_
+    fixed = [name for name, weight in module.named_parameters() if not weight.requires_grad]
+    assert fixed == ["encoder.model.embeddings.word_embeddings.weight"]
+
+
 @pytest.mark.parametrize("module", [torch.nn.Linear, KeywordStateModule])
 def test_a_custom_module_is_refused(tiny_encoder, module):
     with pytest.raises(ValueError, match="needs a BertClassifier with its default module"):

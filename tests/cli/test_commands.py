@@ -333,7 +333,13 @@ def test_a_reader_that_closed_the_pipe_is_no_error(monkeypatch, capsys):
         ([], "the following arguments are required: command"),
         (["fit", "a.csv"], "--out"),
         (["fit", "a.csv", "--out", "m", "--step-size", "x"], "argument --step-size"),
-        (["fit", "a.csv", "--out", "m", "--step-size", "1/0"], "argument --step-size"),
+        *(
+            (
+                ["fit", "a.csv", "--out", "m", f"--step-size={bad}"],
+                "--step-size: must be a number, or a fraction such as 1/3, got",
+            )
+            for bad in ("", "1/0", "1/", "/3", "1/3.0", "1/" + "9" * 400)
+        ),
         (["predict", "m", "-"], "standard input has no name: add --format"),
         (
             ["fit", "-", "--unlabeled", "-", "--format", "csv", "--out", "m"],
