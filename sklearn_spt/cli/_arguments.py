@@ -96,9 +96,10 @@ def _add_file(parser: argparse.ArgumentParser, name: str, about: str, *, labels:
 def _number(text: str) -> float:
     """Return an int for a number of texts, else a float, also of a fraction."""
     try:
-        if text.lstrip("+-").isdigit():
-            return int(text)
+        return int(text)
+    except ValueError:
         above, of, below = text.partition("/")
+    try:
         return float(above) / int(below) if of else float(above)
     except (ValueError, ArithmeticError):
         message = f"must be a number, or a fraction such as 1/3, got {text!r}"

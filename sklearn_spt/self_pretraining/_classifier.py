@@ -69,8 +69,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         documents. 0 trains on the labelled documents alone.
     n_starts : int, default=1
         Number of nets that are trained on the labelled documents alone, at least 1. They are the
-        first teachers, and they predict, too. 5, with ``step_size=1/3``, ranked a little better
-        than five supervised nets. The default is the paper's.
+        first teachers, and by default they predict, too. 5, with ``step_size=1/3``, ranked a little
+        better than five supervised nets. The default is the paper's.
     n_students : int, default=1
         Number of students of each iteration, at least 1. They differ in their random numbers. The
         default is the paper's.

@@ -32,7 +32,8 @@ def test_help(command, capsys):
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"), [("500", 500), ("0.5", 0.5), ("1.0", 1.0), ("1/3", 1 / 3)]
+    ("given", "expected"),
+    [("500", 500), ("1_000", 1000), ("0.5", 0.5), ("1.0", 1.0), ("1/3", 1 / 3)],
 )
 def test_a_step_is_a_number_of_texts_or_a_share(given, expected):
     found = parsed(["fit", "a.csv", "--out", "model", "--step-size", given]).step_size
