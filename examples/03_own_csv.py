@@ -64,6 +64,6 @@ print(doubtful["text"].tolist())
 # %%
 # Without pandas
 # --------------
-# ``load_texts`` reads CSV, TSV and JSONL files and gives lists.
+# ``load_texts`` reads CSV, TSV, JSON lines and parquet, and gives texts and labels as arrays.
 bunch = load_texts(path, label="ill")
 print(len(bunch.data), "texts")

@@ -299,7 +299,8 @@ def labeled_part(X: Any, y: Any, sample_weight: Any, marker: Any) -> tuple[Any, 
         X = _safe_indexing(X, rows)
     if sample_weight is not None:
         sample_weight = np.asarray(sample_weight)[rows]
-    return X, labels[rows], sample_weight, len(labels) - len(rows)
+    # without a marker, an array of objects may hold numbers alone
+    return X, label_column(labels[rows]), sample_weight, len(labels) - len(rows)
 
 
 def check_weights(sample_weight: Any, n_samples: int, labeled: BoolArray) -> FloatArray | None:
@@ -392,4 +393,8 @@ class LabelsMixin:
                 UserWarning,
                 stacklevel=2,
             )
-        return float(accuracy_score(labels, self.predict(X), sample_weight=weights))
+        predicted = self.predict(X)
+        if labels.dtype == object and not isinstance(labels[0], str):  # dates
+            _, codes = np.unique(np.concatenate([labels, predicted]), return_inverse=True)
+            labels, predicted = np.split(codes, [len(labels)])
+        return float(accuracy_score(labels, predicted, sample_weight=weights))

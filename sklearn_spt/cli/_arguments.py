@@ -43,7 +43,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     _add_training(compare)
     compare.add_argument("--folds", type=int, default=5, help="number of folds (default: 5)")
     compare.add_argument(
-        "--positive", metavar="LABEL", help="class whose F1 counts (default: the last of two)"
+        "--positive", metavar="LABEL", help="class of two whose F1 counts (default: the last)"
     )
 
     predict = command("predict", "print the rows of a file with their predicted classes")
@@ -88,7 +88,11 @@ def _add_file(parser: argparse.ArgumentParser, name: str, about: str, *, labels:
     parser.add_argument(
         "--no-header", action="store_true", help="the first line of a CSV or TSV is a row"
     )
-    parser.add_argument("--format", choices=FORMATS, help="format, where the name does not say it")
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="format, if the name does not say it; of standard input, if that is read",
+    )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.set_defaults(unlabeled=None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 import tempfile
 import warnings
@@ -11,12 +12,12 @@ from typing import Any
 from sklearn_spt.cli._arguments import parsed
 from sklearn_spt.cli._rows import (
     PredictionWriter,
-    column_of,
     labels_of,
     parts,
     texts_of,
     training_data,
 )
+from sklearn_spt.datasets._tables import spell
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,6 +27,8 @@ def main(arguments: list[str] | None = None) -> int:
     line that cannot be understood; 130: interrupted.
     """
     options = parsed(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # labels may lack from the encoding of a terminal
+        sys.stdout.reconfigure(encoding="utf-8")
     name = f"sklearn_spt {options.command}"
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -75,9 +78,15 @@ def _compare(options: argparse.Namespace) -> None:
     from sklearn_spt.model_selection import compare_with_supervised
 
     X, y = training_data(options)
-    positive = [label for label in set(y.tolist()) if str(label) == options.positive]
+    labels = set(y.tolist()) - {-1}
+    positive = [label for label in labels if str(label) == options.positive]
     if options.positive is not None and not positive:
         raise ValueError(f"--positive {options.positive}: no row has this label.")
+    if positive and len(labels) > 2:
+        raise ValueError(
+            f"--positive {options.positive}: {options.file} has {len(labels)} classes, and the "
+            "F1 of all of them counts. Leave it out."
+        )
     result = compare_with_supervised(
         _classifier(options),
         X,
@@ -97,7 +106,7 @@ def _predict(options: argparse.Namespace) -> None:
     clf = load(options.model)
     writer = PredictionWriter(options, clf.classes_)
     with Progress(int(not options.quiet), "prediction") as progress:
-        for part, text in parts(options, options.file):
+        for part, text, _ in parts(options, options.file):
             P = clf.predict_proba(texts_of(part, text))
             writer.write(part, clf.classes_[P.argmax(axis=1)], P)
             progress.advance(len(part.rows))
@@ -111,23 +120,27 @@ def _evaluate(options: argparse.Namespace) -> None:
 
     clf = load(options.model)
     classes = [str(label) for label in clf.classes_.tolist()]
+    names = {spell(name): name for name in classes} | {
+        spell(label): name for label, name in zip(clf.classes_.tolist(), classes, strict=True)
+    }
     true: list[str] = []
     predicted: list[str] = []
     n_rows = 0
     with Progress(int(not options.quiet), "evaluation") as progress:
-        for part, text in parts(options, options.file):
-            column = column_of(part, options.label, "--label")
+        for part, text, column in parts(options, options.file, labeled=True):
             labels = labels_of(part, column)
             for (line, _), label in zip(part.rows, labels, strict=True):
-                if label is not None and label not in classes:
+                if label is not None and label not in names:
                     raise ValueError(
-                        f"{part.place(line, column)}: the label is no class of the model, which "
-                        f"are {', '.join(map(repr, classes))}."
+                        f"{part.place(line, str(column))}: the label is no class of the model, "
+                        f"which are {', '.join(map(repr, classes))}."
                     )
-            found = clf.predict(texts_of(part, text)).tolist()
-            pairs = [(t, str(p)) for t, p in zip(labels, found, strict=True) if t is not None]
-            true += [t for t, _ in pairs]
-            predicted += [p for _, p in pairs]
+            rows = [row for row, label in zip(part.rows, labels, strict=True) if label is not None]
+            if rows:
+                predicted += map(
+                    str, clf.predict(texts_of(part._replace(rows=rows), text)).tolist()
+                )
+            true += [names[label] for label in labels if label is not None]
             n_rows += len(labels)
             progress.advance(len(labels))
     if not true:

@@ -9,12 +9,13 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 
 from sklearn_spt._typing import AnyArray, FloatArray
-from sklearn_spt.datasets._parts import table_parts
-from sklearn_spt.datasets._tables import Table, format_of, value_of
+from sklearn_spt.datasets._parts import STANDARD_INPUT, table_parts
+from sklearn_spt.datasets._tables import Table, format_of, named_format, value_of
 from sklearn_spt.datasets._texts import label_of, target_of, text_of
 
 #: Spellings of a label that mean "no label", in lower case.
@@ -23,29 +24,63 @@ _NO_LABEL = ("", "-1", "nan")
 _PREDICTION, _PROBABILITY = "prediction", "probability_"
 
 
-def parts(options: argparse.Namespace, source: str) -> Iterator[tuple[Table, str]]:
-    """Yield the parts of a file, each with the name of its column of texts."""
-    empty = True
-    for part in table_parts(source, format=options.format, header=not options.no_header):
-        yield part, column_of(part, options.text, "--text")
-        empty = False
-    if empty:
+def parts(
+    options: argparse.Namespace, source: str, *, labeled: bool = False
+) -> Iterator[tuple[Table, str, str | None]]:
+    """Yield the parts of a file, each with the names of its columns of texts and of labels.
+
+    A position counts in the first part. In JSON lines, a part may lack the labels, but not all.
+    """
+    text = label = None
+    part = None
+    for part in table_parts(source, format=_format(options, source), header=not options.no_header):
+        if text is None and (text := _column(part, options.text)) is None:
+            _no_column(part, options.text, "--text")
+        if labeled and label is None:
+            label = _column(part, options.label)
+            if label is None and not _is_json(options, source):
+                _no_column(part, options.label, "--label")
+        yield part, text, label
+    if part is None:
         raise ValueError(f"{source} holds no row.")
+    if labeled and label is None:
+        _no_column(part, options.label, "--label")
 
 
-def column_of(table: Table, given: str, option: str) -> str:
+def _format(options: argparse.Namespace, source: str) -> str | None:
+    """Return the format that --format gives a file: beside standard input, it is that of the input.
+
+    A file with another name than the known ones has it in any case.
+    """
+    inputs = (options.file, getattr(options, "unlabeled", None))
+    if source == STANDARD_INPUT or STANDARD_INPUT not in inputs or named_format(source) is None:
+        return str(options.format) if options.format else None
+    return None
+
+
+def _is_json(options: argparse.Namespace, source: str) -> bool:
+    return format_of(Path(source), None, _format(options, source)) == "jsonl"
+
+
+def _column(table: Table, given: str) -> str | None:
     """Return the name of a column that is given by its name or its position."""
     if table.has(given):
         return given
     if given.isdecimal() and 1 <= int(given) <= len(table.columns):
         return table.columns[int(given) - 1]
+    return None
+
+
+def _no_column(table: Table, given: str, option: str) -> NoReturn:
     raise ValueError(
         f"{table.path} has no column {given!r} ({option}). Its columns are {table.names()}."
     )
 
 
-def labels_of(table: Table, column: str) -> list[str | None]:
+def labels_of(table: Table, column: str | None) -> list[str | None]:
     """Return the spelled labels of a part, None where there is no label."""
+    if column is None:
+        return [None] * len(table.rows)
     spelled = [label_of(table, line, row, column) for line, row in table.rows]
     return [None if (label or "").lower() in _NO_LABEL else label for label in spelled]
 
@@ -54,25 +89,62 @@ def training_data(options: argparse.Namespace) -> tuple[AnyArray, AnyArray]:
     """Return all texts and their labels, -1 where there is none."""
     texts: list[str] = []
     labels: list[str | None] = []
-    for part, text in parts(options, options.file):
-        texts += [text_of(part, line, row, text) for line, row in part.rows]
-        labels += labels_of(part, column_of(part, options.label, "--label"))
+    for part, text, label in parts(options, options.file, labeled=True):
+        texts += _training_texts(part, text)
+        labels += labels_of(part, label)
     if options.unlabeled is not None:
-        for part, text in parts(options, options.unlabeled):
-            texts += [text_of(part, line, row, text) for line, row in part.rows]
+        for part, text, _ in parts(options, options.unlabeled):
+            texts += _training_texts(part, text)
     labels += [None] * (len(texts) - len(labels))
     y, _ = target_of(labels, None, f"{options.file}, column {options.label!r}")
     return np.array(texts, dtype=object), y
 
 
+def _training_texts(table: Table, column: str) -> list[str]:
+    """Return the texts of rows to learn from, which are not empty."""
+    return [
+        _whole(table, line, column, text_of(table, line, row, column)) for line, row in table.rows
+    ]
+
+
 def texts_of(table: Table, column: str) -> AnyArray:
     """Return the texts of rows to predict, which may be empty."""
-    for line, row in table.rows:
+    texts = np.empty(len(table.rows), dtype=object)
+    for i, (line, row) in enumerate(table.rows):
         value = value_of(row, column)
         if not isinstance(value, str):
             what = "no text" if value is None else f"no text, but of type {type(value).__name__}"
             raise ValueError(f"{table.place(line, column)}: {what}. Drop the row or repair it.")
-    return np.array([value_of(row, column) for _, row in table.rows], dtype=object)
+        texts[i] = _whole(table, line, column, value)
+    return texts
+
+
+def _whole(table: Table, line: int, column: str, text: str) -> str:
+    """Return a text; raise an error if it holds half of a character, as JSON can spell it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{table.place(line, column)}: the text holds half of a character, "
+            f"{text[error.start]!r} at position {error.start}. Drop the row or repair it."
+        ) from None
+    return text
+
+
+class _Lines:
+    """Prints the lines of a CSV with a line feed as their end."""
+
+    def write(self, line: str) -> None:
+        sys.stdout.write(line.removesuffix("\r\n") + "\n")
+
+
+def _json_line(row: dict[str, Any]) -> str:
+    line = json.dumps(row, ensure_ascii=False, default=str)
+    try:
+        line.encode()
+    except UnicodeEncodeError:  # half of a character, which JSON alone can spell
+        return json.dumps(row, default=str)
+    return line
 
 
 class PredictionWriter:
@@ -82,14 +154,15 @@ class PredictionWriter:
     """
 
     def __init__(self, options: argparse.Namespace, classes: AnyArray) -> None:
-        kind = format_of(Path(options.file), None, options.format)
+        kind = format_of(Path(options.file), None, _format(options, options.file))
         self._as_json = kind == "jsonl"
         self._header = not options.no_header or kind not in ("csv", "tsv")
         self._names = [f"{_PROBABILITY}{label}" for label in classes.tolist()]
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+            sys.stdout.reconfigure(newline="\n")
         separator = "\t" if kind == "tsv" else ","
-        self._csv = csv.writer(sys.stdout, delimiter=separator, lineterminator="\n")
+        # csv quotes the characters of the line terminator: a text may hold both of these
+        self._csv = csv.writer(_Lines(), delimiter=separator, lineterminator="\r\n")
 
     def write(self, table: Table, labels: AnyArray, P: FloatArray) -> None:
         """Print the rows of a part."""
@@ -103,7 +176,7 @@ class PredictionWriter:
         for (_, row), label, p in zip(table.rows, labels.tolist(), P.tolist(), strict=True):
             if self._as_json:
                 new = dict(zip(added, [label, *(round(value, 6) for value in p)], strict=True))
-                print(json.dumps({**row, **new}, ensure_ascii=False, default=str))
+                print(_json_line({**row, **new}))
             else:
                 given = [row.get(name) for name in table.columns]
                 self._csv.writerow([*given, label, *(f"{value:.6f}" for value in p)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -21,7 +22,7 @@ def parquet_rows(
         ) from error
     try:
         file = ParquetFile(stream)
-    except (ArrowException, OSError) as error:
+    except (ArrowException, OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is no parquet file that can be read ({error}).") from error
 
     batches = file.iter_batches(batch_size=size)

@@ -19,8 +19,10 @@ from sklearn_spt.datasets._parquet import parquet_rows
 from sklearn_spt.datasets._tables import (
     Table,
     csv_fields,
+    first_uneven,
     format_of,
     header_of,
+    is_blank,
     is_quoted,
     json_objects,
     unquoted,
@@ -98,13 +100,12 @@ def _fields(path: Path, stream: BinaryIO, kind: str) -> Iterator[tuple[int, list
     """Yield the fields of each row, read as `read_fields` reads them."""
     if kind == "csv":
         return csv_fields(path, _split(_lines(path, stream)), ",")
-    quoted, widths = True, set()
-    for row in _tabs(path, stream):
-        widths.add(len(row[1]))
-        quoted = quoted and all(is_quoted(field) for field in row[1] if '"' in field)
+    uneven = first_uneven(_tabs(path, stream))
     stream.seek(0)
-    if len(widths) > 1:
-        return csv_fields(path, _split(_lines(path, stream)), "\t")
+    if uneven is not None:
+        return csv_fields(path, _split(_lines(path, stream)), "\t", uneven)
+    quoted = all(is_quoted(f) for _, row in _tabs(path, stream) for f in row if '"' in f)
+    stream.seek(0)
     rows = _tabs(path, stream)
     return ((n, [unquoted(field) for field in row]) for n, row in rows) if quoted else rows
 
@@ -117,5 +118,5 @@ def _split(lines: Iterable[str]) -> Iterator[str]:
 
 def _tabs(path: Path, stream: Iterable[bytes]) -> Iterator[tuple[int, list[str]]]:
     for number, line in enumerate(_lines(path, stream), 1):
-        if line.strip():
+        if not is_blank(line):
             yield number, line.removesuffix("\n").removesuffix("\r").split("\t")

@@ -225,16 +225,22 @@ def format_of(path: Path, sep: str | None, format: str | None) -> str:
         if sep is not None and format not in ("tsv", "csv"):
             raise ValueError(f"sep must be None for format={format!r}.")
         return format
-    suffix = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
     if sep is not None:
         return "tsv" if sep == "\t" else "csv"
-    known = _SUFFIXES.get(suffix.lower())
+    known = named_format(path)
     if known is None:
         raise ValueError(
             f"format must be given for {path}: one of {', '.join(map(repr, FORMATS))}. Its name "
             f"ends with none of {', '.join(_SUFFIXES)}."
         )
     return known
+
+
+def named_format(path: str | os.PathLike[str]) -> str | None:
+    """Format that the end of a name tells, if it does."""
+    path = Path(path)
+    suffix = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
+    return _SUFFIXES.get(suffix.lower())
 
 
 def read_fields(
@@ -244,26 +250,41 @@ def read_fields(
     kind = format_of(path, sep, format)
     sep = sep or ("\t" if kind == "tsv" else ",")
     text = read_text(path, encoding)
-    fields = _lines_of_tabs(text) if sep == "\t" else None
-    if fields is None:
+    if sep != "\t":
         return list(csv_fields(path, io.StringIO(text, newline=""), sep))
-    return fields
+    lines = enumerate(lines_of(text), 1)
+    fields = [(number, line.split("\t")) for number, line in lines if not is_blank(line)]
+    uneven = first_uneven(fields)
+    if uneven is not None:
+        return list(csv_fields(path, io.StringIO(text, newline=""), sep, uneven))
+    return _without_marks(fields)
 
 
-def _lines_of_tabs(text: str) -> Fields | None:
-    """Fields of a TSV in which each line is a row, else None.
+def first_uneven(fields: Iterable[tuple[int, list[str]]]) -> str | None:
+    """Describe the first line with another number of fields than the first; None if all agree."""
+    width = None
+    for number, row in fields:
+        width = len(row) if width is None else width
+        if len(row) != width:
+            return f"line {number} has {len(row)} column(s) instead of {width}"
+    return None
+
+
+def _without_marks(fields: Fields) -> Fields:
+    """Return the fields of a TSV without the quotation marks around them.
 
     Some programs quote the fields of a TSV as in a CSV, others write quotation marks as they are.
     A file is of the first kind if each field that has a quotation mark is quoted properly.
     """
-    lines = enumerate(lines_of(text), 1)
-    fields = [(number, line.split("\t")) for number, line in lines if line.strip()]
-    if len({len(row) for _, row in fields}) > 1:
-        return None
     marked = [field for _, row in fields for field in row if '"' in field]
     if not all(is_quoted(field) for field in marked):
         return fields
     return [(number, [unquoted(field) for field in row]) for number, row in fields]
+
+
+def is_blank(line: str) -> bool:
+    """Whether a line of a TSV is no row; one of TABs alone is a row of empty fields."""
+    return not line.strip(" \r\n")
 
 
 def is_quoted(field: str) -> bool:
@@ -280,13 +301,19 @@ def unquoted(field: str) -> str:
     return field[1:-1].replace('""', '"') if '"' in field else field
 
 
-def csv_fields(path: Path, lines: Iterable[str], sep: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the fields of a CSV, each row with the number of its first line."""
+def csv_fields(
+    path: Path, lines: Iterable[str], sep: str, uneven: str | None = None
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the fields of a CSV, each row with the number of its first line.
+
+    `uneven` says why a TSV is read as a CSV: a line that fits only if a text has line breaks.
+    """
     reader = csv.reader(lines, delimiter=sep, strict=True)
     start, width = 1, None
     try:
         for row in reader:
-            if row and (len(row) > 1 or row[0].strip()):
+            # in a file of one column, the line of an empty text is '""'
+            if row and (len(row) > 1 or width == 1 or row[0].strip()):
                 width = len(row) if width is None else width
                 if len(row) != width:
                     raise ValueError(
@@ -300,12 +327,13 @@ def csv_fields(path: Path, lines: Iterable[str], sep: str) -> Iterator[tuple[int
         if "field limit" in str(error):
             raise ValueError(
                 f"{path}, line {start}: a text has more than {csv.field_size_limit()} characters, "
-                "or its closing quotation mark is missing. Raise csv.field_size_limit if it is so "
-                "long."
+                "or its closing quotation mark is missing. If it is so long, save the file as "
+                "JSON lines."
             ) from error
+        also = "" if uneven is None else f" Or {uneven}: repair that one."
         raise ValueError(
             f"{path}, line {start}: {error}. A text with quotation marks must be in quotation "
-            "marks itself, and they must be doubled inside."
+            f"marks itself, and they must be doubled inside.{also}"
         ) from error
 
 

@@ -182,7 +182,8 @@ def compare_with_supervised(
     TypeError
         If `supervised` is None and `estimator` has no supervised start.
     ValueError
-        If there are no unlabelled rows, or a parameter is invalid.
+        If there are no unlabelled rows, one of two classes has a single labelled row, or a
+        parameter is invalid.
 
     Warns
     -----
@@ -219,6 +220,12 @@ def compare_with_supervised(
     if not len(others):
         raise ValueError(
             f"y holds no row with the marker {marker!r}: the comparison needs unlabelled rows."
+        )
+    sizes = np.bincount(codes[rows])
+    if len(classes) == 2 and sizes.min() == 1:
+        raise ValueError(
+            f"y has one labelled row of the class {plain_label(classes[sizes.argmin()])!r}: the "
+            "fold that tests it would train on the other class alone. Label more rows of it."
         )
     root = root_seed(random_state)
     labels = label_column(y)

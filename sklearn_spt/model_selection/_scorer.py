@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sklearn.metrics import get_scorer
+from sklearn.utils.metadata_routing import get_routing_for_object
 
 from sklearn_spt._labels import labeled_part
 
@@ -59,6 +60,10 @@ class LabeledScorer:
         X, y, weights, _ = labeled_part(X, y, sample_weight, self.unlabeled_marker)
         given = {} if weights is None else {"sample_weight": weights}
         return float(self.scorer(estimator, X, y, **given))
+
+    def get_metadata_routing(self) -> Any:
+        """Return what the scorer inside asks scikit-learn to route."""
+        return get_routing_for_object(self.scorer)
 
     def __repr__(self) -> str:
         """Show what is scored."""

@@ -43,7 +43,8 @@ def new_folder(folder: str | os.PathLike[str], overwrite: bool) -> Iterator[Path
         for file in part.rglob("*"):  # safetensors makes files that only their owner can read
             if file.is_file():
                 file.chmod(part.stat().st_mode & 0o666)
-        if foreign := sorted(old.keys() - _patterns(part).keys()):
+        kept = _patterns(part).keys() | _by_pattern(_sealed(target)).keys()
+        if foreign := sorted(old.keys() - kept):
             raise ValueError(
                 f"{target} holds {old[foreign[0]]}, which is not part of what would replace it; "
                 "give another folder, or remove this one yourself."
@@ -101,9 +102,22 @@ def verify(folder: Path) -> dict[str, str]:
     return versions
 
 
+def _sealed(folder: Path) -> list[str]:
+    """Names of the files of a model that is as it was sealed, else none."""
+    try:
+        verify(folder)
+        return list(json.loads((folder / _MANIFEST).read_bytes())["files"])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return []
+
+
 def _patterns(folder: Path) -> dict[str, str]:
-    """All names in a folder, by the name with any number replaced: another model has more nets."""
-    names = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+    """All names in a folder by their patterns."""
+    return _by_pattern(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+def _by_pattern(names: Iterable[str]) -> dict[str, str]:
+    """Names by the name with any number replaced: another model has more nets."""
     return {re.sub(r"\d+", "0", name): name for name in names}
 
 

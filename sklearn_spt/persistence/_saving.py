@@ -78,7 +78,8 @@ class SavingMixin:
             whose ``encode`` returns the logits. "onnx": ``model.onnx`` maps token ids of any number
             and width to probabilities; it needs the extra ``[onnx]``.
         overwrite : bool, default=False
-            Whether to replace a folder that an earlier `export` wrote.
+            Whether to replace a folder that an earlier `export` wrote. It must hold no file that
+            the new one does not have: another format or encoder needs another folder.
 
         Raises
         ------

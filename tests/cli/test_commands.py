@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,11 @@ from helpers.optional import pd
 from sklearn.metrics import f1_score
 
 import sklearn_spt
+from sklearn_spt import BertClassifier
 from sklearn_spt.cli import _commands, _rows
 from sklearn_spt.cli._arguments import parsed
 from sklearn_spt.cli._commands import main
-from sklearn_spt.cli._rows import training_data
+from sklearn_spt.cli._rows import texts_of, training_data
 
 
 def write_csv(path, header, rows, sep=","):
@@ -221,6 +223,106 @@ def test_compare_prints_the_comparison(posts, tiny_long_encoder, tmp_path, capsy
 
 
 # -- what cannot be used -------------------------------------------------------------------------
+@pytest.mark.parametrize("labels", [[0.0, 1.0], [False, True], [0, 1], ["1.0", "2.0"]])
+def test_evaluate_knows_the_labels_of_any_model(labels, posts, tiny_encoder, tmp_path, capsys):
+    texts, answers = zip(*posts, strict=True)
+    y = np.array([labels[answer == "yes"] for answer in answers])
+    clf = BertClassifier(tiny_encoder, max_length=24, lr=1e-2, max_epochs=1, random_state=0)
+    clf.fit(list(texts), y).save(tmp_path / "model")
+    path = tmp_path / "posts.jsonl"
+    rows = [{"text": t, "label": v} for t, v in zip(texts, y.tolist(), strict=True)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["evaluate", str(tmp_path / "model"), str(path), "--quiet"]) == 0
+    accuracy = np.mean(clf.predict(list(texts)) == y)
+    assert f"accuracy                          {accuracy:.3f}" in capsys.readouterr().out
+
+
+def test_parts_of_json_lines_may_lack_labels(model, posts, tmp_path, capsys, monkeypatch):
+    table_parts = _rows.table_parts
+    monkeypatch.setattr(_rows, "table_parts", partial(table_parts, size=5))
+    path = tmp_path / "late.jsonl"
+    rows = [{"text": t} for t, _ in posts[:12]]
+    rows += [{"text": t, "label": y} for t, y in posts] + [{"text": t} for t, _ in posts[:12]]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    X, y = training_data(parsed(["fit", str(path), "--out", "model"]))
+    assert X.tolist() == [row["text"] for row in rows]
+    assert y.tolist() == [row.get("label", -1) for row in rows]
+    assert main(["evaluate", str(model[0]), str(path), "--quiet"]) == 0
+    assert "do not count: 24" in capsys.readouterr().err
+    assert main(["evaluate", str(model[0]), str(path), "--label", "y", "--quiet"]) == 1
+    assert "no column 'y' (--label). Its columns are 'text'." in capsys.readouterr().err
+
+
+def test_a_position_is_that_of_the_first_part(posts, tmp_path, monkeypatch):
+    monkeypatch.setattr(_rows, "table_parts", partial(_rows.table_parts, size=2))
+    path = tmp_path / "posts.jsonl"
+    rows = [{"post": t, "id": str(i)} for i, (t, _) in enumerate(posts[:4])]
+    rows[2:] = [dict(reversed(row.items())) for row in rows[2:]]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = parsed(["predict", "model", str(path), "--text", "1"])
+    found = [t for part, text, _ in _rows.parts(options, str(path)) for t in texts_of(part, text)]
+    assert found == [t for t, _ in posts[:4]]
+
+
+def test_the_format_of_standard_input_is_not_that_of_a_file(posts, tmp_path, standard_input):
+    more = write_csv(tmp_path / "more.tsv", ("text",), [[t] for t, _ in posts[:3]], "\t")
+    other = Path(more).rename(tmp_path / "more.data")
+    lines = "".join(json.dumps({"text": t, "label": y}) + "\n" for t, y in posts)
+    for file, error in (
+        (write_csv(tmp_path / "more.tsv", ("text",), [["a"]]), None),
+        (other, "JSON"),
+    ):
+        standard_input(lines)
+        given = ["fit", "-", "--unlabeled", str(file), "--format", "jsonl", "--out", "model"]
+        if error is None:
+            assert len(training_data(parsed(given))[0]) == len(posts) + 1
+        else:
+            with pytest.raises(ValueError, match=r"more\.data, line 1: no JSON"):
+                training_data(parsed(given))
+    texts, _ = training_data(
+        parsed(["fit", str(other), "--format", "tsv", "--out", "model", "--label", "text"])
+    )
+    assert len(texts) == 3
+
+
+@pytest.mark.parametrize(("kind", "more"), [("csv", []), ("csv", ["1"]), ("tsv", ["1"])])
+def test_predict_keeps_every_row_and_line_break(model, kind, more, tmp_path, capsys):
+    texts = ["a shot", "", "flu\rshot", "a\r\nneedle", "the flu"]
+    sep = "\t" if kind == "tsv" else ","
+    path, content = tmp_path / f"new.{kind}", io.StringIO()
+    writer = csv.writer(content, delimiter=sep, lineterminator="\r\n")
+    writer.writerows([["text", *more], *([text, *more] for text in texts)])
+    path.write_bytes(content.getvalue().encode())
+    assert main(["predict", str(model[0]), str(path), "--quiet"]) == 0
+    printed = io.StringIO(capsys.readouterr().out, newline="")
+    rows = list(csv.reader(printed, delimiter=sep))
+    assert [row[0] for row in rows] == ["text", *texts]
+    assert {len(row) for row in rows} == {4 + len(more)}
+
+
+def test_half_of_a_character_is_named_or_handed_on(model, tmp_path, capsys):
+    path = tmp_path / "new.jsonl"
+    path.write_text('\n{"text": "flu", "user": "\\ud83d"}\n')
+    assert main(["predict", str(model[0]), str(path), "--quiet"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert (row["text"], row["user"]) == ("flu", "\ud83d")
+    path.write_text('\n{"text": "flu"}\n{"text": "a \\ud83d", "label": "yes"}\n')
+    for arguments in (["predict", str(model[0]), str(path)], ["compare", str(path)]):
+        assert main([*arguments, "--quiet"]) == 1
+        message = (
+            r"line 3, column 'text': the text holds half of a character, '\ud83d' at position 2"
+        )
+        assert message in capsys.readouterr().err
+
+
+def test_a_positive_class_needs_two_classes(posts, tmp_path, capsys):
+    rows = [(t, "abc"[i % 3]) for i, (t, _) in enumerate(posts)] + [("flu", "")]
+    train = write_csv(tmp_path / "train.csv", ("text", "label"), rows)
+    assert main(["compare", train, "--positive", "a"]) == 1
+    assert "--positive a: " in (message := capsys.readouterr().err)
+    assert "has 3 classes" in message
+
+
 def test_a_folder_in_use_is_refused_before_the_fit(model, tmp_path, capsys):
     assert main(["fit", str(tmp_path / "absent.csv"), "--out", str(model[0])]) == 1
     assert capsys.readouterr().err == (

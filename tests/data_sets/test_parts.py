@@ -83,6 +83,41 @@ def test_a_file_without_a_header(name, tmp_path):
         assert [(row["1"], row["2"]) for _, row in table.rows] == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "texts"),
+    [
+        ("csv", 'text\na shot\n""\n\n"  "\nb shot\n', ["a shot", "", "  ", "b shot"]),
+        ("csv", " \ntext,id\na shot,1\n\n,2\n", ["a shot", ""]),
+        ("tsv", " \ntext\tid\na shot\t1\n \n\t\n", ["a shot", ""]),
+    ],
+)
+def test_empty_lines_are_skipped_and_empty_texts_are_not(name, content, texts, tmp_path):
+    path = tmp_path / f"posts.{name}"
+    path.write_text(content)
+    (part,) = table_parts(path)
+    for table in (part, read_table(path)):
+        assert [row["text"] for _, row in table.rows] == texts
+    with pytest.raises(ValueError, match="column 'text': an empty text"):
+        load_texts(path, label=None)
+
+
+def test_the_uneven_line_of_a_tsv_is_named(tmp_path):
+    path = tmp_path / "posts.tsv"
+    path.write_text('text\tid\n"Great" shot, loved it\t1\nthe flu\t2\t\n')
+    message = r"line 2: .* doubled inside\. Or line 3 has 3 column\(s\) instead of 2: repair that"
+    for read in (read_table, lambda path: list(table_parts(path))):
+        with pytest.raises(ValueError, match=message):
+            read(path)
+
+
+def test_a_damaged_archive_of_parquet(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "posts.parquet.gz"
+    path.write_bytes(gzip.compress(b"PAR1" * 1000)[:-12])
+    with pytest.raises(ValueError, match=r"posts\.parquet\.gz is no parquet file that can be read"):
+        list(table_parts(path))
+
+
 # -- memory --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["csv", "tsv", "jsonl"])
 def test_memory_does_not_grow_with_the_file(name, tmp_path):

@@ -322,6 +322,14 @@ def test_bad_parameters(moons, params, message):
         compare(model(), X, partial, **params)
 
 
+def test_one_label_of_a_class_is_too_few(moons):
+    X, y = moons[0], moons[1].copy()
+    rows = np.flatnonzero(y == 1)
+    y[rows[1:]] = -1
+    with pytest.raises(ValueError, match=r"y has one labelled row of the class 1: .*Label more"):
+        compare(model(), X, y)
+
+
 def test_bad_input(moons):
     X, partial, truth = moons
     with pytest.raises(ValueError, match="y holds no row with the marker -1: the comparison needs"):

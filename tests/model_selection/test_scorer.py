@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import pickle
+from datetime import date
 
 import numpy as np
 import pytest
 from helpers.nets import bert_net, mlp_net
+from sklearn import config_context
 from sklearn.dummy import DummyClassifier
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score, get_scorer
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 from sklearn_spt import SelfPretrainingClassifier
@@ -38,6 +42,30 @@ def test_score_leaves_unlabeled_rows_out_and_says_how_many(blobs, classifier):
         found = classifier.score(X, y)
     assert found == accuracy_score(y[~marked], classifier.predict(X[~marked]))
     assert found == classifier.score(X[~marked], y[~marked])
+
+
+@pytest.mark.parametrize(
+    ("names", "marker"),
+    [
+        ([0, 1], None),
+        ([0, 1], "?"),
+        ([False, True], -1),
+        ([date(2020, 1, 1), date(2021, 1, 1)], None),
+    ],
+)
+def test_labels_beside_a_marker_of_another_kind(blobs, classifier, names, marker):
+    X, partial, _ = blobs
+    y = [marker if code == -1 else names[code] for code in partial]
+    classifier.set_params(unlabeled_marker=marker).fit(X, y)
+    rows = np.flatnonzero(partial != -1)
+    expected = np.mean(classifier.predict(X[rows]) == np.array(names)[partial[rows]])
+    with pytest.warns(UserWarning, match="leaves out"):
+        assert classifier.score(X, y) == expected
+    labels = [y[row] for row in rows]
+    assert classifier.score(X[rows], labels) == expected
+    if not isinstance(names[0], date):
+        scorer = make_labeled_scorer("accuracy", unlabeled_marker=marker)
+        assert scorer(classifier, X, y) == scorer(classifier, X[rows], labels) == expected
 
 
 def test_score_takes_weights_of_all_rows(blobs, classifier):
@@ -99,6 +127,33 @@ def test_scorer_hands_on_weights_and_survives_a_pickle(blobs):
     want = accuracy_score(y[labeled], clf.predict(X[labeled]), sample_weight=weights[labeled])
     assert scorer(clf, X, y, sample_weight=weights) == want
     assert scorer(clf, X, y) != want
+
+
+def test_scorer_asks_for_what_its_metric_asks_for(blobs):
+    X, _, codes = blobs
+    weights = np.linspace(0.1, 2, 60)
+    cv = KFold(3, shuffle=True, random_state=0)
+    with config_context(enable_metadata_routing=True):
+        plain = get_scorer("accuracy").set_score_request(sample_weight=True)
+        scorer = make_labeled_scorer(plain)
+        found, expected, without = (
+            cross_val_score(LogisticRegression(), X, codes, cv=cv, scoring=each, params=params)
+            for each, params in (
+                (scorer, {"sample_weight": weights}),
+                (plain, {"sample_weight": weights}),
+                (scorer, None),
+            )
+        )
+        np.testing.assert_array_equal(found, expected)
+        assert not np.array_equal(found, without)
+        with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+            cross_val_score(
+                LogisticRegression(),
+                X,
+                codes,
+                scoring=make_labeled_scorer("accuracy"),
+                params={"sample_weight": weights},
+            )
 
 
 def test_scorer_refuses_a_fold_without_labels(blobs):

@@ -533,6 +533,27 @@ def test_overwrite_replaces_more_nets_by_fewer(fitted, net, tiny_texts, tmp_path
     assert [p.name for p in (tmp_path / "model" / "nets").iterdir()] == ["0"]
 
 
+def test_overwrite_replaces_a_model_with_other_files(fitted, net, tiny_texts, tmp_path):
+    peft = pytest.importorskip("peft")
+    lora = peft.LoraConfig(r=2, target_modules=["query"])
+    adapted = clone(net).set_params(module__adapter=lora).fit(tiny_texts, [1, 0] * 12)
+    adapted.save(tmp_path / "model")
+    hidden = tmp_path / "model" / ".git"
+    hidden.mkdir()
+    with pytest.raises(ValueError, match=r"holds \.git, which is not part"):
+        fitted.save(tmp_path / "model", overwrite=True)
+    hidden.rmdir()
+    fitted.save(tmp_path / "model", overwrite=True)
+    expected = fitted.predict_proba(tiny_texts)
+    found = sklearn_spt.load(tmp_path / "model").predict_proba(tiny_texts)
+    np.testing.assert_array_equal(found, expected)
+    adapted.save(tmp_path / "model", overwrite=True)
+    weights = tmp_path / "model" / "nets" / "0" / "adapter.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    with pytest.raises(ValueError, match=r"holds nets/0/adapter\.safetensors, which is not part"):
+        fitted.save(tmp_path / "model", overwrite=True)
+
+
 def test_empty_folder_and_new_parents_are_used(fitted, tmp_path):
     (tmp_path / "empty").mkdir()
     for folder in (tmp_path / "empty", tmp_path / "a" / "b"):
