@@ -146,7 +146,7 @@ def test_scorer_asks_for_what_its_metric_asks_for(blobs):
         without = cross_val_score(clf, X, codes, cv=cv, scoring=scorer)
         assert not np.array_equal(found, without)
         scorer = make_labeled_scorer("accuracy")
-        with pytest.raises(UnsetMetadataPassedError, match="sample_weight.*accuracy"):
+        with pytest.raises(UnsetMetadataPassedError, match=r"sample_weight.*accuracy"):
             cross_val_score(clf, X, codes, scoring=scorer, params=params)
 
 
