@@ -190,9 +190,10 @@ def _weight_files(folder: str) -> list[str]:
     if os.path.isfile(index):
         names = sorted(set(read_json(index).get("weight_map", {}).values()))
         files = [os.path.join(folder, name) for name in names]
-        for file in files:
-            # transformers would read any file that the index names, also a pickle.
-            if not file.endswith(".safetensors") or not os.path.isfile(file):
+        for name, file in zip(names, files, strict=True):
+            # transformers would read any file that the index names: a pickle, or one elsewhere.
+            inside = os.path.basename(name) == name
+            if not inside or not file.endswith(".safetensors") or not os.path.isfile(file):
                 raise ValueError(f"{index} names {file}, which is not a safetensors file there.")
         if files:
             return files

@@ -392,6 +392,16 @@ def test_pickled_weights_are_never_opened(encoder_copy, tmp_path, in_index):
     assert not (tmp_path / "ran").exists()
 
 
+def test_an_index_names_files_of_its_folder_alone(encoder_copy):
+    weights = encoder_copy / "model.safetensors"
+    elsewhere = weights.rename(encoder_copy.parent / "elsewhere.safetensors")
+    index = {"weight_map": dict.fromkeys(load_file(elsewhere), "../elsewhere.safetensors")}
+    (encoder_copy / "model.safetensors.index.json").write_text(json.dumps(index))
+    message = r"names .*elsewhere\.safetensors, which is not a safetensors file there"
+    with pytest.raises(ValueError, match=message):
+        load_encoder(encoder_copy)
+
+
 def test_code_in_the_folder_is_never_run(encoder_copy, tmp_path):
     edit_json(
         encoder_copy / "config.json",
