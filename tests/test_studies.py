@@ -1,9 +1,10 @@
-"""The program in examples/studies runs, and trains the nets that it says."""
+"""The programs in examples/studies run, and train the nets that they say."""
 
 from __future__ import annotations
 
 import importlib
 import sys
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -83,3 +84,57 @@ def test_self_training_is_that_of_the_experiments(program, monkeypatch, tiny_enc
     ids = net.encode(tiny_texts)
     expected = SelfTrainingClassifier(net, max_iter=3).fit(ids, y).predict_proba(ids[:5])
     np.testing.assert_allclose(P, expected, atol=1e-7)
+
+
+@pytest.fixture
+def words(monkeypatch):
+    """The study of word embeddings."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield importlib.import_module("word_embeddings")
+    for name in ("word_embeddings", "gain_study"):
+        sys.modules.pop(name)
+
+
+def test_a_fit_of_the_study_of_word_embeddings(words, tiny_encoder, tiny_texts, monkeypatch):
+    y = half_labeled(24)
+    split = SimpleNamespace(
+        texts=np.array(tiny_texts, dtype=object),
+        y=np.array(y),
+        texts_test=tiny_texts[:6],
+        y_test=np.array([1, 0] * 3),
+    )
+    monkeypatch.setattr(words, "bunch_of", lambda task: task)
+    monkeypatch.setattr(words, "cut", lambda bunch, *sizes: bunch)
+    monkeypatch.setattr(words, "draw", lambda corpus, *sizes: split)
+    made = []
+
+    def net(**params):
+        made.append(bert_net(tiny_encoder, **params))
+        return made[-1]
+
+    monkeypatch.setattr(words, "BertClassifier", net)
+    for kind, frozen in product(("net", "self_pretraining"), (False, True)):
+        found = words.score(kind, "illness", 0, frozen)
+        assert set(found) == {*words.MEASURES, "seconds"}
+        assert made[-1].get_params()["module__train_word_embeddings"] is not frozen
+
+
+def test_the_study_of_word_embeddings_goes_on_and_reports(words, tmp_path, monkeypatch, capsys):
+    def score(kind, task, seed, frozen):
+        scores = dict.fromkeys(words.MEASURES, words.TASKS.index(task) * 0.01 + seed)
+        return scores | {"ap": scores["ap"] + 0.5 * frozen, "seconds": 3.0 - frozen}
+
+    monkeypatch.setattr(words, "score", score)
+    path = tmp_path / "cells.jsonl"
+    for seed in range(3):
+        with pytest.raises(SystemExit, match=r"net: looked at with 60 fits; [1-9]0 are missing"):
+            words.report(path)
+        for kind in ("net", "self_pretraining"):
+            words.run(path, kind, list(words.TASKS), seed)
+    words.run(path, "net", list(words.TASKS), 2)
+    words.report(path)
+    assert len(path.read_text().splitlines()) == 120
+    printed = capsys.readouterr().out
+    assert "| average precision | +0.5000 | +0.5000 |" in printed
+    assert "| Brier score | +0.0000 | +0.0000 |" in printed
+    assert "CPU seconds, frozen to trained: 0.67" in printed

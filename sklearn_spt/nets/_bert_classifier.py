@@ -112,7 +112,8 @@ class BertClassifier(SavingMixin, FitTaskMixin, LabelsMixin, TokenNet):
         code: fused AdamW without weight decay, and gradients clipped to a global L2 norm of 1 (the
         callback ``gradient_clip``). ``module__train_word_embeddings=False`` leaves the word
         embeddings, half of the default encoder's weights, as they are. A net then needs less
-        memory, and scored the same ("docs/results/word_embeddings"). `module__adapter`, a
+        memory and scored the same; `SelfPretrainingClassifier` may lose a little F1
+        ("docs/results/word_embeddings"). `module__adapter`, a
         configuration of peft such as LoRA, leaves the encoder as it is and trains an adapter (extra
         ``[peft]``). A module of your own is called with ``pretrained, n_classes, pooling, dropout,
         precision`` and returns logits.
