@@ -32,7 +32,6 @@ FAST = {
     "dropout": "without masks from random bytes",
     "attention": "without the attention written out",
     "packing": "with padding",
-    "words": "with all word embeddings",
 }
 TOKENS = INFERENCE_TOKENS["cpu"]
 SIZES = (256, 512, TOKENS, 2048, 4096, 8192)

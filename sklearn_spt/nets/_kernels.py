@@ -29,7 +29,7 @@ ATTENTION = "sklearn_spt"
 
 _LEVELS = 256
 #: Names of the fast paths that have a plain twin.
-FAST = ("attention", "casts", "dropout", "losses", "packing", "resident", "words")
+FAST = ("attention", "casts", "dropout", "losses", "packing", "resident")
 
 _PLAIN: ContextVar[tuple[str, ...]] = ContextVar("sklearn_spt_plain", default=())
 

@@ -7,7 +7,7 @@ import inspect
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +20,6 @@ from skorch.callbacks import (
     PassthroughScoring,
     PrintLog,
 )
-from skorch.dataset import Dataset
 from skorch.utils import to_tensor
 
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
@@ -36,9 +35,6 @@ from sklearn_spt._validation import (
 from sklearn_spt.nets._batching import TokenBatches, in_batches, width_multiple
 from sklearn_spt.nets._bert_module import BertModule
 from sklearn_spt.nets._callbacks import (
-    BatchProgress,
-    RightTrapezoidalLR,
-    ScheduledLR,
     check_callbacks,
 )
 from sklearn_spt.nets._device import resolve_device, resolve_precision
@@ -46,7 +42,6 @@ from sklearn_spt.nets._device_loop import DeviceLoop
 from sklearn_spt.nets._encoder import POOLINGS, Encoder
 from sklearn_spt.nets._linear_probe import LinearHead, linear_probe, subsample_by_class
 from sklearn_spt.nets._losses import DistillationLoss
-from sklearn_spt.nets._words import with_whole_embeddings, words_in_use
 from sklearn_spt.text._encoding import check_texts, check_token_ids, encode_texts, is_text
 from sklearn_spt.text._locations import encoder_folder
 from sklearn_spt.text._pretrained import (
@@ -58,11 +53,6 @@ from sklearn_spt.text._pretrained import (
 
 #: Most rows that a linear probe is fitted on; initial weights do not need more.
 _PROBE_ROWS = 2000
-#: Callbacks of a training run that has none of a user.
-_OWN_CALLBACKS = (
-    *(EpochTimer, PassthroughScoring, PrintLog, GradientNormClipping),
-    *(BatchProgress, ScheduledLR, RightTrapezoidalLR),
-)
 
 
 class TokenNet(DeviceLoop):
@@ -173,24 +163,6 @@ class TokenNet(DeviceLoop):
             F = self._in_batches(X, module.encoder)
         vectors = F.cpu().numpy().astype(np.float64)
         return linear_probe(vectors, codes, n_classes, weights=weights, balanced=balanced)
-
-    @contextmanager
-    def training_run(self, X: npt.NDArray[np.int32]) -> Iterator[None]:
-        """Train only those word embeddings that X uses, if no code of a user sees the weights."""
-        ours = (
-            type(self).__module__.startswith("sklearn_spt.")
-            and type(self.module_) is BertModule
-            and type(self.criterion_) is DistillationLoss
-            and self.iterator_train is TokenBatches
-            and self.dataset is Dataset
-            and all(type(callback) in _OWN_CALLBACKS for _, callback in self.callbacks_)
-            and not getattr(self, "_skl_callbacks", None)
-        )
-        words: AbstractContextManager[None] = nullcontext()
-        if ours and self.device_ == "cpu" and not self.uses_graphs():
-            words = words_in_use(self.module_.encoder.model, self.optimizer_, X)
-        with words, super().training_run(X):
-            yield
 
     # -- skorch ---------------------------------------------------------------------------------
     @property
@@ -340,7 +312,6 @@ class TokenNet(DeviceLoop):
         for name in self._optimizers:
             optimizer = copy.copy(getattr(self, f"{name}_"))
             optimizer.state = defaultdict(dict)
-            optimizer.param_groups = with_whole_embeddings(self.module_, optimizer.param_groups)
             vars(view)[f"{name}_"] = optimizer
         return with_versions(super(TokenNet, view).__getstate__())
 
