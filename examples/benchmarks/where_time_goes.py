@@ -27,7 +27,7 @@ from sklearn_spt import BertClassifier
 from sklearn_spt.nets._batching import WIDTH_MULTIPLE, TokenBatches
 from sklearn_spt.text._encoding import sequence_lengths
 from sklearn_spt.text._locations import DEFAULT_ENCODER
-from sklearn_spt.text._pretrained import pad_token_id, vocabulary_size
+from sklearn_spt.text._pretrained import pad_token_id
 
 #: Parts of a step, by what the names of their operations hold; the first that fits.
 PARTS = {
@@ -123,10 +123,7 @@ def main() -> None:
         batches = TokenBatches(Dataset(ids), net.batch_size, pad_id=pad_id, width_multiple=multiple)
         share = 1 - n_tokens / sum(x.numel() for x, _ in batches)
         print(f"Padding, widths in multiples of {multiple}: {share:.1%} of all tokens.")
-    n_used, words = len(np.unique(ids)), vocabulary_size(options.pretrained)
-    print(f"Words in use: {n_used:,} of {words:,}.")
-    table = net.module_.encoder.model.get_input_embeddings().weight
-    trained = [w[:n_used] if w is table else w for w in net.module_.parameters()]
+    trained = list(net.module_.parameters())
     before, after = update_seconds(trained)
     print(
         f"Clipping and update of {sum(w.numel() for w in trained) / 1e6:.1f}M weights: "

@@ -34,9 +34,7 @@ from sklearn_spt._validation import (
 )
 from sklearn_spt.nets._batching import TokenBatches, in_batches, width_multiple
 from sklearn_spt.nets._bert_module import BertModule
-from sklearn_spt.nets._callbacks import (
-    check_callbacks,
-)
+from sklearn_spt.nets._callbacks import check_callbacks
 from sklearn_spt.nets._device import resolve_device, resolve_precision
 from sklearn_spt.nets._device_loop import DeviceLoop
 from sklearn_spt.nets._encoder import POOLINGS, Encoder
