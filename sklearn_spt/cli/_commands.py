@@ -123,6 +123,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     names = {spell(name): name for name in classes} | {
         spell(label): name for label, name in zip(clf.classes_.tolist(), classes, strict=True)
     }
+    names |= {name: name for name in classes}
     true: list[str] = []
     predicted: list[str] = []
     n_rows = 0

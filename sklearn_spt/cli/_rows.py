@@ -6,6 +6,7 @@ import argparse
 import csv
 import io
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ from sklearn_spt.datasets._texts import label_of, target_of, text_of
 
 #: Spellings of a label that mean "no label", in lower case.
 _NO_LABEL = ("", "-1", "nan")
+#: Ends of names that do not settle the format.
+_VAGUE = re.compile(r"\.(txt|json)(\.gz)?$", re.IGNORECASE)
 #: Column of the predicted classes, and the begin of those of the probabilities.
 _PREDICTION, _PROBABILITY = "prediction", "probability_"
 
@@ -31,12 +34,12 @@ def parts(
 
     A position counts in the first part. In JSON lines, a part may lack the labels, but not all.
     """
-    text = label = None
-    part = None
+    text = label = part = None
     for part in table_parts(source, format=_format(options, source), header=not options.no_header):
+        first = text is None
         if text is None and (text := _column(part, options.text)) is None:
             _no_column(part, options.text, "--text")
-        if labeled and label is None:
+        if labeled and label is None and (first or part.has(options.label)):
             label = _column(part, options.label)
             if label is None and not _is_json(options, source):
                 _no_column(part, options.label, "--label")
@@ -53,9 +56,10 @@ def _format(options: argparse.Namespace, source: str) -> str | None:
     A file with another name than the known ones has it in any case.
     """
     inputs = (options.file, getattr(options, "unlabeled", None))
-    if source == STANDARD_INPUT or STANDARD_INPUT not in inputs or named_format(source) is None:
-        return str(options.format) if options.format else None
-    return None
+    told = named_format(source) is not None and not _VAGUE.search(source)
+    if source != STANDARD_INPUT and STANDARD_INPUT in inputs and told:
+        return None
+    return str(options.format) if options.format else None
 
 
 def _is_json(options: argparse.Namespace, source: str) -> bool:
@@ -81,8 +85,11 @@ def labels_of(table: Table, column: str | None) -> list[str | None]:
     """Return the spelled labels of a part, None where there is no label."""
     if column is None:
         return [None] * len(table.rows)
-    spelled = [label_of(table, line, row, column) for line, row in table.rows]
-    return [None if (label or "").lower() in _NO_LABEL else label for label in spelled]
+    spelled = [
+        _whole(table, line, column, label_of(table, line, row, column) or "")
+        for line, row in table.rows
+    ]
+    return [None if label.lower() in _NO_LABEL else label for label in spelled]
 
 
 def training_data(options: argparse.Namespace) -> tuple[AnyArray, AnyArray]:
@@ -120,12 +127,12 @@ def texts_of(table: Table, column: str) -> AnyArray:
 
 
 def _whole(table: Table, line: int, column: str, text: str) -> str:
-    """Return a text; raise an error if it holds half of a character, as JSON can spell it."""
+    """Return a text or label; an error if it holds half of a character, as JSON can spell it."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"{table.place(line, column)}: the text holds half of a character, "
+            f"{table.place(line, column)}: half of a character, "
             f"{text[error.start]!r} at position {error.start}. Drop the row or repair it."
         ) from None
     return text

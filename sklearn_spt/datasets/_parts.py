@@ -22,7 +22,6 @@ from sklearn_spt.datasets._tables import (
     first_uneven,
     format_of,
     header_of,
-    is_blank,
     is_quoted,
     json_objects,
     unquoted,
@@ -118,5 +117,5 @@ def _split(lines: Iterable[str]) -> Iterator[str]:
 
 def _tabs(path: Path, stream: Iterable[bytes]) -> Iterator[tuple[int, list[str]]]:
     for number, line in enumerate(_lines(path, stream), 1):
-        if not is_blank(line):
+        if line.strip():
             yield number, line.removesuffix("\n").removesuffix("\r").split("\t")

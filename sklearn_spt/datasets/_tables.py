@@ -253,7 +253,7 @@ def read_fields(
     if sep != "\t":
         return list(csv_fields(path, io.StringIO(text, newline=""), sep))
     lines = enumerate(lines_of(text), 1)
-    fields = [(number, line.split("\t")) for number, line in lines if not is_blank(line)]
+    fields = [(number, line.split("\t")) for number, line in lines if line.strip()]
     uneven = first_uneven(fields)
     if uneven is not None:
         return list(csv_fields(path, io.StringIO(text, newline=""), sep, uneven))
@@ -282,11 +282,6 @@ def _without_marks(fields: Fields) -> Fields:
     return [(number, [unquoted(field) for field in row]) for number, row in fields]
 
 
-def is_blank(line: str) -> bool:
-    """Whether a line of a TSV is no row; one of TABs alone is a row of empty fields."""
-    return not line.strip(" \r\n")
-
-
 def is_quoted(field: str) -> bool:
     """Whether a field is in quotation marks, and those inside are doubled."""
     return (
@@ -310,16 +305,17 @@ def csv_fields(
     """
     reader = csv.reader(lines, delimiter=sep, strict=True)
     start, width = 1, None
+    also = "" if uneven is None else f" Or {uneven}: repair that one."
     try:
         for row in reader:
             # in a file of one column, the line of an empty text is '""'
-            if row and (len(row) > 1 or width == 1 or row[0].strip()):
+            if row and (len(row) > 1 or row[0].strip() or (width == 1 and not row[0])):
                 width = len(row) if width is None else width
                 if len(row) != width:
                     raise ValueError(
                         f"{path}, line {start}: {len(row)} column(s) instead of the {width} of the "
                         f"first line. The separator is {sep!r}; a text that contains it, or a line "
-                        "break, must be in quotation marks."
+                        f"break, must be in quotation marks.{also}"
                     )
                 yield start, row
             start = reader.line_num + 1
@@ -328,9 +324,8 @@ def csv_fields(
             raise ValueError(
                 f"{path}, line {start}: a text has more than {csv.field_size_limit()} characters, "
                 "or its closing quotation mark is missing. If it is so long, save the file as "
-                "JSON lines."
+                f"JSON lines.{also}"
             ) from error
-        also = "" if uneven is None else f" Or {uneven}: repair that one."
         raise ValueError(
             f"{path}, line {start}: {error}. A text with quotation marks must be in quotation "
             f"marks itself, and they must be doubled inside.{also}"

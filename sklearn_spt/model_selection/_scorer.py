@@ -33,7 +33,9 @@ def make_labeled_scorer(
     -------
     scorer : callable
         With the signature ``scorer(estimator, X, y, sample_weight=None)``, for `cross_val_score`,
-        `GridSearchCV` and the like. It raises ValueError if a test fold has no labelled row.
+        `GridSearchCV` and the like. It raises ValueError if a test fold has no labelled row. With
+        metadata routing it asks for what `scoring` asks for: pass
+        ``get_scorer("accuracy").set_score_request(sample_weight=True)`` to have weights.
 
     Examples
     --------

@@ -264,9 +264,25 @@ def test_a_position_is_that_of_the_first_part(posts, tmp_path, monkeypatch):
     assert found == [t for t, _ in posts[:4]]
 
 
+def test_a_position_of_labels_is_that_of_the_first_part_or_none(posts, tmp_path, monkeypatch):
+    monkeypatch.setattr(_rows, "table_parts", partial(_rows.table_parts, size=2))
+    path = tmp_path / "posts.jsonl"
+    rows = [{"text": t} for t, _ in posts[:2]] + [{"label": y, "text": t} for t, y in posts[:4]]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(ValueError, match=r"no column '2' \(--label\)"):
+        training_data(parsed(["fit", str(path), "--label", "2", "--out", "model"]))
+    path.write_text('{"text": "a", "label": "\\ud83d"}\n')
+    with pytest.raises(ValueError, match=r"column 'label': half of a character"):
+        training_data(parsed(["fit", str(path), "--out", "model"]))
+
+
 def test_the_format_of_standard_input_is_not_that_of_a_file(posts, tmp_path, standard_input):
     more = write_csv(tmp_path / "more.tsv", ("text",), [[t] for t, _ in posts[:3]], "\t")
     other = Path(more).rename(tmp_path / "more.data")
+    vague = write_csv(tmp_path / "more.txt", ("text", "label"), posts)
+    standard_input("text\na\n")
+    given = ["fit", vague, "--unlabeled", "-", "--format", "csv", "--out", "model"]
+    assert len(training_data(parsed(given))[0]) == len(posts) + 1
     lines = "".join(json.dumps({"text": t, "label": y}) + "\n" for t, y in posts)
     for file, error in (
         (write_csv(tmp_path / "more.tsv", ("text",), [["a"]]), None),
@@ -309,9 +325,7 @@ def test_half_of_a_character_is_named_or_handed_on(model, tmp_path, capsys):
     path.write_text('\n{"text": "flu"}\n{"text": "a \\ud83d", "label": "yes"}\n')
     for arguments in (["predict", str(model[0]), str(path)], ["compare", str(path)]):
         assert main([*arguments, "--quiet"]) == 1
-        message = (
-            r"line 3, column 'text': the text holds half of a character, '\ud83d' at position 2"
-        )
+        message = r"line 3, column 'text': half of a character, '\ud83d' at position 2"
         assert message in capsys.readouterr().err
 
 
