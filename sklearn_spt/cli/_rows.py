@@ -53,7 +53,7 @@ def parts(
 def _format(options: argparse.Namespace, source: str) -> str | None:
     """Return the format that --format gives a file: beside standard input, it is that of the input.
 
-    A file with another name than the known ones has it in any case.
+    A file whose name does not settle its format has it in any case.
     """
     inputs = (options.file, getattr(options, "unlabeled", None))
     told = named_format(source) is not None and not _VAGUE.search(source)
