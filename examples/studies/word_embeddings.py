@@ -21,7 +21,6 @@ import numpy as np
 import torch
 from gain_study import bunch_of, scores
 from scipy.stats import t as student_t
-from sklearn.metrics import f1_score
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
 from sklearn_spt.experiments._split_protocol import cut, draw
@@ -61,8 +60,7 @@ def score(kind: str, task: str, seed: int, frozen: bool) -> dict[str, Any]:
     seconds = time.process_time() - start
     texts, y = list(split.texts_test), split.y_test
     share = float(np.mean(split.y[split.y >= 0]))
-    ap, matched, _, _, brier = scores(y, clf.predict_proba(texts)[:, 1], share)
-    f1 = f1_score(y, clf.predict(texts))
+    ap, matched, f1, _, brier = scores(y, clf.predict_proba(texts)[:, 1], share)
     return {"ap": ap, "f1": f1, "f1_matched": matched, "brier": brier, "seconds": seconds}
 
 
@@ -92,18 +90,16 @@ def report(path: Path) -> None:
             raise SystemExit(f"{kind}: looked at with {len(due)} fits; {len(missing)} are missing.")
         print(f"\n| {kind} | difference | one-sided 95% bound |\n| --- | ---: | ---: |")
         for measure, name in MEASURES.items():
-            d = np.array(
-                [
-                    np.mean(
-                        [
-                            cells[kind, task, seed, True][measure]
-                            - cells[kind, task, seed, False][measure]
-                            for seed in range(N_SEEDS)
-                        ]
-                    )
-                    for task in TASKS
-                ]
+            frozen, trained = (
+                np.array(
+                    [
+                        [cells[kind, task, seed, arm][measure] for seed in range(N_SEEDS)]
+                        for task in TASKS
+                    ]
+                )
+                for arm in (True, False)
             )
+            d = (frozen - trained).mean(axis=1)
             half = student_t.ppf(0.95, len(d) - 1) * d.std(ddof=1) / np.sqrt(len(d))
             bound = d.mean() + half if measure == "brier" else d.mean() - half
             print(f"| {name} | {d.mean():+.4f} | {bound:+.4f} |")

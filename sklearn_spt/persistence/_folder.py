@@ -43,10 +43,12 @@ def new_folder(folder: str | os.PathLike[str], overwrite: bool) -> Iterator[Path
         for file in part.rglob("*"):  # safetensors makes files that only their owner can read
             if file.is_file():
                 file.chmod(part.stat().st_mode & 0o666)
-        kept = _patterns(part).keys() | _by_pattern(_sealed(target)).keys()
-        if foreign := sorted(old.keys() - kept):
+        foreign = old.keys() - _patterns(part).keys()
+        if foreign:  # to read all of the old model takes time
+            foreign -= _by_pattern(_sealed(target)).keys()
+        if foreign:
             raise ValueError(
-                f"{target} holds {old[foreign[0]]}, which is not part of what would replace it; "
+                f"{target} holds {old[min(foreign)]}, which is not part of what would replace it; "
                 "give another folder, or remove this one yourself."
             )
         if target.exists():
