@@ -153,3 +153,14 @@ def without_versions(state: dict[str, Any], kind: str) -> dict[str, Any]:
                 stacklevel=3,
             )
     return {key: value for key, value in state.items() if key != "_versions"}
+
+
+def half_character(text: str) -> int | None:
+    """Return the position of a lone surrogate, as in a text that was cut inside an emoji."""
+    if text.isascii():
+        return None
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return error.start
+    return None

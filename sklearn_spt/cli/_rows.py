@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from sklearn_spt._typing import AnyArray, FloatArray
+from sklearn_spt._validation import half_character
 from sklearn_spt.datasets._parts import STANDARD_INPUT, table_parts
 from sklearn_spt.datasets._tables import Table, format_of, named_format, value_of
 from sklearn_spt.datasets._texts import label_of, target_of, text_of
@@ -128,13 +129,12 @@ def texts_of(table: Table, column: str) -> AnyArray:
 
 def _whole(table: Table, line: int, column: str, text: str) -> str:
     """Return a text or label; an error if it holds half of a character, as JSON can spell it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
+    position = half_character(text)
+    if position is not None:
         raise ValueError(
-            f"{table.place(line, column)}: half of a character, "
-            f"{text[error.start]!r} at position {error.start}. Drop the row or repair it."
-        ) from None
+            f"{table.place(line, column)}: half of a character, {text[position]!r} at position "
+            f"{position}. Drop the row or repair it."
+        )
     return text
 
 
@@ -147,11 +147,8 @@ class _Lines:
 
 def _json_line(row: dict[str, Any]) -> str:
     line = json.dumps(row, ensure_ascii=False, default=str)
-    try:
-        line.encode()
-    except UnicodeEncodeError:  # half of a character, which JSON alone can spell
-        return json.dumps(row, default=str)
-    return line
+    # half of a character can be spelled in JSON alone
+    return line if half_character(line) is None else json.dumps(row, default=str)
 
 
 class PredictionWriter:

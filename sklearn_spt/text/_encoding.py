@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 
 from sklearn_spt._labels import is_missing
 from sklearn_spt._typing import TextArray
-from sklearn_spt._validation import shown
+from sklearn_spt._validation import half_character, shown
 from sklearn_spt.text._allocator import give_back
 from sklearn_spt.text._locations import DEFAULT_ENCODER
 from sklearn_spt.text._pretrained import (
@@ -88,16 +88,13 @@ def check_texts(X: Any, name: str = "X") -> list[str]:
 
 
 def _check_surrogates(text: str, name: str, row: int) -> None:
-    """Refuse half of a character, as in a text that was cut inside an emoji."""
-    if text.isascii():
-        return
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
+    """Refuse half of a character."""
+    position = half_character(text)
+    if position is not None:
         raise ValueError(
             f"{name} holds half of a character (a lone surrogate) in row {row}, at position "
-            f'{error.start}; drop it: text.encode("utf-8", "ignore").decode().'
-        ) from None
+            f'{position}; drop it: text.encode("utf-8", "ignore").decode().'
+        )
 
 
 def check_token_ids(X: ArrayLike, pretrained: str | os.PathLike[str]) -> NDArray[np.int32]:
