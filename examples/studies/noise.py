@@ -1,0 +1,216 @@
+"""Cells and report of docs/results/noise.md: do students learn more from noisy texts?
+
+    python examples/studies/noise.py run --seed 0 --out cells_0.jsonl phm_tuning psytar:EF
+    python examples/studies/noise.py report
+
+`run` appends one line for each student, and leaves out tasks that are there. Data come from
+SKLEARN_SPT_DATA. A task takes about 12 minutes on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from gain_study import CHOOSING, Cell, Study, scores
+from scipy.stats import t as student_t
+from skorch.utils import to_tensor
+from torch import Tensor
+from torch.nn.functional import kl_div, log_softmax
+
+from sklearn_spt import BertClassifier
+from sklearn_spt.nets._encoder import attention_mask
+from sklearn_spt.text._pretrained import pad_token_id
+
+RECORDS = Path(__file__).parents[2] / "docs" / "records" / "noise.jsonl"
+TASKS = tuple(task for task in CHOOSING if task != "illness:diabetes")
+SCORES = {"ap": "average precision", "f1_matched": "F1 at the labels' share"}
+#: Share of deleted tokens.
+DELETED = 0.2
+#: Length of the adversarial step, as a share of the length of all embeddings of a text.
+STEP = 0.05
+
+
+def kl(target: Tensor, z: Tensor) -> Tensor:
+    """KL divergence of log probabilities `target` from those of logits, in the mean over rows."""
+    return kl_div(log_softmax(z, dim=1), target, reduction="batchmean", log_target=True)
+
+
+def with_deletions(ids: Tensor, pad_id: int, share: float) -> Tensor:
+    """Delete tokens at random, but for the first and the last of each text."""
+    mask = attention_mask(ids, pad_id)
+    deleted = mask & (torch.rand(ids.shape) < share)
+    deleted[:, 0] = False
+    deleted[torch.arange(len(ids)), mask.sum(dim=1) - 1] = False
+    order = deleted.to(torch.int8).argsort(dim=1, stable=True)
+    kept = ids.masked_fill(deleted, pad_id).gather(1, order)
+    return kept[:, : int(attention_mask(kept, pad_id).sum(dim=1).max())]
+
+
+class Noisy(BertClassifier):
+    """A student that learns from noisy texts in stage 1; a subclass says from which."""
+
+    def on_pseudo_labels(self) -> bool:
+        """Whether the student is trained on pseudo-labels alone (stage 1)."""
+        return self.module_.training and self.criterion_.lam == 1
+
+
+class Deletion(Noisy):
+    """Deletes tokens in stage 1."""
+
+    def infer(self, x: Any, **fit_params: Any) -> Tensor:
+        if self.on_pseudo_labels():
+            x = with_deletions(to_tensor(x, device="cpu"), pad_token_id(self.reads_with), DELETED)
+        return super().infer(x, **fit_params)
+
+
+class TwoDropouts(Noisy):
+    """Predicts each batch of stage 1 twice, and learns that both predictions agree (R-Drop)."""
+
+    def get_loss(self, y_pred: Tensor, y_true: Any, X: Any = None, training: bool = False) -> Any:
+        loss = super().get_loss(y_pred, y_true, X, training)
+        if not (training and self.on_pseudo_labels()):
+            return loss
+        again = self.infer(X)
+        p, q = log_softmax(y_pred, dim=1), log_softmax(again, dim=1)
+        both = (loss + super().get_loss(again, y_true, X, training)) / 2
+        return both + (kl(p, again) + kl(q, y_pred)) / 2
+
+
+class Adversarial(Noisy):
+    """Predicts the same for the worst small change of the embeddings in stage 1 (VAT)."""
+
+    def get_loss(self, y_pred: Tensor, y_true: Any, X: Any = None, training: bool = False) -> Any:
+        loss = super().get_loss(y_pred, y_true, X, training)
+        if not (training and self.on_pseudo_labels()):
+            return loss
+        self.module_.eval()
+        try:
+            return loss + self.smoothness(to_tensor(X, device="cpu"))
+        finally:
+            self.module_.train()
+
+    def smoothness(self, X: Tensor) -> Tensor:
+        """KL divergence of the prediction after the step from the prediction before it."""
+        seen: list[Tensor] = []
+        step: Tensor | None = None
+
+        def change(module: Any, args: Any, embedded: Tensor) -> Tensor:
+            seen.append(embedded.detach())
+            return embedded if step is None else embedded + step
+
+        hook = self.module_.encoder.model.embeddings.register_forward_hook(change)
+        try:
+            with torch.no_grad():
+                p = log_softmax(self.module_(X), dim=1)
+            length = STEP * seen[0].flatten(1).norm(dim=1)[:, None, None]
+
+            def scaled(d: Tensor) -> Tensor:
+                return length * d / d.flatten(1).norm(dim=1).clamp_min(1e-12)[:, None, None]
+
+            # the gradient is zero without a change, so it is taken a little beside
+            step = (0.1 * scaled(torch.randn_like(seen[0]))).requires_grad_()
+            (g,) = torch.autograd.grad(kl(p, self.module_(X)), step)
+            step = scaled(g)
+            return kl(p, self.module_(X))
+        finally:
+            hook.remove()
+
+
+STUDENTS = {
+    "plain": BertClassifier,
+    "deletion of tokens": Deletion,
+    "R-Drop": TwoDropouts,
+    "VAT": Adversarial,
+}
+
+
+def students(cell: Cell) -> dict[str, dict[str, float]]:
+    """Scores of five nets, and of each student of them."""
+    of = Study(BertClassifier(n_threads=1), alpha=0.0, random_state=0).prepare(cell)
+    split, _ = cell.draw()
+    share = float(np.mean(split.y[split.y >= 0]))
+    starts = of.starts()
+    U, L = starts.pop("U"), starts.pop("L")
+    found = {"five nets": (np.mean(list(starts.values()), axis=0), 0.0)}
+    for name, kind in STUDENTS.items():
+        start = time.process_time()
+        of.net = kind(n_threads=1)
+        M, _ = of.trainer(1000 * cell.seed + 100).train_student(2, 0, of.labels.X_unlabeled, U, L)
+        seconds = time.process_time() - start
+        found[name] = of.soft(M, of.V), seconds
+    return {
+        name: dict(zip(("ap", "f1_matched"), scores(split.y_test, P[:, 1], share)[:2], strict=True))
+        | {"seconds": seconds}
+        for name, (P, seconds) in found.items()
+    }
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def run(path: Path, tasks: list[str], seed: int) -> None:
+    torch.set_num_threads(1)
+    for task in tasks:
+        if any((row["task"], row["seed"]) == (task, seed) for row in read(path)):
+            continue
+        lines = [
+            json.dumps({"task": task, "seed": seed, "student": name} | found) + "\n"
+            for name, found in students(Cell(task, seed, None)).items()
+        ]
+        with path.open("a") as file:
+            file.writelines(lines)
+        print(task, seed, flush=True)
+
+
+def report(path: Path) -> None:
+    """Print the differences to the plain student; the unit is the task."""
+    rows = read(path)
+    n = len({(row["task"], row["seed"]) for row in rows})
+    if {row["task"] for row in rows} != set(TASKS):
+        raise SystemExit(f"Looked at with all {len(TASKS)} tasks; {n} cells are there.")
+    print(f"{n} cells\n\n| | {' | '.join(SCORES.values())} | CPU time |\n| --- | ---: | ---: | ---: |")
+
+    def mean(student: str, score: str) -> Any:
+        """Means over seeds, by task."""
+        return np.array(
+            [
+                np.mean([r[score] for r in rows if (r["student"], r["task"]) == (student, task)])
+                for task in TASKS
+            ]
+        )
+
+    for student in ["five nets", *STUDENTS]:
+        cells = []
+        for score in SCORES:
+            d = mean(student, score) - mean("plain", score)
+            half = student_t.ppf(0.975, len(d) - 1) * d.std(ddof=1) / np.sqrt(len(d))
+            cells.append(f"{d.mean():+.3f} [{d.mean() - half:.3f}, {d.mean() + half:.3f}]")
+        time_ratio = mean(student, "seconds").sum() / mean("plain", "seconds").sum()
+        print(f"| {student} | {' | '.join(cells)} | {time_ratio:.1f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    of_run = commands.add_parser("run", help="make cells")
+    of_run.add_argument("tasks", nargs="*", metavar="TASK", help="default: all")
+    of_run.add_argument("--seed", type=int, required=True)
+    of_run.add_argument("--out", type=Path, default=RECORDS, metavar="FILE")
+    commands.add_parser("report", help="print the tables")
+    args = parser.parse_args()
+    if args.command == "run":
+        run(args.out, args.tasks or list(TASKS), args.seed)
+    else:
+        report(RECORDS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
