@@ -12,13 +12,6 @@ from typing import Any
 from tqdm import tqdm
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a `Record` to a program."""
-    add = parser.add_argument
-    add("--json", type=Path, help="file to which each measurement is added (default: stderr)")
-    add("--seconds", type=float, help="begin no measurement after this time (default: no limit)")
-
-
 class Record:
     """Writes each measurement as one line of JSON as soon as it is there."""
 

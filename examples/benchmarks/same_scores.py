@@ -8,13 +8,12 @@ must not. A table in Markdown goes to the standard output.
 
 from __future__ import annotations
 
-import argparse
 from contextlib import nullcontext
 
 import numpy as np
 import torch
-from _checkpoints import HELP, checkpoint
-from _record import Record, add_options
+from _options import parser_of
+from _record import Record
 from _texts import texts_of
 from sklearn.metrics import f1_score
 from sklearn.model_selection import train_test_split
@@ -24,26 +23,18 @@ from sklearn_spt import BertClassifier
 from sklearn_spt.model_selection._intervals import mean_with_interval
 from sklearn_spt.nets._batching import WINDOW
 from sklearn_spt.nets._kernels import plain
-from sklearn_spt.text._locations import DEFAULT_ENCODER
 
 
 def main() -> None:
     """Fit, score and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, "pretrained", "device", "threads", "normalize")
     add = parser.add_argument
     add("--n-labeled", type=int, default=300, help="labelled texts (default: 300)")
     add("--n-test", type=int, default=1000, help="test texts (default: 1000)")
     add("--seeds", type=int, default=5, help="number of seeds (default: 5)")
-    add("--pretrained", default=DEFAULT_ENCODER, type=checkpoint, help=HELP)
-    add("--device", choices=("cpu", "cuda"), default="cpu", help="where (default: cpu)")
     add(
         "--like-length", action="store_true", help="batches of like length with the plain twins too"
     )
-    add("--threads", type=int, help="CPU threads (default: torch's own choice)")
-    add("--normalize", action="store_true", help="prepare tweets as the paper does (needs nltk)")
-    add_options(parser)
     options = parser.parse_args()
     record = Record(options)
     if options.threads:

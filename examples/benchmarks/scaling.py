@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from _checkpoints import HELP, checkpoint
-from _record import Record, add_options
+from _options import parser_of
+from _record import Record
 from tqdm import tqdm
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
@@ -37,7 +37,6 @@ from sklearn_spt.datasets import make_short_texts
 from sklearn_spt.experiments._peak_memory import PeakMemory
 from sklearn_spt.self_pretraining._inertia import inertial_transform
 from sklearn_spt.self_pretraining._sample_sizes import growing_sample_sizes
-from sklearn_spt.text._locations import DEFAULT_ENCODER
 from sklearn_spt.text._pretrained import vocabulary_size
 
 N_LABELED = 300
@@ -207,9 +206,7 @@ def million(options: argparse.Namespace, record: Record) -> None:
 
 def main() -> None:
     """Read the options and measure."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, "pretrained", "device")
     what = {"unlabeled": by_unlabeled, "length": by_length, "threads": by_threads}
     add = parser.add_argument
     add("what", choices=[*what, "million"])
@@ -217,9 +214,6 @@ def main() -> None:
     add("--rounds", type=int, default=3, help="of which the median is taken (default: 3)")
     add("--step-size", type=float, default=0.2, help="k of whole fits (default: 0.2)")
     add("--n-texts", type=int, default=256, help="of threads (default: 256)")
-    add("--pretrained", default=DEFAULT_ENCODER, type=checkpoint, help=HELP)
-    add("--device", choices=("cpu", "cuda"), default="cpu", help="where (default: cpu)")
-    add_options(parser)
     options = parser.parse_args()
     {**what, "million": million}[options.what](options, Record(options))
 

@@ -9,7 +9,6 @@ on 500 labelled and 10,000 unlabelled texts, a day on two cores.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 import warnings
@@ -18,8 +17,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from _checkpoints import HELP, checkpoint
-from _record import Record, add_options
+from _options import parser_of
+from _record import Record
 from _texts import texts_of
 from sklearn.base import clone
 from sklearn.metrics import f1_score
@@ -28,7 +27,6 @@ from tqdm import tqdm
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier, TokenIdVectorizer
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
-from sklearn_spt.text._locations import DEFAULT_ENCODER
 
 
 def fits(
@@ -52,19 +50,14 @@ def fits(
 
 def main() -> None:
     """Search, check and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, "pretrained", "normalize")
     add = parser.add_argument
     add("--n-labeled", type=int, default=500, help="labelled texts (default: 500)")
     add("--n-unlabeled", type=int, default=10_000, help="unlabelled texts (default: 10000)")
     add("--step-size", type=float, default=0.2, help="k, a share of these (default: 0.2)")
     add("--values", type=int, default=5, help="values of λ, and of α (default: 5)")
     add("--folds", type=int, default=3, help="of the cross-validation (default: 3)")
-    add("--pretrained", default=DEFAULT_ENCODER, type=checkpoint, help=HELP)
-    add("--normalize", action="store_true", help="prepare tweets as the paper does (needs nltk)")
     add("--memory-only", action="store_true", help="leave out the search that shares nothing")
-    add_options(parser)
     options = parser.parse_args()
     record = Record(options)
     n = options.n_labeled + options.n_unlabeled

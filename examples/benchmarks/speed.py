@@ -46,7 +46,7 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from _checkpoints import HELP, checkpoint
+from _options import parser_of
 from _plain_fast import PlainFast
 from _programs import (
     Counter,
@@ -59,13 +59,12 @@ from _programs import (
     self_pretraining,
 )
 from _rate import matrix_rate, product_sizes, seconds
-from _record import Record, add_options
+from _record import Record
 from _texts import texts_of
 from tqdm import tqdm
 
 import sklearn_spt
 from sklearn_spt.experiments._peak_memory import PeakMemory
-from sklearn_spt.text._locations import DEFAULT_ENCODER
 
 # Weights that take part in a matrix product for each token; a lookup is not a product.
 NO_PRODUCT = ("embeddings.", "LayerNorm", "bias")
@@ -376,9 +375,7 @@ def table(record: dict[str, Any]) -> str:
 
 def parser() -> argparse.ArgumentParser:
     """Return the options of the program."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, "pretrained", "device", "precision", "threads", "normalize")
     add = parser.add_argument
     add("--n-texts", type=int, default=256, help="texts in all (default: 256)")
     add("--n-labeled", type=int, default=64, help="labelled ones, for whole fits (default: 64)")
@@ -391,15 +388,9 @@ def parser() -> argparse.ArgumentParser:
         choices=("illness", "generated"),
         help="illness tweets or made-up posts (default: the tweets where they are found)",
     )
-    add("--normalize", action="store_true", help="prepare tweets as the paper does")
-    add("--pretrained", default=DEFAULT_ENCODER, type=checkpoint, help=HELP)
-    for name, whose in (("--precision", "sklearn_spt"), ("--trainer-precision", "the Trainer")):
-        add(name, choices=("auto", "fp32", "bf16"), default="auto", help=f"of {whose}")
-    add("--device", choices=("cpu", "cuda"), default="cpu", help="where (default: cpu)")
+    add("--trainer-precision", choices=("auto", "fp32", "bf16"), default="auto")
     add("--cuda-graphs", action="store_true", help="sklearn_spt launches steps as graphs")
     add("--setfit", action="store_true", help="SetFit, too")
-    add("--threads", type=int, help="CPU threads (default: torch's own choice)")
-    add_options(parser)
     return parser
 
 

@@ -18,15 +18,14 @@ from functools import partial
 from unittest.mock import patch
 
 import torch
-from _checkpoints import HELP, checkpoint
-from _record import Record, add_options
+from _options import parser_of
+from _record import Record
 from _texts import texts_of
 from tqdm import tqdm
 
 from sklearn_spt import BertClassifier
 from sklearn_spt.nets._batching import INFERENCE_TOKENS
 from sklearn_spt.nets._kernels import plain
-from sklearn_spt.text._locations import DEFAULT_ENCODER
 
 FAST = {
     "dropout": "without masks from random bytes",
@@ -39,18 +38,11 @@ SIZES = (256, 512, TOKENS, 2048, 4096, 8192)
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, "pretrained", "precision", "threads", "normalize")
     add = parser.add_argument
     add("--n-texts", type=int, default=256, help="texts in a fit (default: 256)")
     add("--epochs", type=int, default=1, help="of a fit (default: 1)")
     add("--rounds", type=int, default=5, help="of which the median is taken (default: 5)")
-    add("--threads", type=int, help="CPU threads (default: torch's own choice)")
-    add("--pretrained", default=DEFAULT_ENCODER, type=checkpoint, help=HELP)
-    add("--precision", choices=("auto", "fp32", "bf16"), default="auto")
-    add("--normalize", action="store_true", help="prepare tweets as the paper does (needs nltk)")
-    add_options(parser)
     options = parser.parse_args()
     record = Record(options)
     if options.threads:

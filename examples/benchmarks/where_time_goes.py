@@ -9,15 +9,14 @@ operations are small. A table in Markdown goes to the standard output.
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
 import torch
-from _checkpoints import HELP, checkpoint
+from _options import parser_of
 from _rate import matrix_rate, product_sizes, seconds
-from _record import Record, add_options
+from _record import Record
 from _texts import texts_of
 from skorch.dataset import Dataset
 from torch import nn
@@ -26,7 +25,6 @@ from torch.profiler import ProfilerActivity, profile
 from sklearn_spt import BertClassifier
 from sklearn_spt.nets._batching import WIDTH_MULTIPLE, TokenBatches
 from sklearn_spt.text._encoding import sequence_lengths
-from sklearn_spt.text._locations import DEFAULT_ENCODER
 from sklearn_spt.text._pretrained import pad_token_id
 
 #: Parts of a step, by what the names of their operations hold; the first that fits.
@@ -68,16 +66,10 @@ def update_seconds(weights: Sequence[torch.Tensor], rounds: int = 21) -> tuple[f
 
 def main() -> None:
     """Record and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, "pretrained", "precision", "normalize")
     add = parser.add_argument
     add("--n-texts", type=int, default=256, help="texts in a fit (default: 256)")
     add("--threads", type=int, default=1, help="CPU threads (default: 1)")
-    add("--pretrained", default=DEFAULT_ENCODER, type=checkpoint, help=HELP)
-    add("--precision", choices=("auto", "fp32", "bf16"), default="auto")
-    add("--normalize", action="store_true", help="prepare tweets as the paper does (needs nltk)")
-    add_options(parser)
     options = parser.parse_args()
     record = Record(options)
     torch.set_num_threads(options.threads)

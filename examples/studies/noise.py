@@ -176,7 +176,8 @@ def report(path: Path) -> None:
     n = len({(row["task"], row["seed"]) for row in rows})
     if {row["task"] for row in rows} != set(TASKS):
         raise SystemExit(f"Looked at with all {len(TASKS)} tasks; {n} cells are there.")
-    print(f"{n} cells\n\n| | {' | '.join(SCORES.values())} | CPU time |\n| --- | ---: | ---: | ---: |")
+    print(f"{n} cells\n\n| | {' | '.join(SCORES.values())} | CPU time |")
+    print("| --- | ---: | ---: | ---: |")
 
     def mean(student: str, score: str) -> Any:
         """Means over seeds, by task."""

@@ -279,18 +279,5 @@ class TokenIdVectorizer(TextTransformer):
         """
         return encode_texts(check_texts(X), self.pretrained, self.max_length)
 
-    def get_feature_names_out(self, input_features: Any = None) -> TextArray:
-        """Names of the columns: ``token_0``, ``token_1`` and so on.
-
-        Parameters
-        ----------
-        input_features : object, default=None
-            Ignored.
-
-        Returns
-        -------
-        ndarray of shape (max_length,)
-            The names.
-        """
-        width = resolve_max_length(self.max_length, self.pretrained)
-        return np.array([f"token_{i}" for i in range(width)], dtype=object)
+    def _columns(self) -> list[str]:
+        return [f"token_{i}" for i in range(resolve_max_length(self.max_length, self.pretrained))]

@@ -42,7 +42,7 @@ class TextTransformer(TransformerMixin, BaseEstimator):
         """Raise an error that names the first unusable text or parameter."""
 
     def get_feature_names_out(self, input_features: Any = None) -> TextArray:
-        """Name of the one column of the result, for containers that need one.
+        """Names of the columns of the result.
 
         Parameters
         ----------
@@ -51,10 +51,13 @@ class TextTransformer(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (1,)
-            The name ``"text"``.
+        ndarray of shape (n_columns,)
+            ``"text"`` for texts, and ``"token_0"``, ``"token_1"`` and so on for token ids.
         """
-        return np.array(["text"], dtype=object)
+        return np.array(self._columns(), dtype=object)
+
+    def _columns(self) -> list[str]:
+        return ["text"]
 
     def __sklearn_tags__(self) -> Tags:
         """Say that texts are expected and that `fit` is not needed."""
