@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from helpers.methods import half_labeled
 from helpers.nets import bert_net
 from sklearn.semi_supervised import SelfTrainingClassifier
@@ -86,6 +87,34 @@ def test_self_training_is_that_of_the_experiments(program, monkeypatch, tiny_enc
     np.testing.assert_allclose(P, expected, atol=1e-7)
 
 
+def test_cells_are_made_once_and_packed(program, tmp_path, monkeypatch, capsys):
+    tasks, made = ["psytar:INF", "illness:alzheimer@9%"], []
+    y = np.arange(8) % 2
+    split = SimpleNamespace(y=y, y_test=y)
+    monkeypatch.setattr(program, "RECORDS", tmp_path)
+    monkeypatch.setattr(program.Cell, "draw", lambda cell: (split, y))
+
+    def arm(cell):
+        made.append(cell.task)
+        p = np.random.default_rng(cell.seed + len(made)).random(8)
+        return {name: np.stack([1 - p, p**k], axis=1) for k, name in enumerate("abc", start=1)}
+
+    monkeypatch.setattr(program, "ARMS", {"nets": arm, "paper": arm})
+    printed = []
+    for _ in range(2):
+        for seed in (0, 1):
+            program.run("nets", tasks, seed, None)
+        program.report(["nets"], "a")
+        printed.append(capsys.readouterr().out.partition("4 cells")[2])
+        program.pack()
+    assert made == 2 * tasks
+    assert printed[0] == printed[1] != ""
+    assert [path.name for path in tmp_path.iterdir()] == ["nets.npz"]
+    program.run("nets", ["psytar:DI"], 0, None)
+    program.pack()
+    assert len(program.recorded("nets")) == 5
+
+
 @pytest.fixture
 def words(monkeypatch):
     """The study of word embeddings."""
@@ -138,3 +167,63 @@ def test_the_study_of_word_embeddings_goes_on_and_reports(words, tmp_path, monke
     assert "| average precision | +0.5000 | +0.5000 |" in printed
     assert "| Brier score | +0.0000 | +0.0000 |" in printed
     assert "CPU seconds, frozen to trained: 0.67" in printed
+
+
+@pytest.fixture
+def noise(program, monkeypatch):
+    """The study of noise, with two starts of a tiny encoder."""
+    module = importlib.import_module("noise")
+    yield module
+    sys.modules.pop("noise")
+
+
+def test_deletions_keep_both_ends_and_the_order(noise):
+    torch.manual_seed(0)
+    ids = torch.tensor([[2, *range(10, 40), 3], [2, 10, 3, *29 * [0]], [2, 3, *30 * [0]]])
+    texts = [row[row != 0].tolist() for row in noise.with_deletions(ids, 0, 0.5)]
+    whole = [row[row != 0].tolist() for row in ids]
+    assert texts[2] == [2, 3]
+    assert 5 < len(texts[0]) < 28
+    for left, all_ids in zip(texts, whole, strict=True):
+        assert (left[0], left[-1]) == (2, 3)
+        assert left == [token for token in all_ids if token in left]
+    assert torch.equal(noise.with_deletions(ids, 0, 0.0), ids)
+
+
+def test_students_of_each_kind_of_noise(noise, tiny_encoder, tiny_texts, monkeypatch):
+    y = np.array(half_labeled(24))
+    split = SimpleNamespace(
+        texts=tiny_texts, y=y, texts_test=tiny_texts[:6], y_test=np.array([1, 0] * 3)
+    )
+    cell = SimpleNamespace(seed=1, scratch=None, draw=lambda: (split, y))
+    settings = bert_net(tiny_encoder).get_params(deep=False)
+
+    def small(kind):
+        given = {k: v for k, v in settings.items() if k in kind().get_params(deep=False)}
+        return lambda n_threads: kind(**given)
+
+    noisy = {name: small(kind) for name, kind in noise.STUDENTS.items()}
+    monkeypatch.setattr(noise, "STUDENTS", noisy)
+    monkeypatch.setattr(noise, "BertClassifier", lambda n_threads: bert_net(tiny_encoder))
+    losses = {}
+    train_student = noise.Study.trainer
+
+    def trainer(study, root):
+        found = train_student(study, root)
+        whole = found.train_student
+
+        def recorded(*args):
+            M, loss = whole(*args)
+            losses[type(M).__name__] = loss
+            return M, loss
+
+        found.train_student = recorded
+        return found
+
+    monkeypatch.setattr(noise.Study, "trainer", trainer)
+    found = noise.students(cell)
+    assert list(found) == ["five nets", *noise.STUDENTS]
+    assert all(set(scores) == {*noise.SCORES, "seconds"} for scores in found.values())
+    first = [loss["stage1"][0] for loss in losses.values()]
+    assert len(first) == len(set(first)) == 4
+    assert first[-1] > first[0]  # VAT adds to the same loss

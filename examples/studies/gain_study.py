@@ -5,8 +5,9 @@
     python examples/studies/gain_study.py report
 
 `run` writes one file a cell, with the probabilities of each net on the validation rows. Cells that
-are there are left out. `report` prints the scores of the methods, as Markdown. Data come from
-SKLEARN_SPT_DATA. A cell takes 4 to 15 minutes on one core.
+are there are left out. `pack` joins the cells of each arm in one file. `report` prints the scores
+of the methods, as Markdown. Data come from SKLEARN_SPT_DATA. A cell takes 4 to 15 minutes on one
+core.
 """
 
 from __future__ import annotations
@@ -281,15 +282,44 @@ ARMS = {
 }
 
 
-def path_of(arm: str, task: str, seed: int) -> Path:
-    return RECORDS / arm / f"{task.replace(':', '_')}_{seed}.npz"
+Record = dict[str, Any]
+
+
+def recorded(arm: str) -> dict[str, Record]:
+    """Arrays by task and seed: those that `pack` joined, and those of single files."""
+    found: dict[str, Record] = {}
+    if (packed := RECORDS / f"{arm}.npz").exists():
+        with np.load(packed) as arrays:
+            for key, array in arrays.items():
+                name, _, part = key.partition("/")
+                found.setdefault(name, {})[part] = array
+    for path in sorted((RECORDS / arm).glob("*.npz")):
+        with np.load(path) as arrays:
+            found[path.stem] = dict(arrays)
+    return found
+
+
+def pack() -> None:
+    """Join the cells of each arm in one file."""
+    for arm in ARMS:
+        paths = list((RECORDS / arm).glob("*.npz"))
+        if paths:
+            joined = {
+                f"{name}/{part}": array
+                for name, record in sorted(recorded(arm).items())
+                for part, array in record.items()
+            }
+            np.savez_compressed(RECORDS / f"{arm}.npz", **joined)
+            for path in paths:
+                path.unlink()
+            paths[0].parent.rmdir()
 
 
 def run(arm: str, tasks: list[str], seed: int, scratch: str | None) -> None:
     torch.set_num_threads(1)
     for task in tasks:
-        path = path_of(arm, task, seed)
-        if path.exists():
+        path = RECORDS / arm / f"{task.replace(':', '_')}_{seed}.npz"
+        if path.stem in recorded(arm):
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         kept = None if scratch is None else Path(scratch) / f"{path.stem}.npz"
@@ -324,7 +354,7 @@ def scores(y: Any, p: Any, share: float) -> list[float]:
     ]
 
 
-def combinations(cell: Any) -> dict[str, list[float]]:
+def combinations(cell: Record) -> dict[str, list[float]]:
     """Scores of the nets of a cell, alone and together."""
     y, share = cell["y"].astype(int), float(cell["share"])
     starts = [cell[f"start{i}"] for i in range(N_STARTS)]
@@ -332,7 +362,7 @@ def combinations(cell: Any) -> dict[str, list[float]]:
         "one net": np.mean([scores(y, p, share) for p in starts], axis=0).tolist(),
         "five nets": scores(y, np.mean(starts, axis=0), share),
     }
-    if "student0" in cell.files:
+    if "student0" in cell:
         students = [cell[f"student{i}"] for i in range(N_STUDENTS)]
         one = np.mean([scores(y, p, share) for p in students], axis=0).tolist()
         found["one student"] = one
@@ -342,25 +372,21 @@ def combinations(cell: Any) -> dict[str, list[float]]:
 
 def cells_of(arms: list[str]) -> dict[str, list[dict[str, list[float]]]]:
     """Scores by task and method, of the cells that all `arms` have."""
-    names = [{path.name for path in (RECORDS / arm).glob("*.npz")} for arm in arms]
+    records = [recorded(arm) for arm in arms]
     by_task: dict[str, list[dict[str, list[float]]]] = {}
-    for name in sorted(set.intersection(*names)):
+    for name in sorted(set.intersection(*map(set, records))):
         found: dict[str, list[float]] = {}
-        rows = None
-        for arm in arms:
-            with np.load(RECORDS / arm / name) as cell:
-                y, share = cell["y"].astype(int), float(cell["share"])
-                if rows is not None and not np.array_equal(rows, y):
-                    raise ValueError(
-                        f"{name} of {arm} has other validation labels than that of {arms[0]}."
-                    )
-                rows = y
-                if "start0" in cell.files:
-                    found.update(combinations(cell))
-                for method in sorted(set(cell.files) - {"y", "share", "seconds"}):
-                    if not method.startswith(("start", "student")):
-                        found[method] = scores(y, cell[method], share)
-        by_task.setdefault(name.removesuffix(".npz").rpartition("_")[0], []).append(found)
+        for arm, cells in zip(arms, records, strict=True):
+            cell, first = cells[name], records[0][name]
+            y, share = cell["y"].astype(int), float(cell["share"])
+            if not np.array_equal(y, first["y"]):
+                raise ValueError(f"{name} of {arm} has other labels than that of {arms[0]}.")
+            if "start0" in cell:
+                found.update(combinations(cell))
+            for method in sorted(set(cell) - {"y", "share", "seconds"}):
+                if not method.startswith(("start", "student")):
+                    found[method] = scores(y, cell[method], share)
+        by_task.setdefault(name.rpartition("_")[0], []).append(found)
     return by_task
 
 
@@ -425,6 +451,7 @@ def main() -> None:
     of_run.add_argument("--seed", type=int, required=True)
     of_run.add_argument("--arm", choices=ARMS, default="ensemble")
     of_run.add_argument("--scratch", help="folder for labels of the starts, which arms share")
+    commands.add_parser("pack", help="join the cells of each arm in one file")
     of_report = commands.add_parser("report", help="print the tables")
     of_report.add_argument("arms", nargs="*", default=["nets", "defaults"], metavar="ARM")
     of_report.add_argument("--against", default="five nets", metavar="METHOD")
@@ -432,6 +459,8 @@ def main() -> None:
     if args.command == "run":
         tasks = CONFIRMING if args.arm == "confirm" else CHOOSING
         run(args.arm, args.tasks or list(tasks), args.seed, args.scratch)
+    elif args.command == "pack":
+        pack()
     else:
         report(list(args.arms), args.against)
 
