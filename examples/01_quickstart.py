@@ -4,8 +4,8 @@ The quickstart
 
 One net, scikit-learn's self-training over the same net, and Self-Pretraining, on the same texts.
 
-Run ``python examples/01_quickstart.py``. It takes less than five minutes on two cores, and seconds
-on a GPU. For each of three seeds it draws 100 labelled, 300 unlabelled and 400 test texts, fits the
+Run ``python examples/01_quickstart.py``. It takes less than five minutes on two cores. For
+each of three seeds it draws 100 labelled, 300 unlabelled and 400 test texts, fits the
 three classifiers, and prints F1 and precision and recall. Then it says whether the unlabelled texts
 helped. Sizes and seeds were fixed before the program was first run. They are small, so that it ends
 soon; `docs/results.md` has 300 labelled and 3,000 unlabelled texts.
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -115,7 +116,8 @@ def main() -> None:
     parser.add_argument("--n-test", type=int, default=400, help="test texts (400)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="(0 1 2)")
     parser.add_argument("--made-up", action="store_true", help="look for no tweets")
-    options = parser.parse_args()
+    # in a notebook, the arguments are those of its kernel
+    options = parser.parse_args([] if "ipykernel" in sys.modules else None)
 
     n_learned = options.n_labeled + options.n_unlabeled
     texts, target = texts_and_labels(options.made_up, 3 * (n_learned + options.n_test))

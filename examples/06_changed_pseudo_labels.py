@@ -6,7 +6,8 @@ Watch the pseudo-labels of a fit from iteration to iteration.
 
 Run ``python examples/06_changed_pseudo_labels.py``; about half a minute. In each iteration the new
 teacher labels all texts of the sample again. A label that was wrong at first can become right
-later. ``on_iteration`` is called after each iteration, and ``history_`` holds counts and losses.
+later. ``on_iteration`` is called after each iteration, and ``history_`` holds counts and losses,
+which :class:`~sklearn_spt.inspection.PseudoLabelDisplay` draws.
 """
 
 import matplotlib.pyplot as plt

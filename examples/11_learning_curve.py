@@ -2,7 +2,8 @@
 Is labelling 200 more worth it?
 ===============================
 
-F1 over the number of labels, with and without the unlabelled texts.
+F1 over the number of labels, with and without the unlabelled texts, drawn by
+:class:`~sklearn_spt.inspection.LearningCurveDisplay`.
 
 Run ``python examples/11_learning_curve.py``; about half a minute. The curve answers two questions:
 what more labels would bring, and how many labels the unlabelled texts stand for.

@@ -28,6 +28,7 @@ from sklearn_spt._labels import (
     warn_no_unlabeled,
 )
 from sklearn_spt._random import exclusive, isolated
+from sklearn_spt._runtime import DocumentedMixin
 from sklearn_spt._typing import AnyArray, BoolArray, FloatArray, IntArray
 from sklearn_spt._validation import (
     all_or_nothing,
@@ -85,6 +86,7 @@ class SemiSupervisedData:
 
 
 class BaseSemiSupervisedClassifier(
+    DocumentedMixin,
     SavingMixin,
     FitTaskMixin,
     LabelsMixin,

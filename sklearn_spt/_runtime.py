@@ -1,4 +1,4 @@
-"""Lazy imports, locks that survive a fork, limits of time: what concerns the running process.
+"""Lazy imports, locks, limits of time, the address of the pages: what concerns the whole process.
 
 torch takes seconds to import, and `sklearn_spt.datasets` and the splitter do not need it.
 """
@@ -10,7 +10,9 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import cache
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
@@ -32,6 +34,31 @@ def lazy_names(
         return sorted({*vars(sys.modules[package]), *modules})
 
     return get, names
+
+
+@cache
+def documentation() -> str:
+    """Return the address of the documentation, as pyproject.toml names it; "" without one."""
+    try:
+        urls = metadata("sklearn-spt").get_all("Project-URL") or []
+    except PackageNotFoundError:  # a copy that was not installed
+        urls = []
+    addresses = dict(url.split(", ", 1) for url in urls)
+    return addresses.get("Documentation", "").rstrip("/")
+
+
+class DocumentedMixin:
+    """Links the HTML representation of an estimator to its page, through scikit-learn's hooks."""
+
+    _doc_link_module = "sklearn_spt"
+
+    @property
+    def _doc_link_template(self) -> str:
+        address = documentation()
+        return address and address + "/generated/sklearn_spt.{name}.html"
+
+    def _doc_link_url_param_generator(self) -> dict[str, str]:
+        return {"name": type(self).__name__}
 
 
 def within(seconds: float, what: str, work: Callable[[], _T]) -> _T:

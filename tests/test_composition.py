@@ -6,6 +6,8 @@ import copy
 import io
 import json
 import pickle
+from email.message import Message
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -37,8 +39,11 @@ from sklearn_spt import (
     SelfPretrainingClassifier,
     SentenceEmbedder,
     TokenIdVectorizer,
+    _runtime,
 )
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
+
+API = Path(__file__).parents[1] / "docs" / "api.md"
 
 
 # -- data and small models --------------------------------------------------------------------
@@ -421,6 +426,31 @@ def test_html(moons):
         assert "NeuralNetClassifier" in page
     assert "Not fitted" in unfitted
     assert "Not fitted" not in fitted
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [SelfPretrainingClassifier, BertClassifier, SentenceEmbedder, TokenIdVectorizer],
+)
+def test_html_links_to_the_page_of_the_class(kind, monkeypatch):
+    address = "https://docs.example.org/stable"
+    urls = [("Project-URL", f"Documentation, {address}/"), ("Project-URL", "Paper, https://x.org")]
+    found = Message()
+    for name, value in urls:
+        found[name] = value
+    monkeypatch.setattr(_runtime, "metadata", lambda name: found)
+    _runtime.documentation.cache_clear()
+    try:
+        page = f"{address}/generated/sklearn_spt.{kind.__name__}.html"
+        assert f'href="{page}"' in kind()._repr_html_()
+        assert f"   {kind.__name__}\n" in API.read_text(encoding="utf-8")
+        subclass = type("Mine", (kind,), {"__module__": "mine"})
+        assert "docs.example.org" not in subclass()._repr_html_()
+        del found["Project-URL"]
+        _runtime.documentation.cache_clear()
+        assert "href" not in kind()._repr_html_()
+    finally:
+        _runtime.documentation.cache_clear()
 
 
 # -- other kinds of input -------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -83,8 +84,33 @@ def test_page_of_a_package_index_has_no_link_into_the_repository():
     assert "<img " in readme
     assert "<img " not in text
     targets = re.findall(r"\]\(([^)\s]+)\)", text)
-    assert [t for t in targets if not t.startswith(("https://", "#"))] == []
+    assert [t for t in targets if not t.startswith("https://")] == []
     assert "when to use it, and when not" in text
+
+
+def test_with_an_address_the_links_of_an_index_page_lead_to_the_source():
+    pytest.importorskip("hatchling")
+    for_index_page = runpy.run_path(str(ROOT / "hatch_build.py"))["for_index_page"]
+    text = 'A [page](docs/a.md#b), [here](#b), [there](https://x.org/).\n<img src="docs/a.png">'
+    assert for_index_page(text, "https://s.org/p") == (
+        "A [page](https://s.org/p/blob/main/docs/a.md#b), here, [there](https://x.org/).\n"
+        '<img src="https://s.org/p/raw/main/docs/a.png">'
+    )
+    assert for_index_page(text) == "A page, here, [there](https://x.org/).\n"
+
+
+def test_the_paper_is_cited_alike_everywhere():
+    texts = [
+        (ROOT / name).read_text(encoding="utf-8")
+        for name in ("CITATION.cff", "README.md", "docs/guide/bibliography.md")
+    ]
+    for text in texts:
+        for part in ("Karisani", "Semi-Supervised Text Classification via Self-Pretraining"):
+            assert part in text
+        assert set(re.findall(r"10\.1145/3437963\.\d+", text)) == {"10.1145/3437963.3441814"}
+    assert PROJECT["urls"]["Paper"] == "https://doi.org/10.1145/3437963.3441814"
+    for text in texts[:2]:
+        assert re.search(r"year\W+2021", text)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -137,6 +163,8 @@ def test_every_public_name_is_in_the_api_reference(module, prefix):
         # A sub-package is a heading of that page, and its names are asked for by themselves.
         if not name.startswith("__") and f"{module}.{name}" not in sys.modules
     }
+    if prefix:  # what the root has as well is documented there
+        names -= {prefix + name for name in sklearn_spt.__all__}
     assert names
     assert names <= documented, f"docs/api.md lacks {sorted(names - documented)}"
 

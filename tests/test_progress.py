@@ -33,6 +33,12 @@ def test_the_bar_is_closed_after_an_error(capfd):
     assert "4/10" in capfd.readouterr().err
 
 
+def test_a_bar_that_counted_nothing_disappears_with_the_error(capfd):
+    with pytest.raises(RuntimeError, match="inside"), Progress(1, "work", 10):
+        raise RuntimeError("inside")
+    assert capfd.readouterr().err.rpartition("\r")[0].rstrip(" ").endswith("\r")
+
+
 def test_fine_tuning_reaches_its_total(tiny_encoder, tiny_texts, counted, capfd):
     net = BertClassifier(tiny_encoder, max_length=16, max_epochs=2, batch_size=5, random_state=0)
     net.fit(tiny_texts, [1, 0] * 12)

@@ -70,6 +70,7 @@ def _fit(options: argparse.Namespace) -> None:
         raise ValueError(f"--out {out} cannot be written: {error}. Name another folder.") from error
     X, y = training_data(options)
     clf = _classifier(options, verbose=int(not options.quiet)).fit(X, y)
+    clf.set_params(verbose=0)  # of this command, not of the model
     clf.save(out)
     print(FitReport.from_estimator(clf))
 

@@ -17,6 +17,7 @@ from sklearn_spt._functional import tempered_softmax
 from sklearn_spt._labels import LabelsMixin, check_labels, check_weights
 from sklearn_spt._progress import Progress
 from sklearn_spt._random import derive_seed, exclusive, isolated, root_seed
+from sklearn_spt._runtime import DocumentedMixin
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 from sklearn_spt._validation import all_or_nothing, forget_features, n_rows, short_repr
 from sklearn_spt.nets._batching import TokenBatches
@@ -49,7 +50,7 @@ _SKORCH_DEFAULTS = {
 }
 
 
-class BertClassifier(SavingMixin, FitTaskMixin, LabelsMixin, TokenNet):
+class BertClassifier(DocumentedMixin, SavingMixin, FitTaskMixin, LabelsMixin, TokenNet):
     """Fine-tuned pretrained encoder for short texts; the paper's *Baseline*.
 
     A skorch ``NeuralNetClassifier`` that takes raw texts, or the token ids of `TokenIdVectorizer`,

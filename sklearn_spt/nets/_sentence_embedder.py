@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from sklearn_spt._progress import Progress
 from sklearn_spt._random import exclusive
+from sklearn_spt._runtime import DocumentedMixin
 from sklearn_spt._validation import check_flag, check_integer, check_option, forget_features
 from sklearn_spt.nets._batching import in_batches
 from sklearn_spt.nets._device import resolve_device, resolve_precision
@@ -23,7 +24,9 @@ from sklearn_spt.text._locations import DEFAULT_ENCODER
 from sklearn_spt.text._pretrained import pad_token_id, resolve_max_length
 
 
-class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SentenceEmbedder(
+    DocumentedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Turn texts into frozen sentence embeddings.
 
     Followed by logistic regression it is a baseline without fine-tuning. Followed by

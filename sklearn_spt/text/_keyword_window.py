@@ -96,7 +96,7 @@ def holds_texts(X: Any) -> bool:
 class KeywordWindow(TextTransformer):
     """Cut texts to the words around their keywords.
 
-    It is the keyword view of :class:`~sklearn_spt.baselines.CoDecompositionClassifier`. It suits
+    It is the keyword view of :class:`~sklearn_spt.CoDecompositionClassifier`. It suits
     posts that were found by a search term. Nothing is learned: `transform` works without `fit`.
 
     Parameters

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from sklearn_spt._runtime import DocumentedMixin
 from sklearn_spt._typing import TextArray
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
-class TextTransformer(TransformerMixin, BaseEstimator):
+class TextTransformer(DocumentedMixin, TransformerMixin, BaseEstimator):
     """Base of the transformers of texts: they learn nothing and work without `fit`."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
