@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -262,14 +263,10 @@ def test_ambiguity_sets_how_much_single_words_say(options, n_train, n_grams, low
 
 
 # -- as hard as real texts --------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def hard_posts():
-    """300 labelled posts, 1,500 others to learn from and 800 to score; 18.7% are positive."""
-    kind = {"weights": [0.83], "ambiguity": 0.1, "flip_y": 0.04}
-    posts = make_short_texts(2600, random_state=10, **kind)
-    # as rare as in the real tasks: 17 to 24%
-    assert posts.target.mean() == pytest.approx(0.187, abs=0.02)
-    return posts
+# On the four real tasks below, with 300 labels and three seeds, TF-IDF has an F1 of 0.45 to 0.61,
+# frozen embeddings 0.59 to 0.69, and one net 0.62 to 0.73. Single draws of 300 labels differ by as
+# much as the methods do, so the distances are those of means.
+REAL = ("illness:cancer", "illness:diabetes", "phm_tuning", "psytar:EF")
 
 
 def linear_scores(A, y, A_test, y_test):
@@ -279,56 +276,89 @@ def linear_scores(A, y, A_test, y_test):
     return np.array([f1_score(y_test, p > 0.5), average_precision_score(y_test, p)])
 
 
-@pytest.fixture(scope="module")
-def frozen(minilm, hard_posts):
-    """The scores of frozen embeddings with 300 labels."""
+def words_and_meaning(X, y, X_test, y_test, checkpoint):
+    """The scores of TF-IDF and of frozen embeddings."""
     from sklearn_spt import SentenceEmbedder
 
-    X, y = hard_posts.data, hard_posts.target
-    embedder = SentenceEmbedder(minilm, n_threads=1)
-    E, E_test = embedder.fit_transform(X[:300]), embedder.transform(X[1800:])
-    return linear_scores(E, y[:300], E_test, y[1800:])
+    found = []
+    for model in (
+        TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True),
+        SentenceEmbedder(checkpoint, n_threads=1),
+    ):
+        A, A_test = model.fit_transform(X), model.transform(X_test)
+        found.append(linear_scores(A, y, A_test, y_test))
+    return found
 
 
-def test_meaning_says_more_than_words(frozen, hard_posts):
-    """300 labels. The ranges are those of four real tasks, on their validation rows.
+@pytest.fixture(scope="module")
+def draws():
+    """Four draws of 300 labelled posts, 1,500 others to learn from and 800 to score."""
+    kind = {"weights": [0.83], "ambiguity": 0.1, "flip_y": 0.04}
+    return [make_short_texts(2600, random_state=seed, **kind) for seed in range(10, 14)]
 
-    Tweets about cancer, diabetes and personal health, and reviews of drugs that work: TF-IDF has
-    an F1 of 0.45 to 0.65, frozen embeddings 0.58 to 0.70. They are ahead by 0.03 to 0.15.
-    """
-    X, y = hard_posts.data, hard_posts.target
-    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
-    W, W_test = vectorizer.fit_transform(X[:300]), vectorizer.transform(X[1800:])
-    words = linear_scores(W, y[:300], W_test, y[1800:])
 
-    assert 0.45 < words[0] < 0.65
-    assert 0.58 < frozen[0] < 0.70
-    assert 0.03 < frozen[0] - words[0] < 0.15
-    assert 0.03 < frozen[1] - words[1] < 0.20
+@pytest.fixture(scope="module")
+def linear(minilm, draws):
+    """Scores of shape (4 draws, 2 methods, 2)."""
+    rows = slice(300), slice(1800, None)
+    parts = [[part for r in rows for part in (posts.data[r], posts.target[r])] for posts in draws]
+    return np.array([words_and_meaning(*four, minilm) for four in parts])
+
+
+def check_distances(words, meaning):
+    """Check means of F1 and average precision; meaning says more than words."""
+    assert 0.45 < words[0] < 0.62
+    assert 0.58 < meaning[0] < 0.70
+    assert 0.03 < meaning[0] - words[0] < 0.15
+    assert 0.03 < meaning[1] - words[1] < 0.15
+
+
+def test_posts_are_as_hard_and_as_skewed_as_real_texts(linear, draws):
+    # 17 to 24% of the real texts are positive
+    assert np.mean([posts.target.mean() for posts in draws]) == pytest.approx(0.187, abs=0.02)
+    check_distances(*linear.mean(axis=0))
 
 
 @pytest.mark.slow
-def test_a_net_stands_between_embeddings_and_more_labels(minilm, frozen, hard_posts):
-    """As on the same real tasks: one net has an F1 of 0.63 to 0.77, all labels 0.05 to 0.20 more.
+def test_real_texts_are_as_hard(minilm, needs_data, monkeypatch):
+    from sklearn_spt.experiments._split_protocol import cut, draw
 
-    With three epochs in place of one, and four other draws, 1,800 labels are 0.10 to 0.16 ahead.
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples" / "studies"))
+    monkeypatch.setenv("SKLEARN_SPT_DATA", str(needs_data))
+    from gain_study import bunch_of
+
+    found = []
+    for task in REAL:  # rows for validation
+        split = draw(cut(bunch_of(task), 1000, 1000), 300, 0, 0)
+        texts = list(split.texts), split.y, list(split.texts_test), split.y_test
+        found.append(words_and_meaning(*texts, minilm))
+    check_distances(*np.mean(found, axis=0))
+
+
+@pytest.mark.slow
+def test_a_net_stands_between_embeddings_and_more_labels(minilm, linear, draws):
+    """As on the real tasks, where one net has an F1 that is 0.03 to 0.07 above frozen embeddings.
+
+    On two other diseases, 3,000 more labels bring 0.08 and 0.14. With three epochs in place of one,
+    and four other draws, 1,800 labels are 0.10 to 0.16 ahead here.
     """
     from sklearn_spt import BertClassifier
 
-    X, y = hard_posts.data, hard_posts.target
+    X, y = draws[0].data, draws[0].target
 
     def scores(n_labeled, **params):
         net = BertClassifier(minilm, n_threads=1, random_state=0, **params)
         p = net.fit(X[:n_labeled], y[:n_labeled]).predict_proba(X[1800:])[:, 1]
         return np.array([f1_score(y[1800:], p > 0.5), average_precision_score(y[1800:], p)])
 
-    one_net = scores(300)
+    one_net, embeddings = scores(300), linear[0, 1]
     six_times_the_labels = scores(1800, max_epochs=1)
     assert 0.62 < one_net[0] < 0.78
-    assert (one_net > frozen + 0.02).all()
-    assert (one_net < six_times_the_labels - 0.02).all()
+    assert (embeddings + 0.02 < one_net).all()
+    assert (one_net < embeddings + 0.15).all()
+    assert (one_net + 0.02 < six_times_the_labels).all()
     assert (six_times_the_labels < one_net + 0.20).all()
-    assert six_times_the_labels[0] < f1_score(y[1800:], hard_posts.target_clean[1800:])
+    assert six_times_the_labels[0] < f1_score(y[1800:], draws[0].target_clean[1800:])
 
 
 @pytest.mark.parametrize(
