@@ -86,7 +86,7 @@ def isolated(seed: int = 0, n_threads: int | None = None) -> Iterator[None]:
                 torch.manual_seed(seed)
                 yield
         finally:
-            if not started and torch.cuda.is_available():
+            if not started:  # torch keeps this seed, too; to ask whether CUDA is there starts it
                 torch.cuda.manual_seed_all(cuda_seed)
             random.setstate(python_state)
             np.random.set_state(numpy_state)  # noqa: NPY002

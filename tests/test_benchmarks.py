@@ -5,15 +5,20 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import sys
+import zipfile
+from importlib.metadata import Distribution, PackageNotFoundError
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from conftest import build_encoder
 
+import sklearn_spt
 from sklearn_spt.text._pretrained import load_encoder
 
 FOLDER = Path(__file__).parents[1] / "examples" / "benchmarks"
@@ -210,8 +215,12 @@ def test_the_first_section_measures_all_but_what_needs_a_gpu(rehearse):
     assert [e["milliseconds"] > 0 for e in found if e["name"] == "step"] == [True] * 6
     assert [e["difference"] for e in found if e["name"] == "equal"] == [0.0] * 4
     names = {"versions", "tests", "step", "without", "attention", "equal"}
-    assert {e["name"] for e in found} == names | {"memory", "inference", "stacked"}
+    names |= {"memory", "inference", "stacked", "kernel", "streams"}
+    assert {e["name"] for e in found} == names
     assert next(e for e in found if e["name"] == "tests")["code"] == 0
+    graphs = [e["name"] for e in found if e.get("way") in ("graphs", "whole step")]
+    assert len(graphs) == 4
+    assert found[-1]["name"] == "streams"
 
 
 def test_the_second_section_runs_the_programs(rehearse, program, monkeypatch):
@@ -233,6 +242,36 @@ def test_the_third_section_searches_and_promises(rehearse):
     assert names == ["encoding", *["fit", "fit", "promised", "search"] * 2]
     assert [e["fits"] for e in found if e["name"] == "search"] == [2, 2]
     assert all(0 <= e["f1"] <= 1 for e in found if e["name"] == "fit")
+
+
+def test_a_folder_stands_in_for_an_installed_package(program, tmp_path, monkeypatch):
+    """The modules of its wheels, and a version of this library, which no wheel brings."""
+
+    def missing(name):
+        raise PackageNotFoundError(name)
+
+    gpu = program("gpu")
+    monkeypatch.setattr(gpu, "version", missing)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("PYTHONPATH", "given")
+    (tmp_path / "wheels").mkdir()
+    with zipfile.ZipFile(tmp_path / "wheels" / "a-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("a_module_of_a_wheel.py", "")
+    gpu.use(tmp_path)
+    site = str(tmp_path / "site")
+    assert sys.path[-1] == site
+    assert os.environ["PYTHONPATH"].split(os.pathsep) == [str(gpu.ROOT), "given", site]
+    assert find_spec("a_module_of_a_wheel")
+    (found,) = Distribution.discover(name="sklearn-spt", path=[site])
+    assert found.version == sklearn_spt.__version__
+
+
+def test_a_failed_measurement_says_where(program):
+    written = []
+    record = SimpleNamespace(over=lambda: False, add=lambda **entry: written.append(entry))
+    program("gpu").attempt(record, "x", lambda n: 1 / n, n=0)
+    assert written[0]["error"] == "ZeroDivisionError: division by zero"
+    assert "lambda n: 1 / n" in written[0]["traceback"]
 
 
 def test_no_section_begins_after_its_time(rehearse, program, monkeypatch):
@@ -276,7 +315,9 @@ def test_the_page_is_made_of_what_a_gpu_measured(program, tmp_path):
     place = {"fold": 0, "lam": 0.1, "alpha": 0.0}
     step = {"precision": "bf16", "way": "graphs"}
     file.write_text(
-        entry("step", milliseconds=3.14159, **step)
+        entry("versions", torch="2", transformers="5", skorch="1", accelerator="GPU")
+        + entry("tests", code=2, end="")
+        + entry("step", milliseconds=3.14159, **step)
         + entry("step", rehearsal=True, milliseconds=99, **step)
         + entry("step", device="cpu", milliseconds=99, **step)
         + entry("step", precision="bf16", way="eager", error="no")
@@ -291,6 +332,8 @@ def test_the_page_is_made_of_what_a_gpu_measured(program, tmp_path):
         + entry("fit", device="cpu", f1=0.65, **place)
     )
     found = page([file])
+    assert "Measured on one GPU with torch 2" in found
+    assert "Tests: `nothing printed`." in found
     assert "| bf16 | failed | 3.14 |  |" in found
     assert "| MiniLM, graphs | 6.0 |  |  |" in found
     assert "| fp32 |  |  |  |" in found

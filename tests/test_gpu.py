@@ -101,7 +101,9 @@ def test_graphs_draw_the_dropout_of_eager_steps(net, tiny_texts):
 
 @pytest.mark.parametrize("path", ["casts", "attention"])
 def test_fast_paths_of_cuda_give_the_same_fit(net, tiny_texts, path):
-    net.set_params(precision="bf16", optimizer=torch.optim.SGD, lr=0.01, max_epochs=2)
+    # other kernels of attention may draw other dropout
+    net.set_params(dropout=0.0, module=WithoutDropout, optimizer=torch.optim.SGD, lr=0.01)
+    net.set_params(precision="bf16", max_epochs=2)
     fast = clone(net).fit(tiny_texts, Y)
     with plain(path):
         slow = clone(net).fit(tiny_texts, Y)

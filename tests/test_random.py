@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
+from helpers.cuda import Generators
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -149,44 +150,8 @@ class TestShuffledAndDrawSample:
 
 
 # -- CUDA ----------------------------------------------------------------------------------------
-class Cuda:
-    """Two CUDA devices that start when a generator is read, as torch's do; each holds a seed."""
-
-    def __init__(self, monkeypatch, started):
-        self.started = started
-        self.kept = None
-        self.generators = [5, 5]
-        own = {
-            "is_available": lambda: True,
-            "is_initialized": lambda: self.started,
-            "device_count": lambda: 2,
-            "_is_in_bad_fork": lambda: False,
-            "manual_seed_all": self.seed,
-            "get_rng_state": lambda device: self.start()[device],
-            "set_rng_state": self.set_one,
-            "get_rng_state_all": lambda: list(self.start()),
-            "set_rng_state_all": lambda states: self.start().__setitem__(slice(None), states),
-        }
-        for name, function in own.items():
-            monkeypatch.setattr(torch.cuda, name, function)
-
-    def start(self):
-        if not self.started:
-            self.started = True
-            self.seed(self.kept)
-        return self.generators
-
-    def seed(self, seed):
-        self.kept = seed
-        if self.started:
-            self.generators[:] = [seed, seed]
-
-    def set_one(self, state, device):
-        self.start()[device] = state
-
-
 def test_isolated_does_not_start_cuda(monkeypatch):
-    cuda = Cuda(monkeypatch, started=False)
+    cuda = Generators(monkeypatch, started=False)
     with isolated(3):
         states = random_states()
         set_random_states({**states, "cuda": [1, 2]})
@@ -195,7 +160,7 @@ def test_isolated_does_not_start_cuda(monkeypatch):
 
 
 def test_cuda_that_starts_inside_is_seeded_there_and_afterwards_as_before(monkeypatch):
-    cuda = Cuda(monkeypatch, started=False)
+    cuda = Generators(monkeypatch, started=False)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(11)
         with isolated(3):
@@ -207,7 +172,7 @@ def test_cuda_that_starts_inside_is_seeded_there_and_afterwards_as_before(monkey
 
 
 def test_a_later_start_of_cuda_takes_the_seed_from_before(monkeypatch):
-    cuda = Cuda(monkeypatch, started=False)
+    cuda = Generators(monkeypatch, started=False)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(11)
         with isolated(3), isolated(4):
@@ -217,7 +182,7 @@ def test_a_later_start_of_cuda_takes_the_seed_from_before(monkeypatch):
 
 @pytest.mark.parametrize("error", [False, True])
 def test_generators_of_a_started_cuda_are_restored(monkeypatch, error):
-    cuda = Cuda(monkeypatch, started=True)
+    cuda = Generators(monkeypatch, started=True)
     cuda.generators[:] = [8, 9]
     try:
         with isolated(3):

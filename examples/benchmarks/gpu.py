@@ -28,10 +28,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,8 @@ def pack(folder: Path) -> None:
 
 def use(folder: Path) -> None:
     """Let this process and those that it starts import what the folder brings, after all else."""
+    import sklearn_spt
+
     site = folder / "site"
     for wheel in (folder / "wheels").glob("*.whl"):
         with zipfile.ZipFile(wheel) as archive:
@@ -95,6 +98,12 @@ def use(folder: Path) -> None:
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")]), str(site)]
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
     sys.path.append(str(site))
+    try:
+        version("sklearn-spt")
+    except PackageNotFoundError:  # pickles and `memory` record the version
+        about = site / f"sklearn_spt-{sklearn_spt.__version__}.dist-info" / "METADATA"
+        about.parent.mkdir(parents=True)
+        about.write_text(f"Name: sklearn-spt\nVersion: {sklearn_spt.__version__}\n")
 
 
 # -- helpers of the sections -----------------------------------------------------------------------
@@ -106,6 +115,7 @@ def attempt(record: Any, name: str, measure: Callable[..., dict[str, Any]], **ab
         found = measure(**about)
     except (Exception, SystemExit) as error:
         found = {"error": f"{type(error).__name__}: {error}"[:1000]}
+        found["traceback"] = traceback.format_exc()[-4000:]
     record.add(name=name, **about, **found)
 
 
@@ -121,6 +131,29 @@ def precision_of(name: str) -> Iterator[str]:
         yield "bf16" if name == "bf16" else "fp32"
     finally:
         settings.fp32_precision = before
+
+
+def epoch_clock() -> Any:
+    """Return a callback of skorch that has the seconds of each epoch."""
+    import torch
+    from skorch.callbacks import Callback
+
+    def now() -> float:
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    class Clock(Callback):
+        def __init__(self) -> None:
+            self.seconds: list[float] = []
+
+        def on_epoch_begin(self, net: Any, **kwargs: Any) -> None:
+            self.begin = now()
+
+        def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
+            self.seconds.append(now() - self.begin)
+
+    return Clock()
 
 
 class SectionA:
@@ -144,24 +177,34 @@ class SectionA:
     def run(self) -> None:
         """Measure all, the most telling first."""
         small, record = self.options.rehearsal, self.record
-        ways = ("eager", "graphs", "whole step")
+        precisions = ("fp32", "bf16") if small else ("fp32", "tf32", "bf16")
+        nets = (1, 2) if small else (1, 5, 25)
         attempt(record, "versions", self.versions)
         attempt(record, "tests", self.tests)
-        for precision in ("fp32", "bf16") if small else ("fp32", "tf32", "bf16"):
-            for way in ways:
-                attempt(record, "step", self.step, precision=precision, way=way)
+        for precision in precisions:
+            attempt(record, "step", self.step, precision=precision, way="eager")
         for path in ("casts", "attention", "losses", "resident"):
             attempt(record, "without", self.without, path=path)
         for kernel in ("MATH", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION"):
             for width in WIDTHS[:1] if small else WIDTHS:
                 attempt(record, "attention", self.attention, kernel=kernel, width=width)
-        for what in ("eager twice", "graphs twice", "graphs and eager", "casts and autocast"):
+        for width in WIDTHS[:1] if small else WIDTHS:
+            attempt(record, "kernel", self.kernel, width=width)
+        for what in ("eager twice", "casts and autocast"):
             attempt(record, "equal", self.equal, what=what)
-        attempt(record, "memory", self.memory)
         for tokens in (8192,) if small else (8192, 16_384, 32_768, 65_536, 131_072):
             attempt(record, "inference", self.inference, tokens=tokens)
-        for n in (1, 2) if small else (1, 5, 25):
+        for n in nets:
             attempt(record, "stacked", self.stacked, n=n)
+        # graphs come last, since a capture that fails may harm what follows
+        for way in ("graphs", "whole step"):
+            for precision in precisions:
+                attempt(record, "step", self.step, precision=precision, way=way)
+        for what in ("graphs twice", "graphs and eager"):
+            attempt(record, "equal", self.equal, what=what)
+        attempt(record, "memory", self.memory)
+        for n in nets:
+            attempt(record, "streams", self.streams, n=n)
 
     def versions(self) -> dict[str, Any]:
         """Packages and device."""
@@ -175,16 +218,20 @@ class SectionA:
 
     def tests(self) -> dict[str, Any]:
         """Run the tests that need a GPU."""
-        command = [sys.executable, "-m", "pytest", "-m", "gpu", "tests/test_gpu.py", "-q", "-rfE"]
-        done = subprocess.run(
-            [*command, "-p", "no:cacheprovider"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=max(min(self.record.left(), 200), 1),
-            check=False,
-        )
-        return {"code": done.returncode, "end": done.stdout[-3000:]}
+        command = [sys.executable, "-m", "pytest", "-m", "gpu", "tests/test_gpu.py", "-q", "-rA"]
+        try:
+            done = subprocess.run(
+                [*command, "--tb=short", "-p", "no:cacheprovider"],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=max(min(self.record.left(), 200), 1),
+                check=False,
+            )
+            code, printed = done.returncode, done.stdout
+        except subprocess.TimeoutExpired as error:
+            code, printed = 124, error.stdout or b""
+        return {"code": code, "end": printed.decode(errors="replace")[-12_000:]}
 
     def net(self, **params: Any) -> Any:
         """Return a net of which only the steps are timed."""
@@ -205,13 +252,22 @@ class SectionA:
         """Milliseconds of a training step."""
         with precision_of(precision) as used:
             if way == "whole step":
-                replay = self.whole_step(used)
-                took = self.best(lambda: [replay() for _ in range(self.n_steps)])
+                step = self.whole_step(used)
+                took = self.best(lambda: [step(batch) for batch in self.batches()])
             else:
                 net = self.net(precision=used, cuda_graphs=way == "graphs", max_epochs=3)
-                net.fit(self.ids, self.y).set_params(max_epochs=1)  # not timed
-                took = self.best(lambda: net.partial_fit(self.ids, self.y))
+                clock = epoch_clock()
+                net.set_params(callbacks=[clock]).fit(self.ids, self.y)
+                clock.seconds.clear()  # of epochs that record graphs
+                net.set_params(max_epochs=self.rounds).partial_fit(self.ids, self.y)
+                took = min(clock.seconds)
         return {"milliseconds": 1000 * took / self.n_steps}
+
+    def batches(self) -> Any:
+        """The texts in batches, on the device."""
+        import torch
+
+        return torch.from_numpy(self.ids).long().to(self.device).view(-1, BATCH, WIDTH)
 
     def without(self, path: str) -> dict[str, Any]:
         """Milliseconds of an eager step without a fast path."""
@@ -220,13 +276,14 @@ class SectionA:
         with plain(path):
             return self.step("bf16", "eager")
 
-    def whole_step(self, precision: str) -> Callable[[], Any]:
-        """Return a step, update and clipping included, on a GPU as one graph."""
+    def whole_step(self, precision: str) -> Callable[[Any], Any]:
+        """Return a step on a batch, update and clipping included, on a GPU as one graph."""
         import torch
         from torch.nn.utils import clip_grad_norm_
 
         module, loss_of = self.module(precision)
         module.train()
+        place = self.batch
         on_cuda = self.device == "cuda"
         optimizer = torch.optim.AdamW(
             module.parameters(),
@@ -238,12 +295,12 @@ class SectionA:
 
         def step() -> None:
             optimizer.zero_grad(set_to_none=True)
-            loss_of(module(self.batch)).backward()
+            loss_of(module(place)).backward()
             clip_grad_norm_(module.parameters(), 1.0)
             optimizer.step()
 
         if not on_cuda:
-            return step
+            return lambda batch: [place.copy_(batch), step()]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -253,7 +310,27 @@ class SectionA:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             step()
-        return graph.replay
+        return lambda batch: [place.copy_(batch), graph.replay()]
+
+    def streams(self, n: int) -> dict[str, Any]:
+        """Milliseconds of a whole step of each of n nets, in bf16, each on a stream of its own."""
+        import torch
+
+        steps = [self.whole_step("bf16") for _ in range(n)]
+        on_cuda = self.device == "cuda"
+        own = [torch.cuda.stream(torch.cuda.Stream()) if on_cuda else nullcontext() for _ in steps]
+        batches = self.batches()
+        if on_cuda:
+            torch.cuda.synchronize()  # the streams do not wait for the copy
+
+        def side_by_side() -> None:
+            for batch in batches:
+                for step, stream in zip(steps, own, strict=True):
+                    with stream:
+                        step(batch)
+
+        side_by_side()  # not timed
+        return {"milliseconds": 1000 * self.best(side_by_side) / self.n_steps}
 
     def module(self, precision: str) -> tuple[Any, Callable[[Any], Any]]:
         """Return a module and its loss on a batch that is kept as `batch`."""
@@ -313,6 +390,25 @@ class SectionA:
             first, second = seconds(both), seconds(both)
         return {"first": 1000 * first, "second": 1000 * second}
 
+    def kernel(self, width: int) -> dict[str, Any]:
+        """Name the kernel that the library takes, and the one that torch would take."""
+        import torch
+        from torch.nn.attention import SDPBackend
+
+        from sklearn_spt.nets._kernels import attention_backends
+
+        device = torch.device(self.device)
+        q = torch.zeros(BATCH, 12, width, 32, device=device, dtype=torch.bfloat16)
+        mask = torch.zeros(BATCH, 1, width, width, device=device, dtype=torch.bfloat16)
+
+        def taken() -> str:
+            choice = torch._fused_sdp_choice(q.requires_grad_(), q, q, mask, 0.1)
+            return next((name for name, b in vars(SDPBackend).items() if b == choice), str(choice))
+
+        with attention_backends(device):
+            ours = taken()
+        return {"ours": ours, "as torch": taken()}
+
     def equal(self, what: str) -> dict[str, Any]:
         """Greatest difference of the probabilities of two fits with the same seed."""
         from sklearn_spt.nets._kernels import plain
@@ -364,9 +460,14 @@ def section_b(options: argparse.Namespace, record: Any) -> None:
     from _checkpoints import RANDOM_BERT_BASE, checkpoint
 
     encoders = {"MiniLM": options.pretrained}
+
+    def bert_base() -> dict[str, Any]:
+        encoders["BERT-base"] = checkpoint(RANDOM_BERT_BASE, like=options.pretrained)
+        return {}
+
     size = "--n-texts 60 --n-labeled 24 --step-size 12 --rounds 1"
     if not options.rehearsal:
-        encoders["BERT-base"] = checkpoint(RANDOM_BERT_BASE, like=options.pretrained)
+        attempt(record, "BERT-base", bert_base)
         size = "--n-texts 4000 --n-labeled 500 --step-size 1000 --rounds 3"
     end = record.end
     runs = [(name, graphs) for name in encoders for graphs in (False, True)]
@@ -443,7 +544,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.what == "pack":
         pack(*options.files)
         return
+    sys.path.insert(1, str(ROOT))  # where the package is not installed
     if options.folder:
+        options.folder = options.folder.resolve()
         use(options.folder)
     from _record import Record
 

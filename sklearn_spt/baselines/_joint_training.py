@@ -26,7 +26,13 @@ from sklearn_spt._typing import AnyArray
 from sklearn_spt.nets._callbacks import ScheduledLR
 from sklearn_spt.nets._losses import distillation_targets, one_hot
 from sklearn_spt.nets._schedules import slanted
-from sklearn_spt.nets._training import ends_early, n_steps, quiet, release_optimizer
+from sklearn_spt.nets._training import (
+    ends_early,
+    n_steps,
+    quiet,
+    release_optimizer,
+    without_accelerator,
+)
 
 _LOSSES = ("train_loss", "cross_entropy", "kl")
 
@@ -56,12 +62,15 @@ class RandomStream:
     """Context in which torch draws from a separate stream, which the next ``with`` continues."""
 
     def __init__(self, seed: int) -> None:
+        self._seed = seed
         with isolated(seed):
             self._own = _random_state()
 
     def __enter__(self) -> None:
         self._outer = _random_state()
         _set_random_state(self._own)
+        if self._outer[1] and not self._own[1]:  # CUDA has started since
+            torch.cuda.manual_seed_all(self._seed)
 
     def __exit__(self, *error: object) -> None:
         self._own = _random_state()
@@ -69,7 +78,8 @@ class RandomStream:
 
 
 def _random_state() -> tuple[torch.Tensor, list[torch.Tensor]]:
-    on_cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    # to read a generator of CUDA would start it
+    on_cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
     return torch.get_rng_state(), on_cuda
 
 
@@ -197,6 +207,7 @@ class JointTrainer:
             with ExitStack() as stack:
                 for net in self.nets:
                     stack.enter_context(quiet(net))
+                    stack.enter_context(without_accelerator(net))
                 # for modules that draw from python or numpy; torch draws from the streams
                 stack.enter_context(isolated(derive_seed(self.trainer.root, 0)))
                 self._notify("on_train_begin", X=self.X, y=self.targets)

@@ -42,11 +42,18 @@ def with_half_weights(model: nn.Module, inputs: dict[str, Any]) -> Any:
     """Call a model with those weights in bf16 that autocast would cast."""
     if is_plain("casts") or torch.compiler.is_compiling():
         return model(**inputs)
-    named = {
-        f"{prefix}.{name}": weight
-        for prefix, layer in model.named_modules()
+    places = [
+        (layer._parameters, name, weight)
+        for layer in model.modules()
         if type(layer) is nn.Linear
         for name, weight in layer.named_parameters(recurse=False)
-    }
-    half = _ToHalf.apply(*named.values())
-    return torch.func.functional_call(model, dict(zip(named, half, strict=True)), kwargs=inputs)
+    ]
+    half = _ToHalf.apply(*(weight for _, _, weight in places))
+    # as torch.func.functional_call, which takes as long as the launches that are saved
+    for (parameters, name, _), tensor in zip(places, half, strict=True):
+        parameters[name] = tensor
+    try:
+        return model(**inputs)
+    finally:
+        for parameters, name, weight in places:
+            parameters[name] = weight

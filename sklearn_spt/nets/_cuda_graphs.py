@@ -13,6 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from itertools import chain
 
 import torch
@@ -28,6 +29,12 @@ _WORTHWHILE = 5
 Part = Callable[[], None]
 
 
+@cache
+def _stream(device: torch.device) -> torch.cuda.Stream:
+    """Return the stream that graphs are recorded on; libraries keep memory for each stream."""
+    return torch.cuda.Stream(device)
+
+
 class Recorder:
     """Records parts of a step as CUDA graphs, which share one pool of memory.
 
@@ -36,13 +43,15 @@ class Recorder:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self.stream = torch.cuda.Stream(device)
+        self.stream = _stream(device)
         self.pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, parts: Sequence[Part]) -> list[Part]:
         """Return a replay of each part. The generators are restored, so that no number is lost."""
         with (
             torch.cuda.device(self.device),
+            # after an error in a capture, torch stays on the stream of the capture
+            torch.cuda.stream(torch.cuda.current_stream(self.device)),
             torch.random.fork_rng([self.device]),
             warnings.catch_warnings(),
         ):
@@ -116,11 +125,10 @@ class StepGraph:
         # the next replay overwrites this memory, but a callback may keep the logits
         return self._passes.logits.clone().requires_grad_()
 
-    def backward(self, gradient: torch.Tensor, module: nn.Module) -> None:
-        """Give the weights of `module` their gradients, from that of the logits."""
+    def backward(self, gradient: torch.Tensor, weights: Sequence[nn.Parameter]) -> None:
+        """Give the weights their gradients, from that of the logits."""
         self._passes.gradient.copy_(gradient)
         self._backward()
-        weights = list(module.parameters())
         for i in self._passes.used:
             weights[i].grad = self._passes.gradients[i]
 
@@ -138,6 +146,8 @@ class Slot:
         self.seen: Counter[Hashable] = Counter()
         self.graphs: dict[Hashable, StepGraph] = {}
         self._gradients: dict[int, torch.Tensor] = {}
+        #: The weights of the net that trains.
+        self.weights: list[nn.Parameter] = []
 
     @contextmanager
     def holding(self, module: nn.Module) -> Iterator[None]:
@@ -147,19 +157,21 @@ class Slot:
         for tensor, place in zip(tensors, _tensors(self.module), strict=True):
             place.data.copy_(tensor.data)
             tensor.data = place.data
+        self.weights = list(module.parameters())
         try:
             yield
         finally:
+            self.weights = []
             for tensor, data in zip(tensors, own, strict=True):
                 tensor.data = data.copy_(tensor.data)
                 tensor.grad = None  # its place belongs to the next net
 
-    def graph(self, module: nn.Module, ids: torch.Tensor) -> StepGraph | None:
-        """Return the graphs for a batch of the module that is held; None if it has to run plainly.
+    def graph(self, ids: torch.Tensor) -> StepGraph | None:
+        """Return the graphs for a batch of the net that trains; None if it has to run plainly.
 
         A shape is recorded once it has come up more than `_WORTHWHILE` times.
         """
-        weights = list(module.parameters())
+        weights = self.weights
         if any(weight.grad is not None for weight in weights):
             # the next replay overwrites the memory of these gradients
             raise RuntimeError(

@@ -62,10 +62,9 @@ class DeviceLoop(NeuralNetClassifier):
         before its next forward pass.
         """
         X, y = unpack_data(batch)
-        graph = None
-        if self._slot is not None:
-            graph = self._slot.graph(self.module_, to_tensor(X, device=self.device_))
-        if graph is None:
+        slot = self._slot
+        graph = None if slot is None else slot.graph(to_tensor(X, device=self.device_))
+        if slot is None or graph is None:
             step: dict[str, Any] = super().train_step_single(batch, **fit_params)
             return step
         self._set_training(True)
@@ -73,7 +72,7 @@ class DeviceLoop(NeuralNetClassifier):
         loss = self.get_loss(y_pred, y, X=X, training=True)
         loss.backward()
         assert y_pred.grad is not None
-        graph.backward(y_pred.grad, self.module_)
+        graph.backward(y_pred.grad, slot.weights)
         return {"loss": loss.detach(), "y_pred": y_pred.detach()}
 
     def run_single_epoch(

@@ -27,6 +27,9 @@ from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.nets._parts import optimizers
 from sklearn_spt.nets._protocol import prepared
 
+#: Whether a step of torch's Adam is part of a CUDA graph; it asks the device.
+_ASKS = "_accelerator_graph_capture_health_check"
+
 
 @contextmanager
 def quiet(net: NeuralNet) -> Iterator[None]:
@@ -100,6 +103,27 @@ def release_optimizer(net: NeuralNet) -> None:
         optimizer.state.clear()
 
 
+@contextmanager
+def without_accelerator(net: NeuralNet) -> Iterator[None]:
+    """Keep the optimisers of a net on the CPU from asking for the stream of an accelerator.
+
+    To ask starts CUDA, which takes memory and time in each process, and breaks forks.
+    """
+    held = [
+        optimizer
+        for optimizer in optimizers(net).values()
+        if all(w.device.type == "cpu" for group in optimizer.param_groups for w in group["params"])
+        and hasattr(optimizer, _ASKS)
+    ]
+    for optimizer in held:
+        setattr(optimizer, _ASKS, lambda: None)
+    try:
+        yield
+    finally:
+        for optimizer in held:
+            delattr(optimizer, _ASKS)
+
+
 def n_steps(net: NeuralNet, X: Any, targets: AnyArray, epochs: int) -> int:
     """Count the optimiser steps of a training run with the net's iterator; an epoch needs one."""
     per_epoch = steps_per_epoch(net, X, targets)
@@ -141,7 +165,7 @@ def train(
     try:
         with quiet(net):
             net.notify("on_train_begin", X=X, y=targets)
-            with prepared(net).training_run(X):
+            with prepared(net).training_run(X), without_accelerator(net):
                 for _ in range(epochs):
                     rows = epoch_rows(codes, balanced, rng)
                     part = multi_indexing(X, rows), targets[rows]

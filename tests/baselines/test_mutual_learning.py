@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from helpers.cuda import Generators
 from helpers.nets import MLP, WithoutDropout, mlp_net
 from helpers.sgd import assert_same_weights, partial_moons
 from hypothesis import given
@@ -163,6 +164,21 @@ def test_a_random_stream_continues(global_random_state_unchanged):
             other = draw_some()
     assert parts == whole
     assert other not in whole
+
+
+def test_a_random_stream_goes_on_where_cuda_starts_late(monkeypatch, global_random_state_unchanged):
+    cuda = Generators(monkeypatch, started=False)
+    one, two = RandomStream(7), RandomStream(8)
+    with one:
+        pass
+    assert not cuda.started
+    with one:
+        cuda.start()
+        cuda.generators[:] = [70, 70]  # numbers are drawn
+    with two:
+        assert cuda.generators == [8, 8]
+    with one:
+        assert cuda.generators == [70, 70]
 
 
 # -- an independent implementation -------------------------------------------------------------

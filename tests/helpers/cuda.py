@@ -35,6 +35,42 @@ def set_sync_debug_mode(mode):
         torch.cuda.set_sync_debug_mode(mode)
 
 
+class Generators:
+    """Two CUDA devices that start when a generator is read, as torch's do; each holds a seed."""
+
+    def __init__(self, monkeypatch, started):
+        self.started = started
+        self.kept = None
+        self.generators = [5, 5]
+        own = {
+            "is_available": self.start,
+            "is_initialized": lambda: self.started,
+            "device_count": lambda: 2,
+            "_is_in_bad_fork": lambda: False,
+            "manual_seed_all": self.seed,
+            "get_rng_state": lambda device: self.start()[device],
+            "set_rng_state": self.set_one,
+            "get_rng_state_all": lambda: list(self.start()),
+            "set_rng_state_all": lambda states: self.start().__setitem__(slice(None), states),
+        }
+        for name, function in own.items():
+            monkeypatch.setattr(torch.cuda, name, function)
+
+    def start(self):
+        if not self.started:
+            self.started = True
+            self.seed(self.kept)
+        return self.generators
+
+    def seed(self, seed):
+        self.kept = seed
+        if self.started:
+            self.generators[:] = [seed, seed]
+
+    def set_one(self, state, device):
+        self.start()[device] = state
+
+
 class _AsOnCuda(TorchFunctionMode):
     """Takes the kernels that torch takes on CUDA, and casts as its autocast does.
 

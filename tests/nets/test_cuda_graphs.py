@@ -6,6 +6,9 @@ import copy
 import gc
 import pickle
 import weakref
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -59,6 +62,72 @@ def ids_of(*rows):
     return torch.tensor(rows)
 
 
+def test_parts_are_recorded_in_order_on_one_stream(monkeypatch):
+    """The calls of the recorder itself, with the functions of torch.cuda replaced."""
+    calls, current = [], ["main"]
+
+    class Stream:
+        def __init__(self, device):
+            self.name = f"of {device}"
+
+        def wait_stream(self, other):
+            calls.append(f"{self.name} waits for {other.name}")
+
+    class Graph:
+        def replay(self):
+            return "replayed"
+
+    @contextmanager
+    def stream(one):
+        before, current[0] = current[0], one.name
+        try:
+            yield
+        finally:
+            current[0] = before
+
+    @contextmanager
+    def graph(graph, pool, stream):
+        current[0] = f"graph in {pool}"
+        if len(calls) > 20:
+            raise RuntimeError("capture failed")  # torch stays on its stream then
+        yield
+        current[0] = "main"
+
+    def main_stream(device=None):
+        return SimpleNamespace(name=current[0], wait_stream=partial(Stream.wait_stream, main))
+
+    main = SimpleNamespace(name="main")
+    for name, value in {
+        "Stream": Stream,
+        "CUDAGraph": Graph,
+        "stream": stream,
+        "graph": graph,
+        "graph_pool_handle": lambda: "pool",
+        "current_stream": main_stream,
+        "device": lambda device: nullcontext(),
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    monkeypatch.setattr(torch.random, "fork_rng", lambda devices: nullcontext())
+    cuda_graphs._stream.cache_clear()
+    try:
+        recorder, again = (cuda_graphs.Recorder("cuda:0") for _ in range(2))
+        assert recorder.stream is again.stream
+        parts = [lambda name=name: calls.append(f"{name} on {current[0]}") for name in "ab"]
+        replays = recorder(parts)
+        assert [replay() for replay in replays] == ["replayed", "replayed"]
+        assert calls == [
+            *("a on main", "b on main", "of cuda:0 waits for main"),
+            *("a on of cuda:0", "b on of cuda:0", "main waits for of cuda:0"),
+            *("a on graph in pool", "b on graph in pool"),
+        ]
+        calls += [""] * 20
+        with pytest.raises(RuntimeError, match="capture failed"):
+            recorder(parts)
+        assert current == ["main"]
+    finally:
+        cuda_graphs._stream.cache_clear()
+
+
 def embedding():
     return nn.Sequential(nn.Embedding(9, 2), nn.Flatten())
 
@@ -69,8 +138,8 @@ def test_a_shape_is_recorded_after_some_batches(recorders, monkeypatch):
     module = embedding()
     slot = Slot(module)
     with slot.holding(module):
-        found = [slot.graph(module, ids_of([1, n])) is None for n in range(4)]
-        assert slot.graph(module, ids_of([1, 2, 3])) is None
+        found = [slot.graph(ids_of([1, n])) is None for n in range(4)]
+        assert slot.graph(ids_of([1, 2, 3])) is None
     assert found == [True, True, False, False]
     assert recorders[0].shapes == [(1, 2)]
 
@@ -83,9 +152,9 @@ def test_logits_and_gradients_are_those_of_the_module(at_once):
     expected.backward(gradient)
     slot = Slot(module)
     with slot.holding(module):
-        graph = slot.graph(module, ids)
+        graph = slot.graph(ids)
         torch.testing.assert_close(graph.forward(ids), expected.detach(), rtol=0, atol=0)
-        graph.backward(gradient, module)
+        graph.backward(gradient, slot.weights)
         torch.testing.assert_close(module[0].weight.grad, plain[0].weight.grad, rtol=0, atol=0)
 
 
@@ -93,7 +162,7 @@ def test_a_replay_does_not_change_earlier_logits(at_once):
     module = embedding()
     slot = Slot(module)
     with slot.holding(module):
-        graph = slot.graph(module, ids_of([1]))
+        graph = slot.graph(ids_of([1]))
         first = graph.forward(ids_of([1]))
         kept = first.detach().clone()
         graph.forward(ids_of([2]))
@@ -107,9 +176,9 @@ def test_a_weight_that_was_frozen_gets_a_gradient_again(at_once):
         for trained in (False, True):
             module.zero_grad()
             module[0].weight.requires_grad_(trained)
-            graph = slot.graph(module, ids_of([1]))
+            graph = slot.graph(ids_of([1]))
             graph.forward(ids_of([1]))
-            graph.backward(torch.ones(1, 2), module)
+            graph.backward(torch.ones(1, 2), slot.weights)
             assert (module[0].weight.grad is not None) == trained
             assert module[2].weight.grad is not None
     assert len(at_once[0].shapes) == 2
@@ -124,9 +193,9 @@ def test_weights_that_a_module_does_not_use_get_no_gradient(at_once):
     module = Pooled()
     slot = Slot(module)
     with slot.holding(module):
-        graph = slot.graph(module, ids_of([1]))
+        graph = slot.graph(ids_of([1]))
         graph.forward(ids_of([1]))
-        graph.backward(torch.ones(1, 1, 2), module)
+        graph.backward(torch.ones(1, 1, 2), slot.weights)
         assert module.weight.grad is not None
         assert module.pooler.weight.grad is None
 
@@ -139,8 +208,8 @@ def test_an_error_names_the_module_that_cannot_be_recorded(at_once):
     slot = Slot(module)
     slot.record = fails
     message = r"cuda_graphs=True: Embedding could not be recorded for a batch of shape \(1, 3\)"
-    with pytest.raises(RuntimeError, match=message):
-        slot.graph(module, ids_of([1, 1, 1]))
+    with slot.holding(module), pytest.raises(RuntimeError, match=message):
+        slot.graph(ids_of([1, 1, 1]))
     assert slot.graphs == {}
 
 
@@ -149,10 +218,11 @@ def test_graphs_refuse_gradients_of_an_earlier_step(at_once):
     module = embedding()
     slot = Slot(module)
     module(ids_of([1])).sum().backward()
-    with pytest.raises(RuntimeError, match=r"begin without gradients.*cuda_graphs=False"):
-        slot.graph(module, ids_of([1]))
-    module.zero_grad()
-    assert slot.graph(module, ids_of([1])) is not None
+    with slot.holding(module):
+        with pytest.raises(RuntimeError, match=r"begin without gradients.*cuda_graphs=False"):
+            slot.graph(ids_of([1]))
+        module.zero_grad()
+        assert slot.graph(ids_of([1])) is not None
 
 
 # -- whole fits ------------------------------------------------------------------------------------

@@ -12,10 +12,13 @@ from sklearn.base import clone
 from skorch.callbacks import Callback, EarlyStopping
 from torch import nn
 
+from sklearn_spt import SelfPretrainingClassifier
 from sklearn_spt._progress import Progress
 from sklearn_spt._random import isolated, root_seed
+from sklearn_spt.baselines import MutualLearningClassifier
 from sklearn_spt.nets._callbacks import ScheduledLR
 from sklearn_spt.nets._losses import distillation_targets, one_hot
+from sklearn_spt.nets._parts import optimizers
 from sklearn_spt.nets._training import (
     check_outputs,
     fresh_net,
@@ -155,6 +158,32 @@ def test_training_lowers_the_loss_and_leaves_no_callback(data):
     assert losses[-1] < 0.5 * losses[0]
     assert [name for name, _ in net.callbacks_] == names
     assert net.verbose == 1  # restored
+
+
+@pytest.mark.parametrize("kind", ["net", "joint"])
+def test_a_fit_on_the_cpu_asks_no_accelerator(data, monkeypatch, kind):
+    """Each of these functions starts CUDA where it is."""
+    asked = []
+    for place, name in (
+        (torch.cuda, "is_available"),
+        (torch.cuda, "current_device"),
+        (torch.accelerator, "is_available"),
+        (torch.accelerator, "current_stream"),
+    ):
+        monkeypatch.setattr(place, name, lambda *args, name=name: asked.append(name))
+
+    def accelerator(check_available=False):
+        if check_available:  # without it, torch names what it was built for
+            asked.append("current_accelerator")
+
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", accelerator)
+    net = mlp_net(optimizer=torch.optim.AdamW, device="cpu")
+    y = np.where(np.arange(30) < 20, data[1], -1)
+    clf = (SelfPretrainingClassifier if kind == "net" else MutualLearningClassifier)(net)
+    clf.fit(data[0], y).predict(data[0])
+    assert asked == []
+    (optimizer, *_) = optimizers(clf.estimators_[0]).values()
+    assert not any("health_check" in name for name in vars(optimizer))
 
 
 # -- on_epoch and callbacks --------------------------------------------------------------------
