@@ -1,8 +1,8 @@
 """Make the long description of the package from README.md.
 
-A page of a package index is no repository: a relative link or picture would lead nowhere there. So
-they lead to the address `Source` of [project.urls]. While there is none, links into the repository
-become plain words, and pictures of it are left out.
+A page of a package index is no repository: a relative link or picture would lead nowhere there.
+With an address `Source` in [project.urls], links and pictures lead into the repository. Without
+one, the links become plain words, and the pictures are left out.
 """
 
 from __future__ import annotations
@@ -15,13 +15,17 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 
 def for_index_page(markdown: str, source: str | None = None) -> str:
-    """Return the text without relative links and pictures; with a source, they lead there."""
+    """Return the text with relative links and pictures that lead to `source`, or without them."""
     text = re.sub(r"\[([^\]]+)\]\(#[^)]*\)", r"\1", markdown)  # such a page has no anchors
     if source is None:
         text = re.sub(r"<img\s[^>]*>\s*", "", text)
         return re.sub(r"\[([^\]]+)\]\((?!https?://|mailto:)[^)\s]+\)", r"\1", text)
-    text = re.sub(r'(<img\s+src=")(?!https?://)', rf"\1{source}/raw/main/", text)
-    return re.sub(r"(\]\()(?!https?://|mailto:)", rf"\1{source}/blob/main/", text)
+    source = source.rstrip("/")
+    text = re.sub(r'(<img\s[^>]*src=")(?!https?://)', rf"\1{source}/raw/main/", text)
+    parts = re.split(r"(^```.*?^```$|`[^`\n]+`(?!\]))", text, flags=re.M | re.S)  # code stays
+    link = r"(\[[^\]]+\]\()(?!https?://|mailto:)"
+    parts[::2] = [re.sub(link, rf"\1{source}/blob/main/", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 class ReadmeHook(MetadataHookInterface):

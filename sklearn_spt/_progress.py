@@ -57,7 +57,7 @@ class Progress:
         trace: TracebackType | None,
     ) -> None:
         if self._bar is not None:
-            self._bar.leave = error is None or self._bar.n > 0  # else it says nothing
+            self._bar.leave = error is None or self._bar.n > 0  # a bar at zero says nothing
             self._bar.close()
 
 

@@ -43,22 +43,27 @@ def documentation() -> str:
         urls = metadata("sklearn-spt").get_all("Project-URL") or []
     except PackageNotFoundError:  # a copy that was not installed
         urls = []
-    addresses = dict(url.split(", ", 1) for url in urls)
-    return addresses.get("Documentation", "").rstrip("/")
+    for url in urls:
+        name, _, address = url.partition(",")
+        if name.strip() == "Documentation":
+            return address.strip().rstrip("/")
+    return ""
+
+
+class _Template:
+    """Template of the address of a class's page; "" for a class without a page."""
+
+    def __get__(self, estimator: object, kind: type) -> str:
+        address, name = documentation(), kind.__name__
+        public = address and getattr(sys.modules["sklearn_spt"], name, None) is kind
+        return address + "/generated/sklearn_spt.{estimator_name}.html" if public else ""
 
 
 class DocumentedMixin:
     """Links the HTML representation of an estimator to its page, through scikit-learn's hooks."""
 
     _doc_link_module = "sklearn_spt"
-
-    @property
-    def _doc_link_template(self) -> str:
-        address = documentation()
-        return address and address + "/generated/sklearn_spt.{name}.html"
-
-    def _doc_link_url_param_generator(self) -> dict[str, str]:
-        return {"name": type(self).__name__}
+    _doc_link_template = _Template()
 
 
 def within(seconds: float, what: str, work: Callable[[], _T]) -> _T:

@@ -221,6 +221,8 @@ def test_the_first_section_measures_all_but_what_needs_a_gpu(rehearse):
     graphs = [e["name"] for e in found if e.get("way") in ("graphs", "whole step")]
     assert len(graphs) == 4
     assert found[-1]["name"] == "streams"
+    (kernel,) = (e for e in found if e["name"] == "kernel")
+    assert kernel["ours"] in {"MATH", "FLASH_ATTENTION"}  # the two of a CPU
 
 
 def test_the_second_section_runs_the_programs(rehearse, program, monkeypatch):
@@ -258,9 +260,13 @@ def test_a_folder_stands_in_for_an_installed_package(program, tmp_path, monkeypa
     with zipfile.ZipFile(tmp_path / "wheels" / "a-1-py3-none-any.whl", "w") as wheel:
         wheel.writestr("a_module_of_a_wheel.py", "")
     gpu.use(tmp_path)
+    gpu.use(tmp_path)  # a second call, after one that was cut off
     site = str(tmp_path / "site")
     assert sys.path[-1] == site
-    assert os.environ["PYTHONPATH"].split(os.pathsep) == [str(gpu.ROOT), "given", site]
+    paths = os.environ["PYTHONPATH"].split(os.pathsep)
+    assert paths[:1] == [str(gpu.ROOT)]
+    assert paths[-1] == site
+    assert "given" in paths
     assert find_spec("a_module_of_a_wheel")
     (found,) = Distribution.discover(name="sklearn-spt", path=[site])
     assert found.version == sklearn_spt.__version__
@@ -318,6 +324,7 @@ def test_the_page_is_made_of_what_a_gpu_measured(program, tmp_path):
         entry("versions", torch="2", transformers="5", skorch="1", accelerator="GPU")
         + entry("tests", code=2, end="")
         + entry("step", milliseconds=3.14159, **step)
+        + entry("kernel", width=32, **{"ours": "EFFICIENT_ATTENTION", "as torch": "MATH"})
         + entry("step", rehearsal=True, milliseconds=99, **step)
         + entry("step", device="cpu", milliseconds=99, **step)
         + entry("step", precision="bf16", way="eager", error="no")
@@ -335,6 +342,7 @@ def test_the_page_is_made_of_what_a_gpu_measured(program, tmp_path):
     assert "Measured on one GPU with torch 2" in found
     assert "Tests: `nothing printed`." in found
     assert "| bf16 | failed | 3.14 |  |" in found
+    assert "| the library |  | efficient_attention |" in found
     assert "| MiniLM, graphs | 6.0 |  |  |" in found
     assert "| fp32 |  |  |  |" in found
     assert "mean: 0.650 (cpu), 0.700 (cuda)." in found

@@ -434,18 +434,24 @@ def test_html(moons):
 )
 def test_html_links_to_the_page_of_the_class(kind, monkeypatch):
     address = "https://docs.example.org/stable"
-    urls = [("Project-URL", f"Documentation, {address}/"), ("Project-URL", "Paper, https://x.org")]
     found = Message()
-    for name, value in urls:
-        found[name] = value
+    for url in ("Paper, https://x.org", f"Documentation,{address}/"):
+        found["Project-URL"] = url
     monkeypatch.setattr(_runtime, "metadata", lambda name: found)
     _runtime.documentation.cache_clear()
     try:
         page = f"{address}/generated/sklearn_spt.{kind.__name__}.html"
         assert f'href="{page}"' in kind()._repr_html_()
         assert f"   {kind.__name__}\n" in API.read_text(encoding="utf-8")
-        subclass = type("Mine", (kind,), {"__module__": "mine"})
-        assert "docs.example.org" not in subclass()._repr_html_()
+        # a class without a page, and the hooks of scikit-learn in a user's own one
+        private = type("Mine", (kind,), {"__module__": "sklearn_spt.nets"})
+        assert "docs.example.org" not in private()._repr_html_()
+        hooks = {"_doc_link_module": "mine", "_doc_link_template": "https://y.org/{estimator_name}"}
+        mine = type("Mine", (kind,), {"__module__": "mine", **hooks})()
+        assert 'href="https://y.org/Mine"' in mine._repr_html_()
+        one = kind()
+        one._doc_link_template = "https://z.org/{estimator_name}"
+        assert f'href="https://z.org/{kind.__name__}"' in one._repr_html_()
         del found["Project-URL"]
         _runtime.documentation.cache_clear()
         assert "href" not in kind()._repr_html_()

@@ -91,12 +91,14 @@ def test_page_of_a_package_index_has_no_link_into_the_repository():
 def test_with_an_address_the_links_of_an_index_page_lead_to_the_source():
     pytest.importorskip("hatchling")
     for_index_page = runpy.run_path(str(ROOT / "hatch_build.py"))["for_index_page"]
-    text = 'A [page](docs/a.md#b), [here](#b), [there](https://x.org/).\n<img src="docs/a.png">'
-    assert for_index_page(text, "https://s.org/p") == (
-        "A [page](https://s.org/p/blob/main/docs/a.md#b), here, [there](https://x.org/).\n"
+    text = 'A [`page`](docs/a.md#b), [here](#b), [there](https://x.org/).\n<img src="docs/a.png">'
+    assert for_index_page(text, "https://s.org/p/") == (
+        "A [`page`](https://s.org/p/blob/main/docs/a.md#b), here, [there](https://x.org/).\n"
         '<img src="https://s.org/p/raw/main/docs/a.png">'
     )
-    assert for_index_page(text) == "A page, here, [there](https://x.org/).\n"
+    assert for_index_page(text) == "A `page`, here, [there](https://x.org/).\n"
+    code = "`a[1](x)`\n\n```python\nf[1](x)\n```\n"
+    assert for_index_page(code, "https://s.org/p") == code
 
 
 def test_the_paper_is_cited_alike_everywhere():

@@ -171,7 +171,7 @@ def test_the_study_of_word_embeddings_goes_on_and_reports(words, tmp_path, monke
 
 @pytest.fixture
 def noise(program, monkeypatch):
-    """The study of noise, with two starts of a tiny encoder."""
+    """The study of noise; `program` gives it two starts of a tiny encoder."""
     module = importlib.import_module("noise")
     yield module
     sys.modules.pop("noise")
@@ -205,8 +205,17 @@ def test_students_of_each_kind_of_noise(noise, tiny_encoder, tiny_texts, monkeyp
     noisy = {name: small(kind) for name, kind in noise.STUDENTS.items()}
     monkeypatch.setattr(noise, "STUDENTS", noisy)
     monkeypatch.setattr(noise, "BertClassifier", lambda n_threads: bert_net(tiny_encoder))
-    losses = {}
+    losses, noisy_at = {}, set()
     train_student = noise.Study.trainer
+    on_pseudo_labels = noise.Noisy.on_pseudo_labels
+
+    def noted(net):
+        found = on_pseudo_labels(net)
+        if net.module_.training or not found:
+            noisy_at.add((net.criterion_.lam, found))
+        return found
+
+    monkeypatch.setattr(noise.Noisy, "on_pseudo_labels", noted)
 
     def trainer(study, root):
         found = train_student(study, root)
@@ -227,3 +236,38 @@ def test_students_of_each_kind_of_noise(noise, tiny_encoder, tiny_texts, monkeyp
     first = [loss["stage1"][0] for loss in losses.values()]
     assert len(first) == len(set(first)) == 4
     assert first[-1] > first[0]  # VAT adds to the same loss
+    assert {at for at in noisy_at if at[1]} == {(1.0, True)}
+    assert (0.3, False) in noisy_at
+
+
+def test_the_adversarial_step_is_the_worst_of_its_length(noise, tiny_encoder, tiny_texts):
+    net = noise.Adversarial(**bert_net(tiny_encoder).get_params(deep=False))
+    net.fit(tiny_texts, [1, 0] * 12)
+    net.module_.eval()
+    ids = torch.from_numpy(net.encode(tiny_texts[:6])).long()
+    seen = []
+    embeddings, first = (
+        net.module_.encoder.model.embeddings,
+        net.module_.encoder.model.encoder.layer[0],
+    )
+    hook = first.register_forward_pre_hook(lambda module, args: seen.append(args[0]))
+    worst = net.smoothness(ids).item()
+    hook.remove()
+    step = (seen[2] - seen[0]).detach()
+    length = noise.STEP * seen[0].flatten(1).norm(dim=1)
+    torch.testing.assert_close(step.flatten(1).norm(dim=1), length)
+
+    def divergence(change):
+        hook = embeddings.register_forward_hook(lambda module, args, out: out + change)
+        with torch.no_grad():
+            z = net.module_(ids)
+        hook.remove()
+        return float(noise.kl(p, z))
+
+    with torch.no_grad():
+        p = torch.log_softmax(net.module_(ids), dim=1)
+    assert divergence(step) == pytest.approx(worst, rel=1e-4)
+    for seed in range(5):
+        other = torch.randn(step.shape, generator=torch.Generator().manual_seed(seed))
+        other *= (length / other.flatten(1).norm(dim=1))[:, None, None]
+        assert divergence(other) < worst

@@ -59,8 +59,8 @@ fast paths:
 {without}
 
 Milliseconds of the first and the second pass, forward and backward, of the kernels of attention,
-by the width of a batch, then the kernel that the library takes with a mask, and the one that torch
-would take. Flash attention takes no mask.
+by the width of a batch. Flash attention takes no mask. The last two lines name the kernel that the
+library takes with a mask, and the one that torch would take.
 
 {attention}
 
@@ -174,8 +174,9 @@ def page(files: Sequence[Path]) -> str:
     versions, tests = found.last("versions"), found.last("tests")
     state = "Nothing has been measured yet: this page says what will be, and how."
     if versions is not None:
-        parts = [f"{name} {versions[name]}" for name in ("torch", "transformers", "skorch")]
-        state = f"Measured on one {versions['accelerator']} with {', '.join(parts)}."
+        names = ("torch", "transformers", "skorch")
+        parts = [f"{name} {versions.get(name, '?')}" for name in names]
+        state = f"Measured on one {versions.get('accelerator', '?')} with {', '.join(parts)}."
     if tests is not None:
         lines = tests.get("end", tests.get("error", "")).strip().splitlines() or ["nothing printed"]
         state += f" Tests: `{lines[-1]}`."
@@ -217,7 +218,7 @@ def page(files: Sequence[Path]) -> str:
             ]
             + [
                 [label, *(cell(key, "kernel", "s", width=width).lower() for width in WIDTHS)]
-                for label, key in (("taken", "ours"), ("taken by torch", "as torch"))
+                for label, key in (("the library", "ours"), ("torch", "as torch"))
             ],
         ),
         stacked=table(

@@ -13,7 +13,11 @@ from sklearn_spt.text._locations import DEFAULT_ENCODER
 SHARED: dict[str, dict[str, Any]] = {
     "pretrained": {"default": DEFAULT_ENCODER, "type": checkpoint, "help": HELP},
     "device": {"choices": ("cpu", "cuda"), "default": "cpu", "help": "where (default: cpu)"},
-    "precision": {"choices": ("auto", "fp32", "bf16"), "default": "auto"},
+    "precision": {
+        "choices": ("auto", "fp32", "bf16"),
+        "default": "auto",
+        "help": "of sklearn_spt (default: auto)",
+    },
     "threads": {"type": int, "help": "CPU threads (default: torch's own choice)"},
     "normalize": {"action": "store_true", "help": "prepare tweets as the paper does (needs nltk)"},
     "json": {"type": Path, "help": "file to which measurements are added (default: stderr)"},

@@ -102,7 +102,7 @@ def use(folder: Path) -> None:
         version("sklearn-spt")
     except PackageNotFoundError:  # pickles and `memory` record the version
         about = site / f"sklearn_spt-{sklearn_spt.__version__}.dist-info" / "METADATA"
-        about.parent.mkdir(parents=True)
+        about.parent.mkdir(parents=True, exist_ok=True)
         about.write_text(f"Name: sklearn-spt\nVersion: {sklearn_spt.__version__}\n")
 
 
@@ -403,7 +403,7 @@ class SectionA:
 
         def taken() -> str:
             choice = torch._fused_sdp_choice(q.requires_grad_(), q, q, mask, 0.1)
-            return next((name for name, b in vars(SDPBackend).items() if b == choice), str(choice))
+            return next(name for name, b in SDPBackend.__members__.items() if int(b) == choice)
 
         with attention_backends(device):
             ours = taken()

@@ -388,7 +388,8 @@ def parser() -> argparse.ArgumentParser:
         choices=("illness", "generated"),
         help="illness tweets or made-up posts (default: the tweets where they are found)",
     )
-    add("--trainer-precision", choices=("auto", "fp32", "bf16"), default="auto")
+    precisions = ("auto", "fp32", "bf16")
+    add("--trainer-precision", choices=precisions, default="auto", help="of the Trainer")
     add("--cuda-graphs", action="store_true", help="sklearn_spt launches steps as graphs")
     add("--setfit", action="store_true", help="SetFit, too")
     return parser

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -309,19 +310,22 @@ def pack() -> None:
                 for name, record in sorted(recorded(arm).items())
                 for part, array in record.items()
             }
-            np.savez_compressed(RECORDS / f"{arm}.npz", **joined)
+            new = RECORDS / f"{arm}.new.npz"
+            np.savez_compressed(new, **joined)
+            new.replace(RECORDS / f"{arm}.npz")
             for path in paths:
                 path.unlink()
-            paths[0].parent.rmdir()
+            with suppress(OSError):  # a run has just written another cell
+                paths[0].parent.rmdir()
 
 
 def run(arm: str, tasks: list[str], seed: int, scratch: str | None) -> None:
     torch.set_num_threads(1)
+    done = recorded(arm)
     for task in tasks:
         path = RECORDS / arm / f"{task.replace(':', '_')}_{seed}.npz"
-        if path.stem in recorded(arm):
+        if path.stem in done:
             continue
-        path.parent.mkdir(parents=True, exist_ok=True)
         kept = None if scratch is None else Path(scratch) / f"{path.stem}.npz"
         cell = Cell(task, seed, kept)
         start = time.process_time()
@@ -330,6 +334,7 @@ def run(arm: str, tasks: list[str], seed: int, scratch: str | None) -> None:
         positive = {name: p[:, 1].astype(np.float32) for name, p in P.items()}
         split, _ = cell.draw()
         share = np.mean(split.y[split.y >= 0])
+        path.parent.mkdir(parents=True, exist_ok=True)
         np.savez_compressed(
             path, y=split.y_test.astype(np.int8), share=share, seconds=seconds, **positive
         )

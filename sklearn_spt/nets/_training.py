@@ -116,12 +116,16 @@ def without_accelerator(net: NeuralNet) -> Iterator[None]:
         and hasattr(optimizer, _ASKS)
     ]
     for optimizer in held:
-        setattr(optimizer, _ASKS, lambda: None)
+        setattr(optimizer, _ASKS, _ask_nothing)
     try:
         yield
     finally:
         for optimizer in held:
-            delattr(optimizer, _ASKS)
+            vars(optimizer).pop(_ASKS, None)
+
+
+def _ask_nothing() -> None:
+    """Stand in for the question; not a lambda, so that a callback can pickle the net."""
 
 
 def n_steps(net: NeuralNet, X: Any, targets: AnyArray, epochs: int) -> int:

@@ -415,6 +415,13 @@ def test_warnings_are_one_line(posts, tiny_long_encoder, tmp_path, capsys):
     assert err.count("\n") == 1
 
 
+def test_the_progress_of_a_command_is_no_parameter_of_its_model(posts, tiny_long_encoder, tmp_path):
+    path = write_csv(tmp_path / "a.csv", ("text", "label"), posts)
+    out = tmp_path / "model"
+    assert main(["fit", path, "--encoder", tiny_long_encoder, "--out", str(out)]) == 0
+    assert sklearn_spt.load(out).verbose == 0
+
+
 # -- how it ends ---------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("error", "status", "message"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 
 import numpy as np
@@ -160,6 +161,20 @@ def test_training_lowers_the_loss_and_leaves_no_callback(data):
     assert net.verbose == 1  # restored
 
 
+class WholeState(torch.optim.AdamW):
+    """Its pickle holds all attributes."""
+
+    def __getstate__(self):
+        return self.__dict__.copy()
+
+
+class Pickles(Callback):
+    """Pickles the net in the middle of the training."""
+
+    def on_epoch_end(self, net, **kwargs):
+        pickle.dumps(optimizers(net))
+
+
 @pytest.mark.parametrize("kind", ["net", "joint"])
 def test_a_fit_on_the_cpu_asks_no_accelerator(data, monkeypatch, kind):
     """Each of these functions starts CUDA where it is."""
@@ -177,7 +192,7 @@ def test_a_fit_on_the_cpu_asks_no_accelerator(data, monkeypatch, kind):
             asked.append("current_accelerator")
 
     monkeypatch.setattr(torch.accelerator, "current_accelerator", accelerator)
-    net = mlp_net(optimizer=torch.optim.AdamW, device="cpu")
+    net = mlp_net(optimizer=WholeState, device="cpu", callbacks=[Pickles()])
     y = np.where(np.arange(30) < 20, data[1], -1)
     clf = (SelfPretrainingClassifier if kind == "net" else MutualLearningClassifier)(net)
     clf.fit(data[0], y).predict(data[0])
