@@ -4,11 +4,11 @@ The quickstart
 
 One net, scikit-learn's self-training over the same net, and Self-Pretraining, on the same texts.
 
-Run ``python examples/01_quickstart.py``. It takes less than five minutes on two cores. For
-each of three seeds it draws 100 labelled, 300 unlabelled and 400 test texts, fits the
-three classifiers, and prints F1 and precision and recall. Then it says whether the unlabelled texts
-helped. Sizes and seeds were fixed before the program was first run. They are small, so that it ends
-soon; `docs/results.md` has 300 labelled and 3,000 unlabelled texts.
+Run ``python examples/01_quickstart.py``. It takes four to seven minutes on two cores. For each of
+three seeds it draws 100 labelled, 300 unlabelled and 400 test texts, fits the three classifiers,
+and prints F1 and precision and recall. Then it says whether the unlabelled texts helped. Sizes and
+seeds were fixed before the program was first run. They are small, so that it ends soon;
+`docs/results.md` has 300 labelled and 3,000 unlabelled texts.
 
 The texts are the illness tweets. The program looks for them in the data home
 (``~/sklearn_spt_data``, or the folder in ``SKLEARN_SPT_DATA``), else downloads them (4 MB). If
