@@ -10,7 +10,6 @@ SKLEARN_SPT_DATA. A task takes about 12 minutes on one core.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from _lines import parsers, read
 from gain_study import CHOOSING, Cell, Study, scores
 from scipy.stats import t as student_t
 from skorch.utils import to_tensor
@@ -154,10 +154,6 @@ def students(cell: Cell) -> dict[str, dict[str, float]]:
     }
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def run(path: Path, tasks: list[str], seed: int) -> None:
     torch.set_num_threads(1)
     for task in tasks:
@@ -204,13 +200,7 @@ def report(path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    of_run = commands.add_parser("run", help="make cells")
-    of_run.add_argument("tasks", nargs="*", metavar="TASK", help="default: all")
-    of_run.add_argument("--seed", type=int, required=True)
-    of_run.add_argument("--out", type=Path, default=RECORDS, metavar="FILE")
-    commands.add_parser("report", help="print the tables")
+    parser, _ = parsers(__doc__, RECORDS)
     args = parser.parse_args()
     if args.command == "run":
         run(args.out, args.tasks or list(TASKS), args.seed)

@@ -9,7 +9,6 @@ SKLEARN_SPT_DATA. A fit takes 40 s (a net) to 250 s (the classifier) on one core
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from _lines import parsers, read
 from gain_study import bunch_of, scores
 from scipy.stats import t as student_t
 
@@ -64,10 +64,6 @@ def score(kind: str, task: str, seed: int, frozen: bool) -> dict[str, Any]:
     return {"ap": ap, "f1": f1, "f1_matched": matched, "brier": brier, "seconds": seconds}
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def run(path: Path, kind: str, tasks: list[str], seed: int) -> None:
     torch.set_num_threads(1)
     keys = ("kind", "task", "seed", "frozen")
@@ -111,14 +107,8 @@ def report(path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    of_run = commands.add_parser("run", help="make cells")
-    of_run.add_argument("tasks", nargs="*", metavar="TASK", help="default: all")
-    of_run.add_argument("--seed", type=int, required=True)
+    parser, of_run = parsers(__doc__, RECORDS)
     of_run.add_argument("--kind", choices=["net", "self_pretraining"], default="self_pretraining")
-    of_run.add_argument("--out", type=Path, default=RECORDS, metavar="FILE")
-    commands.add_parser("report", help="print the tables")
     args = parser.parse_args()
     if args.command == "run":
         run(args.out, args.kind, args.tasks or list(TASKS), args.seed)
