@@ -94,10 +94,17 @@ def isolated(seed: int = 0, n_threads: int | None = None) -> Iterator[None]:
 
 def random_states() -> dict[str, Any]:
     """Return the states of the generators that `isolated` seeds."""
-    on_cuda = torch.cuda.is_initialized()
     return {
         "python": random.getstate(),
         "numpy": np.random.get_state(),  # noqa: NPY002 - the global generator is meant
+        **torch_states(),
+    }
+
+
+def torch_states() -> dict[str, Any]:
+    """Return the states of torch's generators; those of CUDA only where it has started."""
+    on_cuda = torch.cuda.is_initialized()
+    return {
         "torch": torch.get_rng_state(),
         "cuda": torch.cuda.get_rng_state_all() if on_cuda else [],
     }
@@ -107,6 +114,11 @@ def set_random_states(states: dict[str, Any]) -> None:
     """Restore what `random_states` returned; call it inside `isolated`."""
     random.setstate(states["python"])
     np.random.set_state(states["numpy"])  # noqa: NPY002
+    set_torch_states(states)
+
+
+def set_torch_states(states: dict[str, Any]) -> None:
+    """Restore what `torch_states` returned."""
     torch.set_rng_state(states["torch"])
     if states["cuda"] and torch.cuda.is_initialized():  # as after loading a net that is there
         torch.cuda.set_rng_state_all(states["cuda"])

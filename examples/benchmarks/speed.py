@@ -46,7 +46,7 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from _options import parser_of
+from _options import SHARED, parser_of
 from _plain_fast import PlainFast
 from _programs import (
     Counter,
@@ -388,8 +388,7 @@ def parser() -> argparse.ArgumentParser:
         choices=("illness", "generated"),
         help="illness tweets or made-up posts (default: the tweets where they are found)",
     )
-    precisions = ("auto", "fp32", "bf16")
-    add("--trainer-precision", choices=precisions, default="auto", help="of the Trainer")
+    add("--trainer-precision", **{**SHARED["precision"], "help": "of the Trainer (default: auto)"})
     add("--cuda-graphs", action="store_true", help="sklearn_spt launches steps as graphs")
     add("--setfit", action="store_true", help="SetFit, too")
     return parser

@@ -4,8 +4,8 @@
     python examples/studies/noise.py report
 
 `run` appends one line for each student, and leaves out tasks that are there; `--out` names another
-file, for a second process. Data come from
-SKLEARN_SPT_DATA. A task takes about 12 minutes on one core.
+file, for a second process. Data come from SKLEARN_SPT_DATA. A task takes about 12 minutes on one
+core.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import numpy as np
 import torch
 from _lines import parsers, read
 from gain_study import CHOOSING, Cell, Study, scores
-from scipy.stats import t as student_t
 from skorch.utils import to_tensor
 from torch import Tensor
 from torch.nn.functional import kl_div, log_softmax
 
 from sklearn_spt import BertClassifier
+from sklearn_spt.model_selection._intervals import mean_with_interval
 from sklearn_spt.nets._encoder import attention_mask
 from sklearn_spt.text._pretrained import pad_token_id
 
@@ -193,8 +193,8 @@ def report(path: Path) -> None:
         cells = []
         for score in SCORES:
             d = mean(student, score) - mean("plain", score)
-            half = student_t.ppf(0.975, len(d) - 1) * d.std(ddof=1) / np.sqrt(len(d))
-            cells.append(f"{d.mean():+.3f} [{d.mean() - half:.3f}, {d.mean() + half:.3f}]")
+            center, low, high = mean_with_interval(d, 0.95)
+            cells.append(f"{center:+.3f} [{low:.3f}, {high:.3f}]")
         ratio = mean(student, "seconds").sum() / mean("plain", "seconds").sum()
         print(f"| {student} | {' | '.join(cells)} | {f'{ratio:.1f}' if ratio else ''} |")
 

@@ -20,7 +20,14 @@ from skorch.dataset import get_len, unpack_data
 from skorch.utils import TeeGenerator, multi_indexing, to_tensor
 
 from sklearn_spt._base import SemiSupervisedData
-from sklearn_spt._random import derive_seed, epoch_rows, isolated, shuffled
+from sklearn_spt._random import (
+    derive_seed,
+    epoch_rows,
+    isolated,
+    set_torch_states,
+    shuffled,
+    torch_states,
+)
 from sklearn_spt._supervised import SupervisedTrainer
 from sklearn_spt._typing import AnyArray
 from sklearn_spt.nets._callbacks import ScheduledLR
@@ -64,29 +71,17 @@ class RandomStream:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         with isolated(seed):
-            self._own = _random_state()
+            self._own = torch_states()
 
     def __enter__(self) -> None:
-        self._outer = _random_state()
-        _set_random_state(self._own)
-        if self._outer[1] and not self._own[1]:  # CUDA has started since
+        self._outer = torch_states()
+        set_torch_states(self._own)
+        if self._outer["cuda"] and not self._own["cuda"]:  # CUDA has started since
             torch.cuda.manual_seed_all(self._seed)
 
     def __exit__(self, *error: object) -> None:
-        self._own = _random_state()
-        _set_random_state(self._outer)
-
-
-def _random_state() -> tuple[torch.Tensor, list[torch.Tensor]]:
-    # to read a generator of CUDA would start it
-    on_cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    return torch.get_rng_state(), on_cuda
-
-
-def _set_random_state(state: tuple[torch.Tensor, list[torch.Tensor]]) -> None:
-    torch.set_rng_state(state[0])
-    if state[1]:
-        torch.cuda.set_rng_state_all(state[1])
+        self._own = torch_states()
+        set_torch_states(self._outer)
 
 
 class Learner:
