@@ -6,6 +6,7 @@ import torch
 from skorch import NeuralNetClassifier
 from skorch.callbacks import Callback
 from torch import nn
+from transformers import AutoConfig
 
 from sklearn_spt import BertClassifier
 from sklearn_spt.nets._bert_module import BertModule
@@ -52,6 +53,13 @@ def mlp_net(module=MLP, **params):
     """A skorch net over a small MLP, with skorch's default of verbose=1."""
     settings = {"lr": 0.1, "batch_size": 8, "optimizer": torch.optim.SGD, **params}
     return NeuralNetClassifier(module, **settings)
+
+
+def tiny_config(family, **sizes):
+    """Configuration of a tiny encoder of a model type of transformers."""
+    tiny = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
+    tiny |= {"num_hidden_layers": 1, "max_position_embeddings": 20, "pad_token_id": 0}
+    return AutoConfig.for_model(family, **tiny | sizes)
 
 
 class PaddedMLP(nn.Module):

@@ -7,9 +7,9 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
-from helpers.nets import WithoutDropout, bert_net, interacting, set_dropout
+from helpers.nets import WithoutDropout, bert_net, interacting, set_dropout, tiny_config
 from torch import nn
-from transformers import AutoConfig, AutoModel
+from transformers import AutoModel
 
 from sklearn_spt.baselines._keyword_net import KeywordStateModule
 from sklearn_spt.nets._encoder import Encoder, attention_mask, mean_over_tokens
@@ -60,15 +60,11 @@ def test_gradients_to_the_second_order():
 # -- an encoder without padding ------------------------------------------------------------------
 def encoder_of(family, checkpoint, precision="fp32", pooling="mean", pad_token_id=0):
     """An encoder of a model type with random weights and without dropout."""
-    config = AutoConfig.for_model(
+    config = tiny_config(
         family,
         vocab_size=40,
-        hidden_size=16,
         embedding_size=16,
         num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=20,
         type_vocab_size=2,
         pad_token_id=pad_token_id,
     )

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from helpers.nets import mlp_net
+from helpers.nets import mlp_net, tiny_config
 from sklearn.exceptions import NotFittedError
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
@@ -52,18 +52,10 @@ def without_pooler(folder, checkpoint):
 
 def as_roberta(folder, checkpoint):
     """An encoder of another class with a pooler like BERT's."""
-    from transformers import RobertaConfig, RobertaModel
+    from transformers import RobertaModel
 
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
-    config = RobertaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=66,
-        pad_token_id=0,
-    )
+    config = tiny_config("roberta", vocab_size=len(tokenizer), max_position_embeddings=66)
     with quiet(), torch.random.fork_rng(devices=[]):
         RobertaModel(config).save_pretrained(folder)
         tokenizer.save_pretrained(folder)

@@ -17,11 +17,12 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 import torch
+from helpers.nets import tiny_config
 from huggingface_hub.utils import filter_repo_objects
 from huggingface_hub.utils import logging as hub_logging
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModel
+from transformers import AutoModel
 from transformers.utils import logging as hf_logging
 
 from sklearn_spt.nets._encoder import Encoder
@@ -602,16 +603,7 @@ def test_a_tokenizer_needs_a_padding_token(encoder_copy):
 
 
 def test_roberta_counts_positions_after_its_padding_id(encoder_copy):
-    config = AutoConfig.for_model(
-        "roberta",
-        vocab_size=vocabulary_size(encoder_copy),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=20,
-        pad_token_id=0,
-    )
+    config = tiny_config("roberta", vocab_size=vocabulary_size(encoder_copy))
     model = AutoModel.from_config(config)
     config.save_pretrained(encoder_copy)
     limit = max_positions(encoder_copy)
