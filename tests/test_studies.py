@@ -13,6 +13,7 @@ import pytest
 import torch
 from helpers.methods import half_labeled
 from helpers.nets import bert_net
+from sklearn.metrics import f1_score
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from sklearn_spt import SelfPretrainingClassifier
@@ -271,3 +272,24 @@ def test_the_adversarial_step_is_the_worst_of_its_length(noise, tiny_encoder, ti
         other = torch.randn(step.shape, generator=torch.Generator().manual_seed(seed))
         other *= (length / other.flatten(1).norm(dim=1))[:, None, None]
         assert divergence(other) < worst
+
+
+def test_verdicts_of_drawn_rows(program, monkeypatch, capsys):
+    module = importlib.import_module("verdicts")
+    try:
+        monkeypatch.setattr(module, "N_DRAWS", 20)
+        y = np.arange(1000) % 5 == 0
+        better = np.where(np.arange(1000) % 15 == 0, False, y).astype(np.int64)
+        rng = np.random.default_rng(0)
+        gain, holds, use = module.verdicts(y.astype(np.int64), 0 * better, better, 300, rng)
+        assert gain == pytest.approx(f1_score(y, better))
+        assert holds >= 0.8
+        assert use == 1
+        monkeypatch.setattr(module, "N_DRAWS", 1)
+        monkeypatch.setattr(module, "N_ROWS", (100,))
+        monkeypatch.setattr(module, "N_STARTS", 5)
+        module.main()
+    finally:
+        sys.modules.pop("verdicts")
+    table = capsys.readouterr().out.splitlines()
+    assert [row.split(" |")[0] for row in table[2:]] == [f"| {name}" for name in module.METHODS]

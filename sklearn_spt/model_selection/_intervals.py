@@ -11,9 +11,6 @@ from scipy.special import stdtrit
 
 from sklearn_spt._typing import FloatArray, IntArray
 
-#: Gains below this are rounding errors.
-_ROUNDING = 1e-12
-
 
 @dataclass(frozen=True)
 class PairedGain:
@@ -50,21 +47,32 @@ def paired_gain(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> PairedGain:
-    """Compare class codes of shape (n_repeats, n) by a paired bootstrap over the rows."""
+    """Compare class codes of shape (n_repeats, n) by a paired Bayesian bootstrap over the rows.
 
-    def scores(W: FloatArray) -> tuple[FloatArray, FloatArray]:
+    Each resample gives the rows random weights. Rows that only one of the two predicts right may be
+    few, or there may be none of a kind: plain resamples then hardly vary, and their interval is too
+    narrow. Jeffreys' prior adds half a row of each kind.
+    """
+
+    def scores(W: FloatArray, *rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        truth, *predicted = rows
         one, other = (
-            np.mean([weighted_f1(W, y, p, n_classes, positive) for p in repeats], axis=0)
-            for repeats in (first, second)
+            np.mean([weighted_f1(W, truth, p, n_classes, positive) for p in repeats], axis=0)
+            for repeats in predicted
         )
         return one, other
 
-    n = len(y)
-    a, b = (float(s[0]) for s in scores(np.ones((1, n))))
-    draws = rng.multinomial(n, np.full(n, 1 / n), size=n_resamples)
-    one, other = scores(draws.astype(np.float64))
+    a, b = (float(s[0]) for s in scores(np.ones((1, len(y))), y, first, second))
+    right, wrong = np.nonzero(~np.eye(n_classes, dtype=bool))  # all pairs of two classes
+    kinds = np.r_[right, right], np.r_[right, wrong], np.r_[wrong, right]
+    weights = np.r_[np.ones(len(y)), np.full(len(kinds[0]), 0.5 / (n_classes - 1))]
+    W = rng.standard_gamma(weights, size=(n_resamples, len(weights)))
+    rows = (
+        np.concatenate([known, np.broadcast_to(kind, (*known.shape[:-1], len(kind)))], axis=-1)
+        for known, kind in zip((y, first, second), kinds, strict=True)
+    )
+    one, other = scores(W, *rows)
     gains = other - one
-    gains[np.abs(gains) < _ROUNDING] = 0.0  # a reordering of the repeats can change the mean
     low, high = interval_of(gains, confidence)
     return PairedGain(a, b, b - a, low, high, float(np.mean(gains > 0)))
 

@@ -90,7 +90,9 @@ def test_equal_predictions_in_any_order_gain_nothing(step):
     repeats = np.stack([noisy(y, 0.2, s) for s in (1, 2, 3)])
     found = gain(y, repeats, repeats[::step])
     assert found.gain == pytest.approx(0, abs=0 if step == 1 else 1e-12)
-    assert (found.low, found.high, found.probability) == (0, 0, 0)
+    assert found.low < 0 < found.high  # other rows could tell the two apart
+    again = gain(y, repeats, repeats)
+    assert (found.low, found.high) == pytest.approx((again.low, again.high), abs=1e-12)
 
 
 def test_interval_of_two_equally_good_classifiers_covers_zero():
@@ -101,6 +103,58 @@ def test_interval_of_two_equally_good_classifiers_covers_zero():
         found = gain(y, first, second, confidence=0.9, n_resamples=300)
         covered += found.low <= 0 <= found.high
     assert 0.83 <= covered / 200 <= 0.97
+
+
+#: Shares of the rows by class, first and second prediction: 5% are positive, and the two predict
+#: differently for 1.5%, 5% and 25% of all rows.
+POPULATIONS = (
+    np.array([[[0.943, 0.002], [0.003, 0.002]], [[0.012, 0.006], [0.004, 0.028]]]),
+    np.array([[[0.9, 0.02], [0.01, 0.02]], [[0.01, 0.01], [0.01, 0.02]]]),
+    np.array([[[0.67, 0.14], [0.09, 0.05]], [[0.01, 0.01], [0.01, 0.02]]]),
+)
+
+
+def counted(counts):
+    """Classes and both predictions of rows, from their numbers by kind."""
+    return np.repeat(np.stack(np.unravel_index(np.arange(8), (2, 2, 2))), counts.ravel(), axis=1)
+
+
+@pytest.mark.parametrize("population", POPULATIONS)
+@pytest.mark.parametrize("n", [100, 300])
+def test_coverage_of_the_interval_of_a_gain(population, n):
+    y, first, second = counted(np.round(1000 * population).astype(int))
+    truth = f1_score(y, second) - f1_score(y, first)
+    rng, missed = rng_of(n), np.zeros(2)
+    for _ in range(200):
+        y, *p = counted(rng.multinomial(n, population.ravel()))
+        found = gain(y, *p, n_resamples=400, rng=rng)
+        missed += truth < found.low, truth > found.high
+    assert (missed / 200 <= 0.05).all()
+
+
+def test_interval_of_a_gain_is_that_of_the_posterior():
+    counts = np.array([[[70, 3], [0, 5]], [[4, 6], [1, 11]]])
+    found = gain(*counted(counts), n_resamples=100_000)
+    one_right = np.array([[[0, 1], [1, 0]], [[0, 1], [1, 0]]])
+    P = rng_of(1).dirichlet((counts + one_right / 2).ravel(), size=100_000).reshape(-1, 2, 2, 2)
+    f1 = [
+        2 * hit / (P[:, 1].sum(axis=(1, 2)) + predicted)
+        for hit, predicted in (
+            (P[:, 1, 1].sum(axis=1), P[:, :, 1].sum(axis=(1, 2))),
+            (P[:, 1, :, 1].sum(axis=1), P[..., 1].sum(axis=(1, 2))),
+        )
+    ]
+    expected = np.quantile(f1[1] - f1[0], [0.025, 0.975])
+    np.testing.assert_allclose((found.low, found.high), expected, atol=0.003)
+    assert found.probability == pytest.approx(np.mean(f1[1] > f1[0]), abs=0.005)
+
+
+def test_classes_that_no_row_confuses_leave_the_interval_of_macro_f1_open():
+    y = np.repeat(np.arange(4), 25)
+    found = gain(y, y, y, n_classes=4)
+    assert found.gain == 0
+    assert -0.05 < found.low < -0.001
+    assert 0.001 < found.high < 0.05
 
 
 def test_interval_of_a_mean_is_that_of_students_t():
