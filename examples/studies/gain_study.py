@@ -62,6 +62,12 @@ CONFIRMING = (
     "crisislex_t6:sandy@9%",
 )
 N_STARTS, N_STUDENTS, N_SEEDS = 5, 2, 3
+#: Nets of a cell by their name, without the number; what one of them and all together are called.
+ALONE_AND_TOGETHER = {
+    "start": ("one net", "five nets"),
+    "student": ("one student", "two students"),
+    "adapted": ("one adapted net", "five adapted nets"),
+}
 SCORES = ("average precision", "F1 at the labels' share", "F1 at 0.5", "best F1", "Brier score")
 
 
@@ -362,16 +368,13 @@ def scores(y: Any, p: Any, share: float) -> list[float]:
 def combinations(cell: Record) -> dict[str, list[float]]:
     """Scores of the nets of a cell, alone and together."""
     y, share = cell["y"].astype(int), float(cell["share"])
-    starts = [cell[f"start{i}"] for i in range(N_STARTS)]
-    found = {
-        "one net": np.mean([scores(y, p, share) for p in starts], axis=0).tolist(),
-        "five nets": scores(y, np.mean(starts, axis=0), share),
-    }
-    if "student0" in cell:
-        students = [cell[f"student{i}"] for i in range(N_STUDENTS)]
-        one = np.mean([scores(y, p, share) for p in students], axis=0).tolist()
-        found["one student"] = one
-        found["two students"] = scores(y, np.mean(students, axis=0), share)
+    found = {}
+    for kind, (one, together) in ALONE_AND_TOGETHER.items():
+        if f"{kind}0" in cell:
+            n = N_STUDENTS if kind == "student" else N_STARTS  # older cells have more students
+            nets = [cell[f"{kind}{i}"] for i in range(n)]
+            found[one] = np.mean([scores(y, p, share) for p in nets], axis=0).tolist()
+            found[together] = scores(y, np.mean(nets, axis=0), share)
     return found
 
 
@@ -386,10 +389,9 @@ def cells_of(arms: list[str]) -> dict[str, list[dict[str, list[float]]]]:
             y, share = cell["y"].astype(int), float(cell["share"])
             if not np.array_equal(y, first["y"]):
                 raise ValueError(f"{name} of {arm} has other labels than that of {arms[0]}.")
-            if "start0" in cell:
-                found.update(combinations(cell))
+            found.update(combinations(cell))
             for method in sorted(set(cell) - {"y", "share", "seconds"}):
-                if not method.startswith(("start", "student")):
+                if method.rstrip("0123456789") not in ALONE_AND_TOGETHER:
                     found[method] = scores(y, cell[method], share)
         by_task.setdefault(name.rpartition("_")[0], []).append(found)
     return by_task
