@@ -39,12 +39,6 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     _add_training(fit)
     fit.add_argument("--out", required=True, type=Path, help="new folder for the model")
 
-    adapt = command("adapt", "train an encoder further on the texts of a file, without labels")
-    _add_file(adapt, "file", "texts", labels=False)
-    _add_encoder(adapt)
-    adapt.add_argument("--epochs", type=int, help="passes over the texts (default: 3)")
-    adapt.add_argument("--out", required=True, type=Path, help="new folder, for --encoder")
-
     compare = command("compare", "estimate whether the unlabelled texts help on these data")
     _add_training(compare)
     compare.add_argument("--folds", type=int, default=5, help="number of folds (default: 5)")
@@ -71,8 +65,8 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the commands that fit."""
     _add_file(parser, "file", "the texts with their labels", labels=True)
     parser.add_argument("--unlabeled", metavar="FILE", help="more texts, whose labels do not count")
-    _add_encoder(parser)
     # without a default here, those of the classifier count
+    parser.add_argument("--encoder", help="name or folder of the encoder (default: MiniLM)")
     parser.add_argument("--lam", type=float, help="weight of the teacher's opinion, 0 to 1")
     parser.add_argument("--alpha", type=float, help="inertia of the pseudo-labels, 0 to 1")
     parser.add_argument(
@@ -81,11 +75,6 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         help="growth of the sample: a share such as 0.5 or 1/3, or a number of texts",
     )
     parser.add_argument("--n-starts", type=int, help="number of first teachers (default: 1)")
-
-
-def _add_encoder(parser: argparse.ArgumentParser) -> None:
-    """Add the encoder that is trained, and the seed of its training."""
-    parser.add_argument("--encoder", help="name or folder of the encoder (default: MiniLM)")
     parser.add_argument("--seed", type=int, default=0, help="seed of all draws (default: 0)")
 
 

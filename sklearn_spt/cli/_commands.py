@@ -1,4 +1,4 @@
-"""The commands ``fit``, ``adapt``, ``predict``, ``evaluate`` and ``compare``."""
+"""The commands ``fit``, ``predict``, ``evaluate`` and ``compare``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import io
 import sys
 import tempfile
 import warnings
-from pathlib import Path
 from typing import Any
 
 from sklearn_spt.cli._arguments import parsed
@@ -17,7 +16,6 @@ from sklearn_spt.cli._rows import (
     parts,
     texts_of,
     training_data,
-    training_texts,
 )
 from sklearn_spt.datasets._tables import spell
 
@@ -61,40 +59,20 @@ def _show_warning(
 def _fit(options: argparse.Namespace) -> None:
     from sklearn_spt.inspection import FitReport
 
-    out = _new_folder(options)
-    X, y = training_data(options)
-    clf = _classifier(options, verbose=int(not options.quiet)).fit(X, y)
-    clf.set_params(verbose=0)  # of this command, not of the model
-    clf.save(out)
-    print(FitReport.from_estimator(clf))
-
-
-def _adapt(options: argparse.Namespace) -> None:
-    from sklearn_spt.nets._adaptation import adapt_encoder
-
-    out = _new_folder(options)
-    given = {"pretrained": options.encoder, "max_epochs": options.epochs}
-    adapt_encoder(
-        training_texts(options, options.file),
-        out,
-        random_state=options.seed,
-        verbose=int(not options.quiet),
-        **{name: value for name, value in given.items() if value is not None},
-    )
-
-
-def _new_folder(options: argparse.Namespace) -> Path:
-    """Return the folder of --out; an error, before the training, if it cannot be written."""
-    out: Path = options.out.expanduser()
+    out = options.out.expanduser()
     if out.exists() and (out.is_file() or any(out.iterdir())):
         raise ValueError(f"--out {out} is in use; name a new folder.")
-    try:
+    try:  # before the training, which would be lost
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out.parent):
             pass
     except OSError as error:
         raise ValueError(f"--out {out} cannot be written: {error}. Name another folder.") from error
-    return out
+    X, y = training_data(options)
+    clf = _classifier(options, verbose=int(not options.quiet)).fit(X, y)
+    clf.set_params(verbose=0)  # of this command, not of the model
+    clf.save(out)
+    print(FitReport.from_estimator(clf))
 
 
 def _compare(options: argparse.Namespace) -> None:
@@ -174,13 +152,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     print(classification_report(true, predicted, labels=classes, digits=3, zero_division=0.0))
 
 
-_COMMANDS = {
-    "fit": _fit,
-    "adapt": _adapt,
-    "compare": _compare,
-    "predict": _predict,
-    "evaluate": _evaluate,
-}
+_COMMANDS = {"fit": _fit, "compare": _compare, "predict": _predict, "evaluate": _evaluate}
 
 
 def _classifier(options: argparse.Namespace, **params: Any) -> Any:

@@ -101,15 +101,11 @@ def training_data(options: argparse.Namespace) -> tuple[AnyArray, AnyArray]:
         texts += _training_texts(part, text)
         labels += labels_of(part, label)
     if options.unlabeled is not None:
-        texts += training_texts(options, options.unlabeled)
+        for part, text, _ in parts(options, options.unlabeled):
+            texts += _training_texts(part, text)
     labels += [None] * (len(texts) - len(labels))
     y, _ = target_of(labels, None, f"{options.file}, column {options.label!r}")
     return np.array(texts, dtype=object), y
-
-
-def training_texts(options: argparse.Namespace, source: str) -> list[str]:
-    """Return all texts of a file, whose labels do not count."""
-    return [t for part, text, _ in parts(options, source) for t in _training_texts(part, text)]
 
 
 def _training_texts(table: Table, column: str) -> list[str]:

@@ -203,26 +203,6 @@ def test_evaluate_needs_labels_of_the_model(model, label, message, tmp_path, cap
 
 
 # -- compare -------------------------------------------------------------------------------------
-def test_adapt_writes_an_encoder_that_fit_starts_from(posts, tiny_long_encoder, tmp_path, capfd):
-    train = write_csv(tmp_path / "t.csv", ("post", "y"), posts[::2] + [(t, "") for t, _ in posts])
-    out = str(tmp_path / "encoder")
-    options = ["--encoder", tiny_long_encoder, "--epochs", "2", "--seed", "1"]
-    assert main(["adapt", train, "--text", "post", "--out", out, *options]) == 0
-    printed, shown = capfd.readouterr()
-    assert printed == ""
-    assert f"{3 * len(posts)}/{3 * len(posts)}" in shown
-    texts = [t for t, _ in posts[::2] + posts]
-    params = {"pretrained": tiny_long_encoder, "max_epochs": 2, "random_state": 1}
-    expected = Path(sklearn_spt.adapt_encoder(texts, tmp_path / "expected", **params))
-    for file in ("model.safetensors", "tokenizer.json"):
-        assert (Path(out) / file).read_bytes() == (expected / file).read_bytes()
-    assert main(["adapt", train, "--text", "post", "--out", out, *options]) == 1
-    assert capfd.readouterr().err.endswith("encoder is in use; name a new folder.\n")
-    columns = ["--text", "post", "--label", "y", "--step-size", "40", "--quiet"]
-    assert main(["fit", train, *columns, "--encoder", out, "--out", str(tmp_path / "model")]) == 0
-    assert sklearn_spt.load(tmp_path / "model").estimator == out
-
-
 def test_compare_prints_the_comparison(posts, tiny_long_encoder, tmp_path, capsys):
     rows = [(t, y if i % 2 else "") for i, (t, y) in enumerate(posts)]
     path = write_csv(tmp_path / "train.csv", ("text", "label"), rows)
