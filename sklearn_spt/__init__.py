@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         SupervisedComparison,
         compare_with_supervised,
     )
-    from sklearn_spt.nets._adaptation import adapt_encoder
     from sklearn_spt.nets._bert_classifier import BertClassifier
     from sklearn_spt.nets._callbacks import RightTrapezoidalLR
     from sklearn_spt.nets._losses import DistillationLoss
@@ -51,7 +50,6 @@ __all__ = [
     "TokenIdVectorizer",
     "TriTrainingClassifier",
     "TweetNormalizer",
-    "adapt_encoder",
     "compare_with_supervised",
     "load",
     "show_versions",
@@ -76,7 +74,6 @@ __getattr__, __dir__ = lazy_names(
         "TokenIdVectorizer": "text._encoding",
         "TriTrainingClassifier": "baselines",
         "TweetNormalizer": "text._normalization",
-        "adapt_encoder": "nets._adaptation",
         "compare_with_supervised": "model_selection",
         "load": "persistence._saving",
         "show_versions": "cli._versions",

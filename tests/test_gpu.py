@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from skorch.callbacks import Callback
 
-from sklearn_spt import SelfPretrainingClassifier, SentenceEmbedder, adapt_encoder
+from sklearn_spt import SelfPretrainingClassifier, SentenceEmbedder
 from sklearn_spt.nets import _cuda_graphs
 from sklearn_spt.nets._kernels import plain
 
@@ -345,17 +345,3 @@ def test_embeddings_equal_those_of_the_cpu(tiny_pooling_encoder, tiny_texts):
     on_cpu = embedder.set_params(device="cpu").transform(tiny_texts)
     assert on_cuda.dtype == np.float32
     np.testing.assert_allclose(on_cuda, on_cpu, atol=1e-4)
-
-
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_an_encoder_adapted_on_cuda_is_read_on_the_cpu(
-    tiny_pooling_encoder, tiny_texts, tmp_path, precision
-):
-    params = {"pretrained": tiny_pooling_encoder, "precision": precision, "random_state": 0}
-    folder = adapt_encoder(tiny_texts, tmp_path / "a", device="cuda", **params)
-    before, after = (
-        SentenceEmbedder(encoder, device="cpu").transform(tiny_texts)
-        for encoder in (tiny_pooling_encoder, folder)
-    )
-    assert np.isfinite(after).all()
-    assert not np.allclose(before, after, atol=1e-4)

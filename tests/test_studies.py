@@ -16,7 +16,7 @@ from helpers.nets import bert_net
 from sklearn.metrics import f1_score
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-from sklearn_spt import SelfPretrainingClassifier, adapt_encoder
+from sklearn_spt import SelfPretrainingClassifier
 
 FOLDER = Path(__file__).parents[1] / "examples" / "studies"
 
@@ -293,35 +293,3 @@ def test_verdicts_of_drawn_rows(program, monkeypatch, capsys):
         sys.modules.pop("verdicts")
     table = capsys.readouterr().out.splitlines()
     assert [row.split(" |")[0] for row in table[2:]] == [f"| {name}" for name in module.METHODS]
-
-
-def test_arms_over_an_adapted_encoder(
-    program, monkeypatch, tiny_pooling_encoder, tiny_texts, tmp_path
-):
-    module = importlib.import_module("adaptation")
-    try:
-        made = []
-
-        def adapt(texts, folder, **params):
-            made.append(params["random_state"])
-            return adapt_encoder(texts, folder, pretrained=tiny_pooling_encoder, **params)
-
-        monkeypatch.setattr(module, "adapt_encoder", adapt)
-        monkeypatch.setattr(module, "N_STARTS", 2)
-        monkeypatch.setattr(module, "BertClassifier", lambda folder, n_threads: bert_net(folder))
-        y = np.array(half_labeled(24))
-        split = SimpleNamespace(texts=tiny_texts, y=y, texts_test=tiny_texts[:5])
-        cell = SimpleNamespace(seed=3, scratch=tmp_path / "cell.npz", draw=lambda: (split, y))
-        found = program.ARMS["adapted_nets"](cell) | program.ARMS["adapted_defaults"](cell)
-        assert made == [3]  # both arms read the same encoder
-        assert list(found) == ["adapted0", "adapted1", "defaults, adapted"]
-        net = bert_net(tmp_path / "cell")
-        expected = SelfPretrainingClassifier(net, random_state=3).fit(tiny_texts, y)
-        np.testing.assert_array_equal(
-            found["defaults, adapted"], expected.predict_proba(tiny_texts[:5])
-        )
-        again = module.adapted_nets(SimpleNamespace(seed=3, scratch=None, draw=cell.draw))
-        for name, P in again.items():
-            np.testing.assert_array_equal(P, found[name])
-    finally:
-        sys.modules.pop("adaptation")

@@ -32,7 +32,6 @@ from sklearn_spt._supervised import SupervisedTrainer
 from sklearn_spt._typing import AnyArray
 from sklearn_spt.nets._callbacks import ScheduledLR
 from sklearn_spt.nets._losses import distillation_targets, one_hot
-from sklearn_spt.nets._parts import optimizers
 from sklearn_spt.nets._schedules import slanted
 from sklearn_spt.nets._training import (
     ends_early,
@@ -203,7 +202,7 @@ class JointTrainer:
             with ExitStack() as stack:
                 for net in self.nets:
                     stack.enter_context(quiet(net))
-                    stack.enter_context(without_accelerator(optimizers(net).values()))
+                    stack.enter_context(without_accelerator(net))
                 # for modules that draw from python or numpy; torch draws from the streams
                 stack.enter_context(isolated(derive_seed(self.trainer.root, 0)))
                 self._notify("on_train_begin", X=self.X, y=self.targets)

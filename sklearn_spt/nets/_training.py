@@ -6,7 +6,7 @@ is the same everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -104,14 +104,14 @@ def release_optimizer(net: NeuralNet) -> None:
 
 
 @contextmanager
-def without_accelerator(given: Iterable[torch.optim.Optimizer]) -> Iterator[None]:
-    """Keep optimisers on the CPU from asking for the stream of an accelerator.
+def without_accelerator(net: NeuralNet) -> Iterator[None]:
+    """Keep the optimisers of a net on the CPU from asking for the stream of an accelerator.
 
     To ask starts CUDA, which takes memory and time in each process, and breaks forks.
     """
     held = [
         optimizer
-        for optimizer in given
+        for optimizer in optimizers(net).values()
         if all(w.device.type == "cpu" for group in optimizer.param_groups for w in group["params"])
         and hasattr(optimizer, _ASKS)
     ]
@@ -169,7 +169,7 @@ def train(
     try:
         with quiet(net):
             net.notify("on_train_begin", X=X, y=targets)
-            with prepared(net).training_run(X), without_accelerator(optimizers(net).values()):
+            with prepared(net).training_run(X), without_accelerator(net):
                 for _ in range(epochs):
                     rows = epoch_rows(codes, balanced, rng)
                     part = multi_indexing(X, rows), targets[rows]

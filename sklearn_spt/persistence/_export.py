@@ -101,11 +101,11 @@ def _write_huggingface(module: Any, names: list[str], max_length: int, folder: P
             )
         model.pooler = None
         layers.insert(0, ("torch.nn.modules.activation.Tanh", dense))
-    write_sentence_transformer(module.encoder, layers, max_length, folder)
+    _write_sentence_transformer(module.encoder, layers, max_length, folder)
     return "sentence-transformers"
 
 
-def write_sentence_transformer(
+def _write_sentence_transformer(
     encoder: Any, layers: list[tuple[str, Any]], max_length: int, folder: Path
 ) -> None:
     """Write a sentence transformer: encoder, pooling, and layers with their activations."""
