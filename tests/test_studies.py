@@ -75,6 +75,24 @@ def test_only_confirming_tasks_are_scored_on_test_rows(program, monkeypatch, tas
     with pytest.raises(KeyboardInterrupt):
         program.Cell(task, 0, None).draw()
     assert cuts == [(task, 1000, n_validation)]
+
+
+def test_the_number_of_labels_is_that_of_the_arm(program, tmp_path, monkeypatch):
+    cells = []
+
+    def arm(cell):
+        cells.append(cell)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "RECORDS", tmp_path)
+    for name in ("nets", "at_100", "at_1000"):
+        monkeypatch.setitem(program.ARMS, name, arm)
+        with pytest.raises(KeyboardInterrupt):
+            program.run(name, ["psytar:EF"], 2, None)
+    assert [(cell.n_labeled, cell.seed) for cell in cells] == [(300, 2), (100, 2), (1000, 2)]
+
+
+def test_the_halves_have_no_task_in_common(program):
     assert set(program.CONFIRMING).isdisjoint(program.CHOOSING)
 
 

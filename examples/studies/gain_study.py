@@ -101,17 +101,20 @@ def bunch_of(task: str) -> Bunch:
 class Cell:
     """300 labelled and up to 3,000 unlabelled texts of a task, and 1,000 rows to score.
 
+    Some arms have another number of labelled texts.
+
     Those are validation rows in the tasks for choosing, and test rows in those for confirming.
     """
 
     task: str
     seed: int
     scratch: Path | None
+    n_labeled: int = 300
 
     def draw(self) -> tuple[Split, Any]:
         """Return the rows, and the true labels of labelled and unlabelled ones."""
         corpus = cut(bunch_of(self.task), 1000, None if self.task in CONFIRMING else 1000)
-        sizes = 300, min(3000, len(corpus.rest) - 300)
+        sizes = self.n_labeled, min(3000, len(corpus.rest) - self.n_labeled)
         numbered = replace(corpus, texts=np.arange(len(corpus.texts)))
         rows = draw(numbered, *sizes, self.seed).texts
         return draw(corpus, *sizes, self.seed), corpus.target[rows]
@@ -271,6 +274,11 @@ def paper(cell: Cell) -> dict[str, Any]:
     return predicted("paper's settings, k = 1/3", clf, cell)
 
 
+def nets_and_defaults(cell: Cell) -> dict[str, Any]:
+    """Five nets, and today's defaults."""
+    return nets(cell) | defaults(cell)
+
+
 def ceiling(cell: Cell) -> dict[str, Any]:
     """One net on the true labels of all texts."""
     return predicted("ceiling", BertClassifier(n_threads=1), cell, all_labels=True)
@@ -286,7 +294,11 @@ ARMS = {
     "self_training": self_training,
     "paper": paper,
     "ceiling": ceiling,
+    "at_100": nets_and_defaults,
+    "at_1000": nets_and_defaults,
 }
+#: Number of labelled texts of the arms in which it is not 300.
+N_LABELED = {"at_100": 100, "at_1000": 1000}
 
 
 Record = dict[str, Any]
@@ -333,7 +345,7 @@ def run(arm: str, tasks: list[str], seed: int, scratch: str | None) -> None:
         if path.stem in done:
             continue
         kept = None if scratch is None else Path(scratch) / f"{path.stem}.npz"
-        cell = Cell(task, seed, kept)
+        cell = Cell(task, seed, kept, N_LABELED.get(arm, 300))
         start = time.process_time()
         P = ARMS[arm](cell)
         seconds = time.process_time() - start
