@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -21,7 +21,6 @@ from sklearn_spt.baselines._views import VIEWS, TwoViewClassifier
 Selection = tuple[IntArray, IntArray]  # unlabelled rows and their pseudo-labels
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class CoDecompositionClassifier(TwoViewClassifier):
     """Co-training of a net that reads the document and one that reads its keywords.
 
@@ -105,12 +104,52 @@ n_threads_
 
     _description = "co-training"
 
-    keyword_estimator: Any = None
-    views: Any = None
-    keywords: Any = None
-    keyword_representation: str = "window"
-    shared: bool = False
-    combine: str = "mean"
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        keyword_estimator: Any = None,
+        views: Any = None,
+        keywords: Any = None,
+        keyword_representation: str = "window",
+        shared: bool = False,
+        combine: str = "mean",
+        threshold: float = 0.9,
+        max_fraction: float = 0.1,
+        growth: str = "pool",
+        max_iter: int = 20,
+        n_iterations: int | None = None,
+        validation_fraction: float = 0.2,
+        refit: bool = True,
+        pos_label: Any = None,
+        finetune_epochs: int = 3,
+        balanced_batches: bool = True,
+        unlabeled_marker: Any = -1,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            estimator,
+            threshold=threshold,
+            max_fraction=max_fraction,
+            growth=growth,
+            max_iter=max_iter,
+            n_iterations=n_iterations,
+            validation_fraction=validation_fraction,
+            refit=refit,
+            pos_label=pos_label,
+            finetune_epochs=finetune_epochs,
+            balanced_batches=balanced_batches,
+            unlabeled_marker=unlabeled_marker,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.keyword_estimator = keyword_estimator
+        self.views = views
+        self.keywords = keywords
+        self.keyword_representation = keyword_representation
+        self.shared = shared
+        self.combine = combine
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from sklearn_spt._validation import check_integer, check_option, check_real
 from sklearn_spt.baselines._joint_training import JointTrainer
 
 
-@dataclass(eq=False, repr=False)
 class MutualLearningClassifier(BaseSemiSupervisedClassifier):
     """Semi-supervised classifier by Deep Mutual Learning.
 
@@ -101,17 +99,30 @@ class MutualLearningClassifier(BaseSemiSupervisedClassifier):
     >>> clf.fit(bunch.data, bunch.target_partial).predict(bunch.data)  # doctest: +SKIP
     """
 
-    estimator: Any = None
-    _: KW_ONLY
-    n_nets: int = 2
-    kl_weight: float = 1.0
-    update: str = "parallel"
-    epoch_over: str = "labeled"
-    finetune_epochs: int = 3
-    balanced_batches: bool = True
-    unlabeled_marker: Any = -1
-    random_state: int | np.random.RandomState | None = None
-    verbose: int = 0
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_nets: int = 2,
+        kl_weight: float = 1.0,
+        update: str = "parallel",
+        epoch_over: str = "labeled",
+        finetune_epochs: int = 3,
+        balanced_batches: bool = True,
+        unlabeled_marker: Any = -1,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.n_nets = n_nets
+        self.kl_weight = kl_weight
+        self.update = update
+        self.epoch_over = epoch_over
+        self.finetune_epochs = finetune_epochs
+        self.balanced_batches = balanced_batches
+        self.unlabeled_marker = unlabeled_marker
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from sklearn_spt.baselines._leitner import nearest_occupied
 from sklearn_spt.baselines._selection import check_throttling, warn_nothing_added
 
 
-@dataclass(eq=False, repr=False)
 class SpacedRepetitionClassifier(BaseSemiSupervisedClassifier):
     """Semi-supervised classifier by spaced repetition: a reconstruction.
 
@@ -99,25 +97,46 @@ unlabeled_marker, random_state, verbose
        Self-Pretraining", WSDM 2021, https://doi.org/10.1145/3437963.3441814
     """
 
-    estimator: Any = None
-    _: KW_ONLY
-    n_queues: int = 6
-    episode_epochs: int = 16
-    patience: int = 5
-    max_iter: int = 10
-    episode_patience: int = 2
-    designated_queue: int | None = None
-    correct: str = "agreement"
-    threshold: float = 0.9
-    max_fraction: float = 0.1
-    validation_fraction: float = 0.2
-    pos_label: Any = None
-    finetune_epochs: int = 3
-    balanced_batches: bool = True
-    refit: bool = False
-    unlabeled_marker: Any = -1
-    random_state: int | np.random.RandomState | None = None
-    verbose: int = 0
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_queues: int = 6,
+        episode_epochs: int = 16,
+        patience: int = 5,
+        max_iter: int = 10,
+        episode_patience: int = 2,
+        designated_queue: int | None = None,
+        correct: str = "agreement",
+        threshold: float = 0.9,
+        max_fraction: float = 0.1,
+        validation_fraction: float = 0.2,
+        refit: bool = False,
+        pos_label: Any = None,
+        finetune_epochs: int = 3,
+        balanced_batches: bool = True,
+        unlabeled_marker: Any = -1,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.n_queues = n_queues
+        self.episode_epochs = episode_epochs
+        self.patience = patience
+        self.max_iter = max_iter
+        self.episode_patience = episode_patience
+        self.designated_queue = designated_queue
+        self.correct = correct
+        self.threshold = threshold
+        self.max_fraction = max_fraction
+        self.validation_fraction = validation_fraction
+        self.refit = refit
+        self.pos_label = pos_label
+        self.finetune_epochs = finetune_epochs
+        self.balanced_batches = balanced_batches
+        self.unlabeled_marker = unlabeled_marker
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -9,9 +9,9 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from skorch import NeuralNet
@@ -89,7 +89,6 @@ class PseudoLabels:
         return ThrottledIteration(nets, self.codes.copy(), self.iteration.copy(), record, ended)
 
 
-@dataclass(eq=False, repr=False)
 class ThrottledClassifier(BaseSemiSupervisedClassifier):
     """Template of methods that grow their training set by confident documents.
 
@@ -97,23 +96,40 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
     """
 
     #: Label of the progress bar.
-    _description: ClassVar[str]
+    _description: str
 
-    estimator: Any = None
-    _: KW_ONLY
-    threshold: float = 0.9
-    max_fraction: float = 0.1
-    growth: str = "pool"
-    max_iter: int = 20
-    n_iterations: int | None = None
-    validation_fraction: float = 0.2
-    refit: bool = True
-    pos_label: Any = None
-    finetune_epochs: int = 3
-    balanced_batches: bool = True
-    unlabeled_marker: Any = -1
-    random_state: int | np.random.RandomState | None = None
-    verbose: int = 0
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        threshold: float = 0.9,
+        max_fraction: float = 0.1,
+        growth: str = "pool",
+        max_iter: int = 20,
+        n_iterations: int | None = None,
+        validation_fraction: float = 0.2,
+        refit: bool = True,
+        pos_label: Any = None,
+        finetune_epochs: int = 3,
+        balanced_batches: bool = True,
+        unlabeled_marker: Any = -1,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.threshold = threshold
+        self.max_fraction = max_fraction
+        self.growth = growth
+        self.max_iter = max_iter
+        self.n_iterations = n_iterations
+        self.validation_fraction = validation_fraction
+        self.refit = refit
+        self.pos_label = pos_label
+        self.finetune_epochs = finetune_epochs
+        self.balanced_batches = balanced_batches
+        self.unlabeled_marker = unlabeled_marker
+        self.random_state = random_state
+        self.verbose = verbose
 
     @abstractmethod
     def _iterations(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,6 @@ from sklearn_spt.baselines._voting import (
 )
 
 
-@dataclass(eq=False, repr=False)
 class TriTrainingClassifier(BaseSemiSupervisedClassifier):
     """Semi-supervised classifier by tri-training with disagreement.
 
@@ -53,11 +51,11 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
         What grows linearly. "pool": the candidates of iteration t are among a random t tenths of
         the unlabelled documents. "quota": all may be candidates, and the number that may be added
         to a set grows.
+    max_iter : int, default=20
+        Maximum number of iterations; 0 keeps the nets of the bootstrap samples.
     tol : float in [0, 1], default=0.001
         Stop if an iteration changes the majority label of less than this share of the unlabelled
         documents; 0 never stops.
-    max_iter : int, default=20
-        Maximum number of iterations; 0 keeps the nets of the bootstrap samples.
     estimator, finetune_epochs, balanced_batches, unlabeled_marker, random_state, verbose
         As in `ThrottledSelfTrainingClassifier`.
 
@@ -95,28 +93,42 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
        domain shift", ACL 2018.
     """
 
-    estimator: Any = None
-    _: KW_ONLY
-    threshold: float = 0.9
-    max_fraction: float = 0.1
-    growth: str = "pool"
-    tol: float = 0.001
-    max_iter: int = 20
-    finetune_epochs: int = 3
-    balanced_batches: bool = True
-    unlabeled_marker: Any = -1
-    random_state: int | np.random.RandomState | None = None
-    verbose: int = 0
-
-    def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
-        """Mean of the nets that predict the majority class, or of all if no two agree."""
-        return majority_mean(np.stack(P))
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        threshold: float = 0.9,
+        max_fraction: float = 0.1,
+        growth: str = "pool",
+        max_iter: int = 20,
+        tol: float = 0.001,
+        finetune_epochs: int = 3,
+        balanced_batches: bool = True,
+        unlabeled_marker: Any = -1,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.threshold = threshold
+        self.max_fraction = max_fraction
+        self.growth = growth
+        self.max_iter = max_iter
+        self.tol = tol
+        self.finetune_epochs = finetune_epochs
+        self.balanced_batches = balanced_batches
+        self.unlabeled_marker = unlabeled_marker
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _check_params(self) -> None:
         super()._check_params()
         check_throttling(self)
         check_option(self.growth, "growth", ("pool", "quota"))
         check_real(self.tol, "tol", low=0, high=1)
+
+    def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
+        """Mean of the nets that predict the majority class, or of all if no two agree."""
+        return majority_mean(np.stack(P))
 
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
         """P holds probabilities by net, and sets[i] the labels in the set of net i, or -1."""

@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import joblib
@@ -36,7 +35,6 @@ _WITHOUT_EFFECT = (
 )
 
 
-@dataclass(eq=False, repr=False)
 class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     """Semi-supervised classifier by Self-Pretraining.
 
@@ -191,27 +189,50 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     #: Trains the nets; ablations replace it.
     _trainer_class = SelfPretrainingTrainer
 
-    estimator: Any = None
-    _: KW_ONLY
-    lam: float = 0.3
-    alpha: float = 0.1
-    temperature: float = 1.0
-    step_size: float = 0.2
-    max_iter: int | None = None
-    n_starts: int = 1
-    n_students: int = 1
-    pretrain_epochs: int = 1
-    finetune_epochs: int = 3
-    balanced_batches: bool = True
-    ensemble: str = "with_start"
-    logit_adjustment: float | str = "auto"
-    validation_fraction: float | None = None
-    unlabeled_marker: Any = -1
-    on_iteration: Callable[[Iteration], None] | None = None
-    memory: str | os.PathLike[str] | joblib.Memory | None = None
-    checkpoint_dir: str | os.PathLike[str] | None = None
-    random_state: int | np.random.RandomState | None = None
-    verbose: int = 0
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        lam: float = 0.3,
+        alpha: float = 0.1,
+        temperature: float = 1.0,
+        step_size: float = 0.2,
+        max_iter: int | None = None,
+        n_starts: int = 1,
+        n_students: int = 1,
+        pretrain_epochs: int = 1,
+        finetune_epochs: int = 3,
+        balanced_batches: bool = True,
+        ensemble: str = "with_start",
+        logit_adjustment: float | str = "auto",
+        validation_fraction: float | None = None,
+        unlabeled_marker: Any = -1,
+        on_iteration: Callable[[Iteration], None] | None = None,
+        memory: str | os.PathLike[str] | joblib.Memory | None = None,
+        checkpoint_dir: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.lam = lam
+        self.alpha = alpha
+        self.temperature = temperature
+        self.step_size = step_size
+        self.max_iter = max_iter
+        self.n_starts = n_starts
+        self.n_students = n_students
+        self.pretrain_epochs = pretrain_epochs
+        self.finetune_epochs = finetune_epochs
+        self.balanced_batches = balanced_batches
+        self.ensemble = ensemble
+        self.logit_adjustment = logit_adjustment
+        self.validation_fraction = validation_fraction
+        self.unlabeled_marker = unlabeled_marker
+        self.on_iteration = on_iteration
+        self.memory = memory
+        self.checkpoint_dir = checkpoint_dir
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _check_params(self) -> None:
         super()._check_params()
