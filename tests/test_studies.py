@@ -299,15 +299,19 @@ def test_verdicts_of_drawn_rows(program, monkeypatch, capsys):
         y = np.arange(1000) % 5 == 0
         better = np.where(np.arange(1000) % 15 == 0, False, y).astype(np.int64)
         rng = np.random.default_rng(0)
-        gain, holds, use = module.verdicts(y.astype(np.int64), 0 * better, better, 300, rng)
+        gain, shares = module.verdicts(y.astype(np.int64), 0 * better, better, 300, rng)
+        holds, plain, use, wrong = shares
         assert gain == pytest.approx(f1_score(y, better))
-        assert holds >= 0.8
-        assert use == 1
+        assert min(holds, plain) >= 0.8
+        assert (use, wrong) == (1, 0)
+        gain, (*_, use, wrong) = module.verdicts(y * 1, better, 0 * better, 300, rng)
+        assert gain < 0
+        assert use == wrong == 0
         monkeypatch.setattr(module, "N_DRAWS", 1)
         monkeypatch.setattr(module, "N_ROWS", (100,))
         monkeypatch.setattr(module, "N_STARTS", 5)
         module.main()
     finally:
         sys.modules.pop("verdicts")
-    table = capsys.readouterr().out.splitlines()
+    table = [row for row in capsys.readouterr().out.splitlines() if row.startswith("|")]
     assert [row.split(" |")[0] for row in table[2:]] == [f"| {name}" for name in module.METHODS]

@@ -101,9 +101,8 @@ def bunch_of(task: str) -> Bunch:
 class Cell:
     """300 labelled and up to 3,000 unlabelled texts of a task, and 1,000 rows to score.
 
-    Some arms have another number of labelled texts.
-
     Those are validation rows in the tasks for choosing, and test rows in those for confirming.
+    Some arms have another number of labelled texts.
     """
 
     task: str

@@ -137,9 +137,8 @@ def compare_with_supervised(
     predicted by classifiers that did not see its label, with and without the unlabelled rows, on
     the same folds. Without them, five nets predict together: their mean is better than one net, and
     a semi-supervised fit costs as much as several. The scores use all these predictions. The
-    interval comes from a paired Bayesian bootstrap over the rows (Rubin, 1981), with Jeffreys'
-    prior for the rows that only one of the two predicts right. It covers the choice of the rows,
-    not the seed.
+    interval comes from a paired Bayesian bootstrap over the rows (Rubin, 1981), with a prior for
+    rows that only one of the two predicts right. It covers the choice of the rows, not the seed.
 
     Parameters
     ----------

@@ -49,9 +49,11 @@ def paired_gain(
 ) -> PairedGain:
     """Compare class codes of shape (n_repeats, n) by a paired Bayesian bootstrap over the rows.
 
-    Each resample gives the rows random weights. Rows that only one of the two predicts right may be
-    few, or there may be none of a kind: plain resamples then hardly vary, and their interval is too
-    narrow. Jeffreys' prior adds half a row of each kind.
+    Each resample gives the rows random weights (Rubin, 1981). Rows that only one of the two
+    predicts right may be few, or there may be none: resamples of the rows alone then hardly vary,
+    and their interval is too narrow. So two rows are added for each class, of weight one half in
+    the mean: each of the two predicts one of them right, and the other another class. For two
+    classes that is Jeffreys' prior of these rows.
     """
 
     def scores(W: FloatArray, *rows: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -63,17 +65,19 @@ def paired_gain(
         return one, other
 
     a, b = (float(s[0]) for s in scores(np.ones((1, len(y))), y, first, second))
-    right, wrong = np.nonzero(~np.eye(n_classes, dtype=bool))  # all pairs of two classes
-    kinds = np.r_[right, right], np.r_[right, wrong], np.r_[wrong, right]
-    weights = np.r_[np.ones(len(y)), np.full(len(kinds[0]), 0.5 / (n_classes - 1))]
+    right = np.arange(n_classes)
+    wrong = np.roll(right, -1)
+    added = np.r_[right, right], np.r_[right, wrong], np.r_[wrong, right]
+    weights = np.r_[np.ones(len(y)), np.full(2 * n_classes, 0.5)]
     W = rng.standard_gamma(weights, size=(n_resamples, len(weights)))
     rows = (
-        np.concatenate([known, np.broadcast_to(kind, (*known.shape[:-1], len(kind)))], axis=-1)
-        for known, kind in zip((y, first, second), kinds, strict=True)
+        np.concatenate([known, np.broadcast_to(new, (*known.shape[:-1], len(new)))], axis=-1)
+        for known, new in zip((y, first, second), added, strict=True)
     )
     one, other = scores(W, *rows)
     gains = other - one
     low, high = interval_of(gains, confidence)
+    low, high = min(low, b - a), max(high, b - a)  # the added rows can take the gain outside
     return PairedGain(a, b, b - a, low, high, float(np.mean(gains > 0)))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -147,6 +149,23 @@ def test_interval_of_a_gain_is_that_of_the_posterior():
     expected = np.quantile(f1[1] - f1[0], [0.025, 0.975])
     np.testing.assert_allclose((found.low, found.high), expected, atol=0.003)
     assert found.probability == pytest.approx(np.mean(f1[1] > f1[0]), abs=0.005)
+
+
+def test_the_gain_lies_in_its_interval():
+    y = np.repeat([1, 0], [15, 285])
+    found = gain(y, 0 * y, y)
+    assert found.gain == found.high == 1
+    assert 0.5 < found.low < 1
+
+
+def test_memory_grows_with_the_classes_and_not_with_their_pairs():
+    y = np.arange(800) % 400
+    tracemalloc.start()
+    found = gain(y, y, y, n_classes=400, n_resamples=100)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.low < 0 < found.high
+    assert peak < 20e6
 
 
 def test_classes_that_no_row_confuses_leave_the_interval_of_macro_f1_open():
