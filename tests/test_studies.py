@@ -300,11 +300,12 @@ def test_verdicts_of_drawn_rows(program, monkeypatch, capsys):
         better = np.where(np.arange(1000) % 15 == 0, False, y).astype(np.int64)
         rng = np.random.default_rng(0)
         gain, shares = module.verdicts(y.astype(np.int64), 0 * better, better, 300, rng)
-        holds, plain, use, wrong = shares
+        holds, plain, use, wrong, half = shares
         assert gain == pytest.approx(f1_score(y, better))
         assert min(holds, plain) >= 0.8
         assert (use, wrong) == (1, 0)
-        gain, (*_, use, wrong) = module.verdicts(y * 1, better, 0 * better, 300, rng)
+        assert 0 < half < 0.5
+        gain, (*_, use, wrong, _) = module.verdicts(y * 1, better, 0 * better, 300, rng)
         assert gain < 0
         assert use == wrong == 0
         monkeypatch.setattr(module, "N_DRAWS", 1)
