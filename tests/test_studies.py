@@ -48,6 +48,25 @@ def test_arms_of_starts_and_students(program, tiny_encoder, tiny_texts):
     np.testing.assert_allclose(found["start1"], expected, atol=1e-7)
 
 
+def test_students_that_learn_longer_from_deletions(program, tiny_encoder, tiny_texts, monkeypatch):
+    y, trained = half_labeled(24), []
+    split = SimpleNamespace(texts=tiny_texts, y=y, texts_test=tiny_texts[:5])
+    settings = bert_net(tiny_encoder).get_params(deep=False)
+    given = {k: v for k, v in settings.items() if k in program.Deletion().get_params(deep=False)}
+
+    class Noted(program.Deletion):
+        def infer(self, x, **fit_params):
+            if self.on_pseudo_labels():
+                trained.append(self.max_epochs)
+            return super().infer(x, **fit_params)
+
+    monkeypatch.setattr(program, "Deletion", lambda n_threads: Noted(**given))
+    found = program.longer(SimpleNamespace(seed=3, scratch=None, draw=lambda: (split, y)))
+    assert list(found) == ["start0", "start1", *(f"{n} epochs, student 0" for n in (1, 2, 4))]
+    assert len({P.tobytes() for P in found.values()}) == 5
+    assert [trained.count(n) / trained.count(1) for n in (1, 2, 4)] == [1, 2, 4]
+
+
 def test_the_confirming_arm_has_the_starts_and_what_a_user_gets(program, tiny_encoder, tiny_texts):
     y = half_labeled(24)
     split = SimpleNamespace(texts=tiny_texts, y=y, texts_test=tiny_texts[:5])
@@ -196,17 +215,18 @@ def noise(program, monkeypatch):
     sys.modules.pop("noise")
 
 
-def test_deletions_keep_both_ends_and_the_order(noise):
+def test_deletions_keep_both_ends_and_the_order(program):
+    with_deletions = importlib.import_module("_deletion").with_deletions
     torch.manual_seed(0)
     ids = torch.tensor([[2, *range(10, 40), 3], [2, 10, 3, *29 * [0]], [2, 3, *30 * [0]]])
-    texts = [row[row != 0].tolist() for row in noise.with_deletions(ids, 0, 0.5)]
+    texts = [row[row != 0].tolist() for row in with_deletions(ids, 0, 0.5)]
     whole = [row[row != 0].tolist() for row in ids]
     assert texts[2] == [2, 3]
     assert 5 < len(texts[0]) < 28
     for left, all_ids in zip(texts, whole, strict=True):
         assert (left[0], left[-1]) == (2, 3)
         assert left == [token for token in all_ids if token in left]
-    assert torch.equal(noise.with_deletions(ids, 0, 0.0), ids)
+    assert torch.equal(with_deletions(ids, 0, 0.0), ids)
 
 
 def test_students_of_each_kind_of_noise(noise, tiny_encoder, tiny_texts, monkeypatch):

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from _deletion import Deletion
 from scipy.stats import t as student_t
 from sklearn.base import clone
 from sklearn.metrics import average_precision_score, f1_score
@@ -173,12 +174,12 @@ class Study(SelfPretrainingClassifier):
             np.savez_compressed(scratch, **found)
         return found
 
-    def students(self, t: int, rows: Any, P: Any, q: Any) -> list[Any]:
+    def students(self, t: int, rows: Any, P: Any, q: Any, n: int = N_STUDENTS) -> list[Any]:
         """Train students on the pseudo-labels P of some rows of U, and on L."""
         C = multi_indexing(self.labels.X_unlabeled, rows)
         return [
             self.trainer(1000 * self.seed + 100 + i).train_student(t, 0, C, P, q)[0]
-            for i in range(N_STUDENTS)
+            for i in range(n)
         ]
 
 
@@ -200,6 +201,26 @@ def ensemble_first(cell: Cell) -> dict[str, Any]:
     for i, M in enumerate(of.students(2, rows, found.pop("U"), found.pop("L"))):
         found[f"student{i}"] = of.soft(M, of.V)
     return found
+
+
+def learners_from_deletions(cell: Cell, epochs: list[int], n: int) -> dict[str, Any]:
+    """The starts teach students on all of U at once, which learn from texts with deletions.
+
+    There are `n` students of each number of epochs in stage 1.
+    """
+    of = study(cell)
+    found = of.starts()
+    U, L = found.pop("U"), found.pop("L")
+    of.net = Deletion(n_threads=1)
+    for of.pretrain_epochs in epochs:
+        students = of.students(2, np.arange(len(U)), U, L, n)
+        for i, M in enumerate(students):
+            found[f"{of.pretrain_epochs} epochs, student {i}"] = of.soft(M, of.V)
+    return found
+
+
+def longer(cell: Cell) -> dict[str, Any]:
+    return learners_from_deletions(cell, [1, 2, 4], 1)
 
 
 def halves(cell: Cell) -> dict[str, Any]:
@@ -287,6 +308,7 @@ ARMS = {
     "nets": nets,
     "ensemble": ensemble_first,
     "halves": halves,
+    "longer": longer,
     "defaults": defaults,
     "five_starts": five_starts,
     "confirm": confirm,

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from _deletion import Deletion, Noisy
 from _lines import parsers, read
 from gain_study import CHOOSING, Cell, Study, scores
 from skorch.utils import to_tensor
@@ -26,14 +27,10 @@ from torch.nn.functional import kl_div, log_softmax
 
 from sklearn_spt import BertClassifier
 from sklearn_spt.model_selection._intervals import mean_with_interval
-from sklearn_spt.nets._encoder import attention_mask
-from sklearn_spt.text._pretrained import pad_token_id
 
 RECORDS = Path(__file__).parents[2] / "docs" / "records" / "noise.jsonl"
 TASKS = tuple(task for task in CHOOSING if task != "illness:diabetes")
 SCORES = {"ap": "average precision", "f1_matched": "F1 at the labels' share"}
-#: Share of deleted tokens.
-DELETED = 0.2
 #: Length of the adversarial step, as a share of the length of all embeddings of a text. Those of
 #: padding count, 2% of the length in the mean; the step itself is zero there.
 STEP = 0.05
@@ -42,34 +39,6 @@ STEP = 0.05
 def kl(target: Tensor, z: Tensor) -> Tensor:
     """KL divergence of log probabilities `target` from those of logits, in the mean over rows."""
     return kl_div(log_softmax(z, dim=1), target, reduction="batchmean", log_target=True)
-
-
-def with_deletions(ids: Tensor, pad_id: int, share: float) -> Tensor:
-    """Delete tokens at random, but for the first and the last of each text."""
-    mask = attention_mask(ids, pad_id)
-    deleted = mask & (torch.rand(ids.shape) < share)
-    deleted[:, 0] = False
-    deleted[torch.arange(len(ids)), mask.sum(dim=1) - 1] = False
-    order = deleted.to(torch.int8).argsort(dim=1, stable=True)
-    kept = ids.masked_fill(deleted, pad_id).gather(1, order)
-    return kept[:, : int(attention_mask(kept, pad_id).sum(dim=1).max())]
-
-
-class Noisy(BertClassifier):
-    """A student that learns from noisy texts in stage 1; a subclass says from which."""
-
-    def on_pseudo_labels(self) -> bool:
-        """Whether the student is trained on pseudo-labels alone (stage 1)."""
-        return self.module_.training and self.criterion_.lam == 1
-
-
-class Deletion(Noisy):
-    """Deletes tokens in stage 1."""
-
-    def infer(self, x: Any, **fit_params: Any) -> Tensor:
-        if self.on_pseudo_labels():
-            x = with_deletions(to_tensor(x, device="cpu"), pad_token_id(self.reads_with), DELETED)
-        return super().infer(x, **fit_params)
 
 
 class TwoDropouts(Noisy):
