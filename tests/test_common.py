@@ -206,7 +206,7 @@ TABLE = [
     ),
     (whole_batches(TriTrainingClassifier, unlabeled_marker=-1), MARKER | N_ITER),
     (
-        mini_batches(TriTrainingWithMore, max_iter=2, growth="quota", unlabeled_marker="?"),
+        mini_batches(TriTrainingWithMore, max_iter=2, unlabeled_marker="?"),
         WEIGHTS,
     ),
     (whole_batches(SpacedRepetitionClassifier, unlabeled_marker=-1), MARKER | N_ITER),

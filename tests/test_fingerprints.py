@@ -65,8 +65,8 @@ PARAMETERS = {
         {"validation_fraction": 0.3},
         {name: value for name, value in PAPER_SETTINGS.items() if name != "estimator"},
     ],
-    "throttled": [{"growth": "quota"}, {"refit": False}, {"balanced_batches": False}],
-    "tri_training": [{"growth": "quota"}, {"max_fraction": 0.5}],
+    "throttled": [{"balanced_batches": False}],
+    "tri_training": [{"max_fraction": 0.5}],
     "mutual_learning": [{"n_nets": 3}, {"update": "sequential"}, {"epoch_over": "unlabeled"}],
     "spaced_repetition": [{"refit": True}, {"designated_queue": 1}],
 }
@@ -195,7 +195,6 @@ CONFIGURATIONS = {
     **{f"{method} on texts": partial(on_texts, method) for method in METHODS},
     "self_pretraining on texts K=3": partial(on_texts, "self_pretraining", n_classes=3),
     "co_decomposition": two_views,
-    "co_decomposition shared": partial(two_views, shared=True),
 }
 
 

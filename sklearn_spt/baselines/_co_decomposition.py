@@ -13,7 +13,6 @@ from skorch import NeuralNet
 from sklearn_spt._base import SemiSupervisedData
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import FloatArray, IntArray
-from sklearn_spt._validation import check_flag
 from sklearn_spt.baselines._throttled import PseudoLabels, ThrottledIteration
 from sklearn_spt.baselines._training_set import training_set
 from sklearn_spt.baselines._views import VIEWS, TwoViewClassifier
@@ -48,17 +47,7 @@ class CoDecompositionClassifier(TwoViewClassifier):
         Keywords of all documents; a str holds them between commas. To give each document its own,
         pass X as a frame or an object array with two columns: the text, and its keywords (a str
         with commas, or a list). This parameter then serves rows without keywords.
-    keyword_representation : {"window", "state"}, default="window"
-        The keyword view if `views` is None. "window": a text of the words around the keywords.
-        "state": the encoder reads the whole text, and the mean of its last states at the first
-        word piece of each keyword is classified (without keywords, the state of the first
-        token). Data files of the authors suggest "state"; it needs a `BertClassifier`.
-    shared : bool, default=False
-        Whether both nets have one training set, labelled by the more confident net, instead of
-        teaching each other.
-    combine : {"mean", "product"}, default="mean"
-        How the prediction combines the probabilities of the nets; the product is normalised.
-    threshold, max_fraction, growth, max_iter, n_iterations, validation_fraction, refit, pos_label
+    threshold, max_fraction, max_iter, n_iterations, validation_fraction, pos_label
         As in `ThrottledSelfTrainingClassifier`. The cap holds for each training set, and the
         combined prediction is scored.
     finetune_epochs, balanced_batches, unlabeled_marker, random_state, verbose
@@ -79,8 +68,8 @@ n_threads_
     Notes
     -----
     Decisions of this reconstruction: both nets learn the labels of the task itself and teach each
-    other (`shared`); both label before either is trained again; a document to which they give
-    different labels in the same iteration is skipped; probabilities are averaged (`combine`).
+    other; both label before either is trained again; a document to which they give different
+    labels in the same iteration is skipped; the prediction is the mean of both.
     Keywords are found as whole words in any case, and without a keyword the keyword view is the
     whole document.
 
@@ -111,16 +100,11 @@ n_threads_
         keyword_estimator: Any = None,
         views: Any = None,
         keywords: Any = None,
-        keyword_representation: str = "window",
-        shared: bool = False,
-        combine: str = "mean",
         threshold: float = 0.9,
         max_fraction: float = 0.1,
-        growth: str = "pool",
         max_iter: int = 20,
         n_iterations: int | None = None,
         validation_fraction: float = 0.2,
-        refit: bool = True,
         pos_label: Any = None,
         finetune_epochs: int = 3,
         balanced_batches: bool = True,
@@ -132,11 +116,9 @@ n_threads_
             estimator,
             threshold=threshold,
             max_fraction=max_fraction,
-            growth=growth,
             max_iter=max_iter,
             n_iterations=n_iterations,
             validation_fraction=validation_fraction,
-            refit=refit,
             pos_label=pos_label,
             finetune_epochs=finetune_epochs,
             balanced_batches=balanced_batches,
@@ -147,13 +129,6 @@ n_threads_
         self.keyword_estimator = keyword_estimator
         self.views = views
         self.keywords = keywords
-        self.keyword_representation = keyword_representation
-        self.shared = shared
-        self.combine = combine
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_flag(self.shared, "shared")
 
     def _iterations(
         self, trainer: SupervisedTrainer, data: SemiSupervisedData
@@ -182,7 +157,7 @@ n_threads_
             learners = list(zip(nets, U.values(), strict=False))
             with timed(seconds, "labeling"):
                 for pool, P in self._pools(trainer, data, t + 1, pseudo.left, learners):
-                    new = self._select_by_view(pool, P, n_train, t + 1, N)
+                    new = self._select_by_view(pool, P, n_train)
                     if any(len(rows) for rows, _ in new):
                         break
                 else:  # the pool held all unlabelled documents
@@ -196,19 +171,12 @@ n_threads_
             ]
 
     def _select_by_view(
-        self, pool: IntArray, P: Sequence[FloatArray], n_train: Sequence[int], t: int, N: int
+        self, pool: IntArray, P: Sequence[FloatArray], n_train: Sequence[int]
     ) -> list[Selection]:
         """Select the documents that join the training set of each view."""
-        if self.shared:
-            confidence = [p.max(axis=1) for p in P]
-            conflicts = (P[0].argmax(axis=1) != P[1].argmax(axis=1)) & (
-                np.minimum(*confidence) >= self.threshold
-            )
-            best = np.where((confidence[1] > confidence[0])[:, None], P[1], P[0])[~conflicts]
-            return [self._select(pool[~conflicts], best, n_train[0], t, N)] * 2
         while True:
             (rows_s, codes_s), (rows_k, codes_k) = (  # the cap is that of the other view's set
-                self._select(pool, p, n, t, N) for p, n in zip(P, n_train[::-1], strict=True)
+                self._select(pool, p, n) for p, n in zip(P, n_train[::-1], strict=True)
             )
             _, i, j = np.intersect1d(rows_s, rows_k, return_indices=True)
             conflicts = rows_s[i[codes_s[i] != codes_k[j]]]

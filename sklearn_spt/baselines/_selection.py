@@ -40,20 +40,14 @@ def pool_size(t: int, n_unlabeled: int, n_left: int) -> int:
 
 
 def growing_pools(
-    left: IntArray, t: int, n_unlabeled: int, growth: str, rng: np.random.Generator
+    left: IntArray, t: int, n_unlabeled: int, rng: np.random.Generator
 ) -> Iterator[IntArray]:
     """Yield the candidates of iteration t, then what each later iteration would add to them."""
-    quota = growth == "quota"
-    order, drawn = (left if quota else rng.permutation(left)), 0
+    order, drawn = rng.permutation(left), 0
     while drawn < len(left):
-        size = len(left) if quota else pool_size(t, n_unlabeled, len(left))
+        size = pool_size(t, n_unlabeled, len(left))
         yield order[drawn:size]
         drawn, t = size, t + 1
-
-
-def quota_limit(t: int, n_labeled: int, max_fraction: float) -> int:
-    """Maximum number of documents that iteration t adds where the quota grows linearly."""
-    return t * max(1, share_down(max_fraction, n_labeled))
 
 
 def throttle(

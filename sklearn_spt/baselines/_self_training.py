@@ -16,7 +16,8 @@ from sklearn_spt.baselines._training_set import training_set
 class ThrottledSelfTrainingClassifier(ThrottledClassifier):
     """Self-training that adds a few confident documents in each iteration.
 
-    A net trained on the labelled documents labels a pool of unlabelled ones. The most confident
+    A net trained on the labelled documents labels a pool of unlabelled ones: in iteration t a
+    random t tenths of them, and more if none is confident enough. The most confident
     join the training set with their predicted labels, and a fresh net is trained on it. The number
     of iterations is chosen on held-out labelled documents; then the method starts again with all
     of them. Pseudo-labels are never revised.
@@ -34,11 +35,6 @@ class ThrottledSelfTrainingClassifier(ThrottledClassifier):
     max_fraction : float > 0, default=0.1
         Maximum share of the current training set that an iteration adds, rounded down but at
         least one document. The default is the paper's value.
-    growth : {"pool", "quota"}, default="pool"
-        What grows linearly; the paper's wording allows both. "pool": the candidates of iteration
-        t are a random t tenths of the unlabelled documents; if none is confident enough, another
-        tenth joins them. "quota": all unlabelled documents are candidates, and at most t times
-        `max_fraction` of the labelled documents are added.
     max_iter : int, default=20
         Maximum number of iterations to choose from.
     n_iterations : int or None, default=None
@@ -47,9 +43,6 @@ class ThrottledSelfTrainingClassifier(ThrottledClassifier):
     validation_fraction : float in (0, 1), default=0.2
         Share of the labelled documents to hold out, by class. Rows of weight 0 are never held
         out. The default is the paper's value.
-    refit : bool, default=True
-        Whether to train again on all labelled documents for the chosen number of iterations.
-        False keeps the net that was trained without the held-out documents.
     pos_label : label or None, default=None
         Class whose F1 is the score if there are two classes; None is the greater label. More
         classes are scored by macro-F1.
@@ -88,8 +81,7 @@ class ThrottledSelfTrainingClassifier(ThrottledClassifier):
     history_ : list of dict
         One entry for the start and for each iteration: ``iteration``, ``n_train`` (size of the
         training set), ``pool_size``, ``n_added``, ``pseudo_label_counts`` (of those added),
-        ``loss`` (mean of each epoch), ``seconds`` by phase; ``validation_score`` with
-        ``refit=False``.
+        ``loss`` (mean of each epoch), ``seconds`` by phase.
     selection_history_ : list of dict
         The same, with ``validation_score``, of the run that chose the number of iterations; empty
         if it was given. The run ends early at a score of 1.
@@ -140,7 +132,7 @@ class ThrottledSelfTrainingClassifier(ThrottledClassifier):
             learners = [(f, data.X_unlabeled)]
             with timed(seconds, "labeling"):
                 for pool, (P,) in self._pools(trainer, data, t + 1, pseudo.left, learners):
-                    rows, codes = self._select(pool, P, len(y), t + 1, len(data.y))
+                    rows, codes = self._select(pool, P, len(y))
                     if len(rows):
                         break
                 else:  # the pool held all unlabelled documents

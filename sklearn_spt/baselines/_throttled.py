@@ -23,11 +23,10 @@ from sklearn_spt._holdout import hold_out, positive_code
 from sklearn_spt._random import derive_seed
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import FloatArray, IntArray
-from sklearn_spt._validation import check_flag, check_integer, check_option, check_real
+from sklearn_spt._validation import check_integer, check_real
 from sklearn_spt.baselines._selection import (
     check_throttling,
     growing_pools,
-    quota_limit,
     throttle,
     warn_nothing_added,
 )
@@ -104,11 +103,9 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
         *,
         threshold: float = 0.9,
         max_fraction: float = 0.1,
-        growth: str = "pool",
         max_iter: int = 20,
         n_iterations: int | None = None,
         validation_fraction: float = 0.2,
-        refit: bool = True,
         pos_label: Any = None,
         finetune_epochs: int = 3,
         balanced_batches: bool = True,
@@ -119,11 +116,9 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
         self.estimator = estimator
         self.threshold = threshold
         self.max_fraction = max_fraction
-        self.growth = growth
         self.max_iter = max_iter
         self.n_iterations = n_iterations
         self.validation_fraction = validation_fraction
-        self.refit = refit
         self.pos_label = pos_label
         self.finetune_epochs = finetune_epochs
         self.balanced_batches = balanced_batches
@@ -147,10 +142,8 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
     def _check_params(self) -> None:
         super()._check_params()
         check_throttling(self)
-        check_option(self.growth, "growth", ("pool", "quota"))
         check_integer(self.n_iterations, "n_iterations", low=0, allow_none=True)
         check_real(self.validation_fraction, "validation_fraction", low=0, high=1, closed="neither")
-        check_flag(self.refit, "refit")
 
     # -- the fit --------------------------------------------------------------------------------
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
@@ -164,20 +157,15 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
         elif n is None and self.max_iter == 0:
             n, why = 0, "validation"
         trainer = SupervisedTrainer(self, net, data.classes, self._description)
-        state = None
         self.selection_history_: list[dict[str, Any]] = []
         self.history_: list[dict[str, Any]] = []
         with trainer.progress:
             if n is None:
-                n, why, state = self._choose(trainer, data, positive)
-            if state is not None:
-                self.history_ = self.selection_history_[: n + 1]
-            else:
-                for state in islice(self._iterations(trainer, data), n + 1):
-                    self.history_.append(state.record)
-                    trainer.progress.say(f"iteration {state.record['iteration']}")
-                assert state is not None
-                why = state.ended or why
+                n, why = self._choose(trainer, data, positive)
+            for state in islice(self._iterations(trainer, data), n + 1):
+                self.history_.append(state.record)
+                trainer.progress.say(f"iteration {state.record['iteration']}")
+            why = state.ended or why
 
         self.estimators_ = state.nets
         self.n_iter_ = int(state.record["iteration"])
@@ -188,8 +176,8 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
 
     def _choose(
         self, trainer: SupervisedTrainer, data: SemiSupervisedData, positive: int
-    ) -> tuple[int, str, ThrottledIteration | None]:
-        """Return the best number of iterations, the reason, and with ``refit=False`` the state."""
+    ) -> tuple[int, str]:
+        """Return the best number of iterations, and the reason."""
         search = copy.copy(trainer)  # same progress bar, but other seeds than the final run
         search.root = derive_seed(trainer.root, 0, _SELECTION)
         held = hold_out(
@@ -201,10 +189,9 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
             remedy="Label more rows of the rare classes, or set n_iterations.",
         )
         if held is None:
-            return 1, "n_iterations", None
+            return 1, "n_iterations"
         part = held.training_part(data)
         best: float = -1.0
-        chosen: ThrottledIteration | None = None
         n = 0
         for state in islice(self._iterations(search, part), self.max_iter + 1):
             with timed(state.record["seconds"], "validation"):
@@ -215,11 +202,10 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
             search.progress.say(f"choosing: iteration {state.record['iteration']}, {score:.3f}")
             if score > best:
                 best, n = score, int(state.record["iteration"])
-                chosen = None if self.refit else state
             if best == 1.0:
                 break  # no later iteration can be better
         only_start = len(self.selection_history_) == 1
-        return n, (state.ended if only_start and state.ended else "validation"), chosen
+        return n, (state.ended if only_start and state.ended else "validation")
 
     # -- selection ------------------------------------------------------------------------------
     def _pools(
@@ -233,7 +219,7 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
         """Yield growing pools from that of iteration `t` on, each with probabilities by net."""
         pool = np.empty(0, dtype=np.int64)
         P = [np.empty((0, data.n_classes)) for _ in learners]
-        for new in growing_pools(left, t, data.n_unlabeled, self.growth, trainer.rng(t, _POOL)):
+        for new in growing_pools(left, t, data.n_unlabeled, trainer.rng(t, _POOL)):
             pool = np.concatenate([pool, new])
             order = np.argsort(pool)  # ties go to the lower row
             pool = pool[order]
@@ -243,11 +229,7 @@ class ThrottledClassifier(BaseSemiSupervisedClassifier):
             ]
             yield pool, P
 
-    def _select(
-        self, pool: IntArray, P: FloatArray, n_train: int, t: int, n_labeled: int
-    ) -> tuple[IntArray, IntArray]:
-        """Rows of a pool to add in iteration `t`, and their predicted classes."""
+    def _select(self, pool: IntArray, P: FloatArray, n_train: int) -> tuple[IntArray, IntArray]:
+        """Rows of a pool to add, and their predicted classes."""
         chosen = throttle(P.max(axis=1), n_train, self.threshold, self.max_fraction)
-        if self.growth == "quota":
-            chosen = chosen[: quota_limit(t, n_labeled, self.max_fraction)]
         return pool[chosen], P[chosen].argmax(axis=1)

@@ -13,11 +13,10 @@ from sklearn_spt._functional import class_counts
 from sklearn_spt._random import draw_sample
 from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import FloatArray, IntArray
-from sklearn_spt._validation import check_option, check_real
+from sklearn_spt._validation import check_real
 from sklearn_spt.baselines._selection import (
     check_throttling,
     pool_size,
-    quota_limit,
     warn_nothing_added,
 )
 from sklearn_spt.baselines._training_set import training_set
@@ -36,8 +35,9 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
 
     Three nets are first trained on bootstrap samples of the labelled documents. If two nets agree
     on an unlabelled document and the third does not, the document is a candidate for the set of
-    the third net, with the label of the two. Each iteration builds the three sets anew. If a set
-    has changed, a fresh net is trained on it and all labelled documents.
+    the third net, with the label of the two. Iteration t builds the three sets anew, from a random
+    t tenths of the unlabelled documents. If a set has changed, a fresh net is trained on it and all
+    labelled documents.
 
     Parameters
     ----------
@@ -47,10 +47,6 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
     max_fraction : float > 0, default=0.1
         Maximum share by which the training set of a net grows in an iteration, rounded down but
         at least one document. The default is the paper's value.
-    growth : {"pool", "quota"}, default="pool"
-        What grows linearly. "pool": the candidates of iteration t are among a random t tenths of
-        the unlabelled documents. "quota": all may be candidates, and the number that may be added
-        to a set grows.
     max_iter : int, default=20
         Maximum number of iterations; 0 keeps the nets of the bootstrap samples.
     tol : float in [0, 1], default=0.001
@@ -99,7 +95,6 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
         *,
         threshold: float = 0.9,
         max_fraction: float = 0.1,
-        growth: str = "pool",
         max_iter: int = 20,
         tol: float = 0.001,
         finetune_epochs: int = 3,
@@ -111,7 +106,6 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
         self.estimator = estimator
         self.threshold = threshold
         self.max_fraction = max_fraction
-        self.growth = growth
         self.max_iter = max_iter
         self.tol = tol
         self.finetune_epochs = finetune_epochs
@@ -123,7 +117,6 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
     def _check_params(self) -> None:
         super()._check_params()
         check_throttling(self)
-        check_option(self.growth, "growth", ("pool", "quota"))
         check_real(self.tol, "tol", low=0, high=1)
 
     def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
@@ -161,13 +154,12 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
                 train(0, np.arange(N), 0)
                 nets = 3 * nets[:1]
             for t in range(1, 1 + self.max_iter * (n_U > 0)):
-                max_added = quota_limit(t, N, self.max_fraction) if self.growth == "quota" else None
-                size = pool_size(t, n_U, n_U) if self.growth == "pool" else n_U
+                size = pool_size(t, n_U, n_U)
                 pool = np.sort(draw_sample(n_U, size, trainer.rng(t)))
                 old_sets, votes = sets, majority_vote(P)
                 candidates = disagreements(P, self.threshold).any()
                 if candidates:
-                    quotas = set_quotas(N, (sets >= 0).sum(axis=1), self.max_fraction, max_added)
+                    quotas = set_quotas(N, (sets >= 0).sum(axis=1), self.max_fraction)
                     sets = np.full_like(old_sets, -1)
                     sets[:, pool] = disagreement_sets(P[:, pool], self.threshold, quotas)
                     members = (sets >= 0).any(axis=0)

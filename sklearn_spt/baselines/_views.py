@@ -13,12 +13,11 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 from skorch import NeuralNet
 
-from sklearn_spt._functional import mean_probabilities, tempered_softmax
+from sklearn_spt._functional import tempered_softmax
 from sklearn_spt._random import exclusive
 from sklearn_spt._supervised import SupervisedTrainer
 from sklearn_spt._typing import FloatArray
-from sklearn_spt._validation import check_option, forget_features, n_rows
-from sklearn_spt.baselines._keyword_net import KeywordMarks, keyword_state_net
+from sklearn_spt._validation import forget_features, n_rows
 from sklearn_spt.baselines._throttled import ThrottledClassifier
 from sklearn_spt.nets._protocol import TextNet, prepared
 from sklearn_spt.nets._token_net import TokenNet
@@ -41,27 +40,16 @@ class TwoViewClassifier(ThrottledClassifier):
     views: Any
     keywords: Any
     keyword_estimator: Any
-    keyword_representation: str
-    combine: str
 
     _one_text_a_row = False  # a row may hold keywords, too
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_option(self.combine, "combine", ("mean", "product"))
-        check_option(self.keyword_representation, "keyword_representation", ("window", "state"))
         keywords = parsed_keywords(self.keywords, "keywords")
-        if self.keyword_estimator is not None and self.keyword_representation == "state":
-            raise ValueError(
-                'keyword_representation="state" makes the keyword net from estimator; leave '
-                "keyword_estimator at None."
-            )
         if self.views is not None:
             check_views(self.views)
-            uses_state = self.keyword_representation == "state"
-            for name, passed in (("keywords", keywords), ("keyword_representation", uses_state)):
-                if passed:
-                    raise ValueError(f"{name} has no effect with views; pass only one of them.")
+            if keywords:
+                raise ValueError("keywords has no effect with views; pass only one of them.")
 
     # -- views ----------------------------------------------------------------------------------
     def _encode(self, net: NeuralNet, X: Any, *, reset: bool, name: str = "X") -> Any:
@@ -74,7 +62,7 @@ class TwoViewClassifier(ThrottledClassifier):
         if reset:
             self.views_ = tuple(
                 clone(view).fit(X) if _is_transformer(view) else view
-                for view in self._unfitted_views(net, X)
+                for view in self._unfitted_views(X)
             )
         n, encoded = n_rows(X, name), {}
         for key, view, view_net in zip(VIEWS, self.views_, nets, strict=True):
@@ -90,18 +78,16 @@ class TwoViewClassifier(ThrottledClassifier):
             )
         return encoded
 
-    def _unfitted_views(self, net: NeuralNet, X: Any) -> Sequence[Any]:
+    def _unfitted_views(self, X: Any) -> Sequence[Any]:
         if self.views is not None:
             return tuple(self.views)
-        if self.keyword_representation == "state":
-            return None, KeywordMarks(net.pretrained, net.max_length, self.keywords)
         return None, KeywordWindow(self.keywords) if holds_texts(X) else None
 
     def _nets(self, net: NeuralNet) -> list[NeuralNet]:
         """Return the unfitted net of each view."""
         if self.keyword_estimator is not None:
             return [net, self._template_net("keyword_estimator")]
-        return [net, keyword_state_net(net) if self.keyword_representation == "state" else net]
+        return [net, net]
 
     def _train(
         self, trainer: SupervisedTrainer, view: str, X: Any, *args: Any, net: NeuralNet, **more: Any
@@ -130,15 +116,6 @@ class TwoViewClassifier(ThrottledClassifier):
                 tempered_softmax(predict_logits(net, view, K))
                 for net, view in zip(nets, views, strict=True)
             ]
-
-    def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
-        """Mean of both nets or normalised product; the mean where the product is 0."""
-        mean = mean_probabilities(*P)
-        if self.combine == "mean":
-            return mean
-        product = np.prod(P, axis=0)
-        total = product.sum(axis=1, keepdims=True)
-        return np.divide(product, total, out=mean, where=total > 0)
 
     def _probabilities(
         self, trainer: SupervisedTrainer, nets: Sequence[NeuralNet], X: Any

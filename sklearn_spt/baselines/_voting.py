@@ -50,15 +50,9 @@ def disagreement_sets(P: FloatArray, threshold: float, quotas: Sequence[int]) ->
     return labels
 
 
-def set_quotas(
-    n_labeled: int, sizes: IntArray, max_fraction: float, max_added: int | None
-) -> list[int]:
+def set_quotas(n_labeled: int, sizes: IntArray, max_fraction: float) -> list[int]:
     """Maximum sizes of the next sets, given the current `sizes`; each may grow by at least 1."""
-    quotas = []
-    for size in sizes.tolist():
-        growth = share_down(max_fraction, n_labeled + size)
-        quotas.append(size + max(1, growth if max_added is None else min(growth, max_added)))
-    return quotas
+    return [size + max(1, share_down(max_fraction, n_labeled + size)) for size in sizes.tolist()]
 
 
 def majority_vote(P: FloatArray) -> IntArray:

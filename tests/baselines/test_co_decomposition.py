@@ -12,8 +12,6 @@ import torch
 from helpers.nets import MLP, FollowingNet, PaddedMLP, mlp_net
 from helpers.optional import pd
 from helpers.sgd import assert_same_weights, partial_moons, probabilities, sgd_net
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import f1_score
@@ -26,8 +24,6 @@ from sklearn_spt._random import derive_seed
 from sklearn_spt._supervised import SupervisedTrainer
 from sklearn_spt.baselines import CoDecompositionClassifier
 from sklearn_spt.baselines import _views as views_module
-from sklearn_spt.baselines._keyword_net import KeywordStateClassifier, marked_ids
-from sklearn_spt.baselines._views import VIEWS
 from sklearn_spt.text._keyword_window import KeywordWindow
 
 
@@ -65,7 +61,7 @@ def one_column_net():
 
 
 # -- an independent implementation -------------------------------------------------------------
-def reference(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs):
+def reference(X_l, y, X_u, *, threshold, fraction, max_iter, epochs):
     """The numbered steps, implemented independently: own loops, training sets as dicts, plain SGD.
 
     Only the draws of the training rows are shared, so that both see the same ones.
@@ -80,10 +76,8 @@ def reference(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs):
             nets.append(sgd_net(X[:, None], codes, *path, epochs=epochs, R=0.5, module=PaddedMLP))
         return nets
 
-    def most_confident(pool, P, n_train, t):
+    def most_confident(pool, P, n_train):
         cap = max(1, int(fraction * n_train))
-        if growth == "quota":
-            cap = min(cap, t * max(1, int(fraction * len(y))))
         sure = sorted((-P[x].max(), x) for x in pool if P[x].max() >= threshold)
         return {x: int(P[x].argmax()) for _, x in sure[:cap]}
 
@@ -93,12 +87,12 @@ def reference(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs):
         P = [probabilities(net, X_u[:, [column]]) for column, net in enumerate(nets)]
         left = [x for x in range(U) if x not in added]
         order = np.random.default_rng(derive_seed(0, t, 1)).permutation(left).tolist()
-        size = len(left) if growth == "quota" else t * -(-U // 10)
+        size = t * -(-U // 10)
         while True:
             pool = order[:size]
             while True:
-                by_s = most_confident(pool, P[0], len(y) + len(T[1]), t)
-                by_k = most_confident(pool, P[1], len(y) + len(T[0]), t)
+                by_s = most_confident(pool, P[0], len(y) + len(T[1]))
+                by_k = most_confident(pool, P[1], len(y) + len(T[0]))
                 conflicting = {x for x in by_s if by_k.get(x, by_s[x]) != by_s[x]}
                 n_conflicts += len(conflicting)
                 for x in conflicting:
@@ -118,10 +112,9 @@ def reference(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs):
     return nets, T, added, n_conflicts
 
 
-@pytest.mark.parametrize("growth", ["pool", "quota"])
-def test_equals_an_independent_implementation(moons, growth):
+def test_equals_an_independent_implementation(moons):
     X, y = moons
-    settings = {"threshold": 0.52, "max_fraction": 0.5, "growth": growth}
+    settings = {"threshold": 0.52, "max_fraction": 0.5}
     net = mlp_net(PaddedMLP, lr=0.5)
     clf = model(net, views=COLUMNS, n_iterations=3, **settings).fit(X, y)
     settings["fraction"] = settings.pop("max_fraction")
@@ -141,44 +134,15 @@ def test_equals_an_independent_implementation(moons, growth):
     np.testing.assert_allclose(clf.predict_proba(X), mean, atol=1e-5)
 
 
-# -- combination -------------------------------------------------------------------------------
-def combined(P, how):
-    return CoDecompositionClassifier(combine=how)._combine(P)
-
-
-@given(seed=st.integers(0, 999), k=st.integers(2, 5), how=st.sampled_from(["mean", "product"]))
-def test_a_combination_is_symmetric_and_sums_to_one(seed, k, how):
-    p, q = np.random.default_rng(seed).dirichlet(np.ones(k), size=(2, 8))
-    both = combined([p, q], how)
-    np.testing.assert_allclose(both, combined([q, p], how), atol=1e-15)
-    np.testing.assert_allclose(both.sum(axis=1), 1)
-    if how == "mean":
-        assert (both >= np.minimum(p, q) - 1e-15).all()
-        assert (both <= np.maximum(p, q) + 1e-15).all()
-
-
-def test_the_product_with_a_uniform_partner_is_the_other_view():
-    p, uniform = np.array([[0.7, 0.3]]), np.array([[0.5, 0.5]])
-    np.testing.assert_allclose(combined([p, uniform], "product"), p)
-    np.testing.assert_allclose(combined([p, uniform], "mean"), [[0.6, 0.4]])
-
-
-def test_the_product_of_certain_opposites_is_their_mean():
-    p = [np.array([[1.0, 0.0], [0.8, 0.2]]), np.array([[0.0, 1.0], [0.8, 0.2]])]
-    np.testing.assert_allclose(combined(p, "product"), [[0.5, 0.5], [0.64 / 0.68, 0.04 / 0.68]])
-
-
 # -- the nets ----------------------------------------------------------------------------------
-@pytest.mark.parametrize("combine", ["mean", "product"])
-def test_the_prediction_combines_both_nets(moons, combine):
+def test_the_prediction_is_the_mean_of_both_nets(moons):
     X, y = moons
-    clf = model(one_column_net(), views=COLUMNS, combine=combine).fit(X, y)
+    clf = model(one_column_net(), views=COLUMNS).fit(X, y)
     parts = [
         torch.softmax(net.forward(X[:, i : i + 1]).double(), dim=1).numpy()
         for i, net in enumerate(clf.estimators_)
     ]
-    both = parts[0] + parts[1] if combine == "mean" else parts[0] * parts[1]
-    expected = both / both.sum(axis=1, keepdims=True)
+    expected = (parts[0] + parts[1]) / 2
     np.testing.assert_allclose(clf.predict_proba(X), expected, atol=1e-6)
     np.testing.assert_array_equal(clf.predict(X), expected.argmax(axis=1))
 
@@ -200,7 +164,7 @@ def selected(p_s, p_k, n_train=(20, 20), **params):
     clf = model(**params)
     P = [np.column_stack([1 - np.array(p), p]) for p in (p_s, p_k)]
     pool = np.arange(100, 100 + len(p_s))
-    new = clf._select_by_view(pool, P, n_train, 1, 20)
+    new = clf._select_by_view(pool, P, n_train)
     return [list(zip(rows.tolist(), codes.tolist(), strict=True)) for rows, codes in new]
 
 
@@ -224,14 +188,6 @@ def selected(p_s, p_k, n_train=(20, 20), **params):
             {"n_train": (10, 30)},
             [(100, 1)],
             [(100, 1), (101, 1), (102, 1)],
-        ),
-        # a shared set takes the label of the more confident net, and no conflict of confident nets
-        (
-            [0.95, 0.6, 0.2, 0.5],
-            [0.05, 0.99, 0.4, 0.9],
-            {"shared": True},
-            [(101, 1), (103, 1)],
-            [(101, 1), (103, 1)],
         ),
     ],
 )
@@ -258,19 +214,8 @@ def test_many_conflicts_do_not_block_the_last_document():
     assert for_s == for_k == [(2100, 1)]
 
 
-def test_shared_sets_are_the_same(moons):
-    X, y = moons
-    clf = model(one_column_net(), views=COLUMNS, shared=True, threshold=0.6).fit(X, y)
-    assert clf.n_iter_ == 3
-    for before, record in zip(clf.history_[:-1], clf.history_[1:], strict=True):
-        assert record["n_train"]["sentence"] == record["n_train"]["keyword"]
-        n = before["n_train"]["sentence"]
-        assert 1 <= record["n_train"]["sentence"] - n <= max(1, n // 10)
-
-
 # -- choice ------------------------------------------------------------------------------------
-@pytest.mark.parametrize("combine", ["mean", "product"])
-def test_the_scores_are_those_of_the_combined_prediction(moons, combine, monkeypatch):
+def test_the_scores_are_those_of_the_combined_prediction(moons, monkeypatch):
     X, y = moons
     states = []
     original = CoDecompositionClassifier._iterations
@@ -282,21 +227,20 @@ def test_the_scores_are_those_of_the_combined_prediction(moons, combine, monkeyp
 
     monkeypatch.setattr(CoDecompositionClassifier, "_iterations", spy)
     net = mlp_net(PaddedMLP, lr=0.3)
-    clf = model(net, views=COLUMNS, n_iterations=None, max_iter=4, combine=combine, refit=False)
+    clf = model(net, views=COLUMNS, n_iterations=None, max_iter=4)
     y = partial_moons(120, 60, 0.1)[1]
     clf.set_params(validation_fraction=0.5, finetune_epochs=2, threshold=0.5).fit(X, y)
     rng = np.random.default_rng(derive_seed(derive_seed(0, 0, 3), 0, 1))
     _, held, _ = validation_split(y[:60], 0.5, rng)
+    scores = [record["validation_score"] for record in clf.selection_history_]
     by_hand, alone = [], []
-    for state in states:
+    for state in states[: len(scores)]:  # the final run follows
         P = [
             torch.softmax(net.forward(X[held][:, [i]]).double(), dim=1).numpy()
             for i, net in enumerate(state.nets)
         ]
-        both = P[0] + P[1] if combine == "mean" else P[0] * P[1]
-        by_hand.append(f1_score(y[held], both.argmax(axis=1)))
+        by_hand.append(f1_score(y[held], (P[0] + P[1]).argmax(axis=1)))
         alone.append([f1_score(y[held], p.argmax(axis=1)) for p in P])
-    scores = [record["validation_score"] for record in clf.selection_history_]
     assert scores == pytest.approx(by_hand)
     assert clf.n_iter_ == int(np.argmax(by_hand))
     for view in zip(*alone, strict=True):
@@ -381,9 +325,7 @@ def test_swapped_columns_raise_an_error(tiny_encoder, words, container):
         clf.predict(X)
 
 
-@pytest.mark.parametrize(
-    "params", [{}, {"keywords": "absent"}, {"keyword_representation": "state"}]
-)
+@pytest.mark.parametrize("params", [{}, {"keywords": "absent"}])
 def test_no_keyword_in_any_document_warns(tiny_encoder, words, params):
     texts, truth = words
     with pytest.warns(UserWarning, match="both views of the documents are the same"):
@@ -528,10 +470,6 @@ def test_a_text_net_for_the_keyword_view(tiny_encoder, words):
         ({"views": ("text", None)}, TypeError, r"views\[0\] must be None.*got 'text'"),
         ({"keywords": 7, "views": None}, TypeError, "keywords must be"),
         ({"keywords": ["a"]}, ValueError, "keywords has no effect with views"),
-        ({"keyword_representation": "state"}, ValueError, "keyword_representation has no effect"),
-        ({"keyword_representation": "cls"}, ValueError, "keyword_representation must be one of"),
-        ({"shared": 1}, TypeError, "shared must be True or False"),
-        ({"combine": "max"}, ValueError, "combine must be one of"),
         ({"keyword_estimator": 3}, TypeError, "keyword_estimator must be None, the name of"),
         ({"keyword_estimator": mlp_net}, TypeError, "keyword_estimator must be None.*function"),
         (
@@ -539,23 +477,9 @@ def test_a_text_net_for_the_keyword_view(tiny_encoder, words):
             ValueError,
             "keyword_estimator has a custom criterion",
         ),
-        (
-            {
-                "views": None,
-                "keyword_representation": "state",
-                "keyword_estimator": one_column_net(),
-            },
-            ValueError,
-            "leave keyword_estimator at None",
-        ),
         ({"views": (lambda X: X[:5], None)}, ValueError, "sentence view of X has 5 rows for 120"),
         ({"views": (None, lambda X: {"a": X})}, TypeError, "keyword view of X must be texts or an"),
         ({"views": (None, lambda X: X * np.nan)}, ValueError, "keyword view of X contains NaN"),
-        (
-            {"views": None, "keyword_representation": "state"},
-            ValueError,
-            "needs a BertClassifier with",
-        ),
     ],
 )
 def test_bad_parameters(moons, params, error, match):
@@ -567,31 +491,10 @@ def test_bad_parameters(moons, params, error, match):
     assert vars(clf) == before
 
 
-# -- states at keywords ------------------------------------------------------------------------
-def test_the_state_representation(tiny_encoder, words):
-    texts, truth = words
-    clf = of_texts(tiny_encoder, keywords="shot", keyword_representation="state")
-    clf.fit(texts, marked(truth))
-    sentence, keyword = clf.estimators_
-    assert type(sentence) is BertClassifier
-    assert type(keyword) is KeywordStateClassifier
-    encoded = clf._encode(sentence, texts, reset=False)
-    expected = marked_ids(texts, [("shot",)] * 48, tiny_encoder, 24)
-    np.testing.assert_array_equal(encoded["keyword"], expected)
-    parts = [
-        net.forward(encoded[view]).double()
-        for view, net in zip(VIEWS, clf.estimators_, strict=True)
-    ]
-    mean = sum(torch.softmax(z, dim=1) for z in parts).numpy() / 2
-    np.testing.assert_allclose(clf.predict_proba(texts), mean, atol=1e-6)
-    again = pickle.loads(pickle.dumps(clf))
-    np.testing.assert_array_equal(again.predict_proba(texts), clf.predict_proba(texts))
-
-
 # -- the contract ------------------------------------------------------------------------------
 def test_history_is_complete_and_plain(moons):
     X, y = moons
-    clf = model(n_iterations=None, max_iter=1, refit=False).fit(X, y)
+    clf = model(n_iterations=None, max_iter=1).fit(X, y)
     records = json.loads(json.dumps(clf.selection_history_))
     assert len(records) == 2
     for record in records:

@@ -1,4 +1,4 @@
-"""Candidate pools, quotas, and the most confident candidates."""
+"""Candidate pools, and the most confident candidates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sklearn_spt.baselines._selection import growing_pools, pool_size, quota_limit, throttle
+from sklearn_spt.baselines._selection import growing_pools, pool_size, throttle
 
 
 def rng(seed=0):
@@ -34,28 +34,19 @@ def test_the_pool_grows_by_a_tenth_until_it_is_everything():
     n_unlabeled=st.integers(1, 60),
     n_left=st.integers(0, 60),
     t=st.integers(1, 15),
-    growth=st.sampled_from(["pool", "quota"]),
     seed=st.integers(0, 99),
 )
-def test_pools_are_disjoint_parts_of_what_is_left(n_unlabeled, n_left, t, growth, seed):
+def test_pools_are_disjoint_parts_of_what_is_left(n_unlabeled, n_left, t, seed):
     n_left = min(n_left, n_unlabeled)
     left = rng(seed).choice(n_unlabeled, n_left, replace=False)
-    parts = list(growing_pools(left, t, n_unlabeled, growth, rng(seed)))
+    parts = list(growing_pools(left, t, n_unlabeled, rng(seed)))
     drawn = np.concatenate([np.empty(0, int), *parts])
     np.testing.assert_array_equal(np.sort(drawn), np.sort(left))
     assert all(len(part) for part in parts)
-    if n_left and growth == "quota":
-        assert len(parts) == 1
-    elif n_left:
+    if n_left:
         sizes = np.cumsum([len(part) for part in parts])
         steps = range(t, t + len(parts))
         assert sizes.tolist() == [pool_size(step, n_unlabeled, n_left) for step in steps]
-
-
-def test_the_quota_grows_linearly():
-    assert [quota_limit(t, 300, 0.1) for t in (1, 2, 10)] == [30, 60, 300]
-    assert quota_limit(3, 5, 0.1) == 3  # at least one a step
-    assert quota_limit(1, 100, 0.29) == 29  # 0.29 * 100 is 28.999999999999996
 
 
 # -- throttling ---------------------------------------------------------------------------------

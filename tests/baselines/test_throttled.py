@@ -76,9 +76,8 @@ def scripted(script, ended=None, **params):
         ([0, 0, 0], 0),
     ],
 )
-@pytest.mark.parametrize("refit", [True, False])
-def test_the_smallest_iteration_with_the_best_score(documents, script, best, refit):
-    clf = scripted(script, refit=refit).fit(*documents)
+def test_the_smallest_iteration_with_the_best_score(documents, script, best):
+    clf = scripted(script).fit(*documents)
     scores = [record["validation_score"] for record in clf.selection_history_]
     assert len(scores) == len(script)
     assert int(np.argmax(scores)) == best
@@ -87,10 +86,10 @@ def test_the_smallest_iteration_with_the_best_score(documents, script, best, ref
     assert [record["iteration"] for record in clf.history_] == list(range(best + 1))
     assert (clf.labeled_iter_ == -1).sum() == 20 - best
     assert clf.estimators_[0].right == script[best]
-    assert len(clf.runs) == 1 + refit
+    assert len(clf.runs) == 2
 
 
-def test_refit_uses_all_labelled_rows_and_other_seeds(documents):
+def test_the_final_run_uses_all_labelled_rows_and_other_seeds(documents):
     X, y = documents
     clf = scripted([5, 9, 7]).fit(X, y)
     search, final = clf.runs
@@ -118,17 +117,7 @@ def test_the_held_out_rows_are_a_stratified_fifth(documents):
     assert len(third.runs[0]["data"].y) == 35
 
 
-def test_without_refit_the_state_of_the_search_is_kept(documents):
-    clf = scripted([5, 9, 7], refit=False).fit(*documents)
-    assert [r["validation_score"] for r in clf.history_] == [
-        r["validation_score"] for r in clf.selection_history_[:2]
-    ]
-    assert (clf.labeled_iter_ == 1).sum() == 1
-    assert (clf.transduction_[:50] == documents[1][:50]).all()
-
-
-@pytest.mark.parametrize(("refit", "most"), [(True, 1), (False, 2)])
-def test_only_the_best_nets_are_held(documents, refit, most):
+def test_one_net_is_held_at_a_time(documents):
     alive = []
 
     class Counting(Scripted):
@@ -137,16 +126,15 @@ def test_only_the_best_nets_are_held(documents, refit, most):
             alive.append(sum(net() is not None for net in self.runs[-1]["nets"]))
             return super()._probabilities(trainer, nets, X)
 
-    clf = Counting(mlp_net(), random_state=0, refit=refit)
+    clf = Counting(mlp_net(), random_state=0)
     clf.script, clf.runs = (5, 7, 6, 8, 4, 3), []
     clf.fit(*documents)
-    # the net that is scored now, and the best so far
-    assert max(alive) <= most
+    assert max(alive) == 1  # the net that is scored now
     assert len(alive) == 6
 
 
 def test_a_perfect_score_ends_the_search(documents):
-    clf = scripted([5, 10, 9, 10], refit=False).fit(*documents)
+    clf = scripted([5, 10, 9, 10]).fit(*documents)
     assert len(clf.selection_history_) == 2
     assert clf.n_iter_ == 1
 

@@ -37,7 +37,7 @@ def model(net=None, **params):
 
 
 # -- an independent implementation -------------------------------------------------------------
-def reference(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs):
+def reference(X_l, y, X_u, *, threshold, fraction, max_iter, epochs):
     """The numbered steps, implemented independently: own loops, sets as dicts, plain SGD.
 
     Only the random draws are shared, so that both see the same rows.
@@ -52,7 +52,7 @@ def reference(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs):
     trained = []
     for t in range(1, max_iter + 1):
         P = [probabilities(net, X_u) for net in nets]
-        size = n_U if growth == "quota" else min(n_U, t * -(-n_U // 10))
+        size = min(n_U, t * -(-n_U // 10))
         pool = draw_sample(n_U, size, np.random.default_rng(derive_seed(0, t)))
         new, candidates = [], 0
         for i in range(3):
@@ -64,10 +64,7 @@ def reference(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs):
                     found.append((-(P[j][x].max() + P[k][x].max()) / 2, x, int(two)))
             candidates += len(found)
             found = [each for each in found if each[1] in pool]
-            most = int(fraction * (N + len(A[i])))
-            if growth == "quota":
-                most = min(most, t * int(fraction * N))
-            n = len(A[i]) + max(1, most)
+            n = len(A[i]) + max(1, int(fraction * (N + len(A[i]))))
             new.append({int(x): label for _, x, label in sorted(found)[:n]})
         if not candidates:
             trained.append([])
@@ -82,12 +79,11 @@ def reference(X_l, y, X_u, *, threshold, fraction, max_iter, growth, epochs):
     return nets, A, trained
 
 
-@pytest.mark.parametrize("growth", ["pool", "quota"])
-def test_equals_an_independent_implementation(moons, growth):
+def test_equals_an_independent_implementation(moons):
     X, y, _ = moons
     labeled = y >= 0
     settings = {"max_iter": 4, "threshold": 0.6}
-    clf = model(growth=growth, max_fraction=0.2, tol=0.0, **settings).fit(X, y)
+    clf = model(max_fraction=0.2, tol=0.0, **settings).fit(X, y)
     nets, A, trained = reference(
         X[labeled],
         y[labeled],
@@ -95,7 +91,6 @@ def test_equals_an_independent_implementation(moons, growth):
         threshold=0.6,
         fraction=0.2,
         max_iter=4,
-        growth=growth,
         epochs=3,
     )
     assert sum(map(len, trained)) >= 4  # something happened
@@ -111,10 +106,9 @@ def test_equals_an_independent_implementation(moons, growth):
 
 
 # -- the records -------------------------------------------------------------------------------
-@pytest.mark.parametrize("growth", ["pool", "quota"])
-def test_history_is_consistent(moons, growth):
+def test_history_is_consistent(moons):
     X, y, _ = moons
-    clf = model(growth=growth, max_iter=8, tol=0.0).fit(X, y)
+    clf = model(max_iter=8, tol=0.0).fit(X, y)
     start, *rounds = json.loads(json.dumps(clf.history_))
     assert start["set_sizes"] == [0, 0, 0]
     assert start["n_added"] == start["pool_size"] == 0
@@ -124,7 +118,7 @@ def test_history_is_consistent(moons, growth):
     before = start
     for t, record in enumerate(rounds, start=1):
         assert record["iteration"] == t
-        assert record["pool_size"] == (180 if growth == "quota" else min(180, 18 * t))
+        assert record["pool_size"] == min(180, 18 * t)
         for size, last in zip(record["set_sizes"], before["set_sizes"], strict=True):
             assert size <= last + max(1, int(0.1 * (20 + last)))
         assert record["n_train"] == 20 + sum(record["set_sizes"])
@@ -137,10 +131,9 @@ def test_history_is_consistent(moons, growth):
 
 
 # -- how it ends -------------------------------------------------------------------------------
-@pytest.mark.parametrize("growth", ["pool", "quota"])
-def test_without_candidates_it_ends_at_once_with_the_bootstrap_nets(moons, growth):
+def test_without_candidates_it_ends_at_once_with_the_bootstrap_nets(moons):
     X, y, _ = moons
-    clf = model(threshold=1.01, growth=growth).fit(X, y)
+    clf = model(threshold=1.01).fit(X, y)
     assert clf.termination_condition_ == "no_candidates"
     assert clf.n_iter_ == 1
     assert (clf.labeled_iter_[20:] == -1).all()
@@ -165,8 +158,7 @@ def test_the_fit_ends_if_all_nets_agree(moons, monkeypatch):
     assert clf.n_iter_ == 1
 
 
-@pytest.mark.parametrize(("growth", "n_iter"), [("pool", 10), ("quota", 2)])
-def test_the_fit_ends_if_no_set_changes_with_a_full_pool(moons, monkeypatch, growth, n_iter):
+def test_the_fit_ends_if_no_set_changes_with_a_full_pool(moons, monkeypatch):
     X, y, _ = moons
 
     def the_same(P, threshold, quotas):
@@ -178,17 +170,16 @@ def test_the_fit_ends_if_no_set_changes_with_a_full_pool(moons, monkeypatch, gro
     monkeypatch.setattr(module, "draw_sample", lambda n, size, rng: np.arange(size))
     monkeypatch.setattr(module, "disagreement_sets", the_same)
     monkeypatch.setattr(module, "disagreements", lambda P, threshold: np.ones((3, 1), dtype=bool))
-    clf = model(growth=growth, max_iter=20, tol=0.0).fit(X, y)
+    clf = model(max_iter=20, tol=0.0).fit(X, y)
     assert clf.termination_condition_ == "no_change"
-    assert clf.n_iter_ == n_iter
+    assert clf.n_iter_ == 10
     assert set(clf.history_[1]["loss"]) == {"net_2"}  # the others were not trained again
     assert all(record["loss"] == {} for record in clf.history_[2:])
-    assert [record["n_added"] for record in clf.history_] == [0, 1] + [0] * (n_iter - 1)
-    np.testing.assert_array_equal(clf.labeled_iter_[20:22], [n_iter, -1])
+    assert [record["n_added"] for record in clf.history_] == [0, 1] + [0] * 9
+    np.testing.assert_array_equal(clf.labeled_iter_[20:22], [10, -1])
 
 
-@pytest.mark.parametrize(("growth", "n_iter"), [("pool", 10), ("quota", 1)])
-def test_the_fit_ends_if_few_labels_change_with_a_full_pool(moons, monkeypatch, growth, n_iter):
+def test_the_fit_ends_if_few_labels_change_with_a_full_pool(moons, monkeypatch):
     X, y, _ = moons
     calls = []
 
@@ -200,9 +191,9 @@ def test_the_fit_ends_if_few_labels_change_with_a_full_pool(moons, monkeypatch, 
 
     monkeypatch.setattr(module, "disagreement_sets", another)
     monkeypatch.setattr(module, "disagreements", lambda P, threshold: np.ones((3, 1), dtype=bool))
-    clf = model(growth=growth, max_iter=20, tol=1.0).fit(X, y)
+    clf = model(max_iter=20, tol=1.0).fit(X, y)
     assert clf.termination_condition_ == "tol"
-    assert clf.n_iter_ == n_iter
+    assert clf.n_iter_ == 10
     assert clf.history_[-1]["label_changes"] < 1
 
 
@@ -251,7 +242,7 @@ def runs(monkeypatch):
 def test_every_labelled_row_keeps_its_weight(moons, runs):
     X, y, _ = moons
     w = np.linspace(1, 5, len(y))
-    clf = model(growth="quota", max_fraction=0.5).fit(X, y, sample_weight=w)
+    clf = model(threshold=0.5, max_fraction=0.5).fit(X, y, sample_weight=w)
     assert clf.history_[1]["set_sizes"] != [0, 0, 0]
     number = {tuple(row): i for i, row in enumerate(X.tolist())}
     assert len(runs) > 3

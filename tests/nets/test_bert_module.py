@@ -14,7 +14,7 @@ from helpers.methods import half_labeled
 from helpers.nets import bert_net
 from sklearn.base import clone
 
-from sklearn_spt import CoDecompositionClassifier, SelfPretrainingClassifier, load
+from sklearn_spt import SelfPretrainingClassifier, load
 from sklearn_spt.nets._bert_module import BertModule
 
 LABELS = [1, 0] * 12
@@ -147,23 +147,6 @@ def test_memory_changes_no_result_of_an_adapter_that_is_drawn(
         clone(clf).fit(tiny_texts, half_labeled(24)).predict_proba(tiny_texts) for _ in range(2)
     )
     np.testing.assert_array_equal(again, first)
-
-
-def test_states_at_keywords_take_an_adapter(tiny_encoder, tiny_texts, lora):
-    net = bert_net(tiny_encoder, module__adapter=lora)
-    clf = CoDecompositionClassifier(
-        net,
-        keywords=["shot"],
-        keyword_representation="state",
-        n_iterations=1,
-        threshold=0.5,
-        finetune_epochs=1,
-        random_state=0,
-    )
-    clf.fit(tiny_texts, half_labeled(24))
-    assert np.isfinite(clf.predict_proba(tiny_texts)).all()
-    for one in clf.estimators_:
-        assert any("lora_A" in name for name, _ in one.module_.named_parameters())
 
 
 @pytest.mark.parametrize("kind", ["text", "prompt"])

@@ -11,7 +11,6 @@ from helpers.nets import WithoutDropout, bert_net, interacting, set_dropout, tin
 from torch import nn
 from transformers import AutoModel
 
-from sklearn_spt.baselines._keyword_net import KeywordStateModule
 from sklearn_spt.nets._encoder import Encoder, attention_mask, mean_over_tokens
 from sklearn_spt.nets._kernels import packing_of, plain, replace_dropout, use_attention
 from sklearn_spt.nets._packing import Packing, may_be_packed, positions
@@ -155,16 +154,6 @@ def test_a_batch_with_more_tokens_than_positions(tiny_encoder, packings):
         with plain("packing"):
             torch.testing.assert_close(packed, encoder(ids))
     assert len(packings) == 1
-
-
-def test_a_module_that_uses_the_states_of_tokens(tiny_encoder, packings):
-    module = set_dropout(KeywordStateModule(tiny_encoder, 2, "mean", 0.0, "fp32").train())
-    marked = torch.where(IDS == 9, 9 + module.n_ids, IDS)
-    logits = module(marked)
-    assert len(packings) == 1
-    with plain("packing"):
-        torch.testing.assert_close(logits, module(marked))
-    assert not torch.allclose(logits, module(IDS))
 
 
 # -- batches and models that stay padded ---------------------------------------------------------

@@ -351,12 +351,6 @@ def _views(net, texts):
     ).fit(texts, half_labeled(24))
 
 
-def _keyword_state(net, texts):
-    return CoDecompositionClassifier(
-        net, keywords=["shot"], keyword_representation="state", n_iterations=0, finetune_epochs=1
-    ).fit(texts, half_labeled(24))
-
-
 def _exotic_label(net, texts):
     return net.fit(texts, np.array([Decimal(1), Decimal(0)] * 12, dtype=object))
 
@@ -372,10 +366,6 @@ def _exotic_label(net, texts):
         (_callback, r"callbacks\[0\] \(EarlyStopping\)"),
         (_function, r"on_iteration \(builtin_function_or_method\)"),
         (_views, r"views\[1\] \(function\)"),
-        (
-            _keyword_state,
-            r"estimators_\[1\] \(KeywordStateClassifier\)|views_\[1\] \(KeywordMarks\)",
-        ),
         (_exotic_label, r"classes_inferred_\[0\] \(Decimal\)"),
     ],
 )
