@@ -96,7 +96,7 @@ def test_only_confirming_tasks_are_scored_on_test_rows(program, monkeypatch, tas
     assert cuts == [(task, 1000, n_validation)]
 
 
-def test_the_number_of_labels_is_that_of_the_arm(program, tmp_path, monkeypatch):
+def test_the_numbers_of_texts_are_those_of_the_arm(program, tmp_path, monkeypatch):
     cells = []
 
     def arm(cell):
@@ -104,11 +104,15 @@ def test_the_number_of_labels_is_that_of_the_arm(program, tmp_path, monkeypatch)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(program, "RECORDS", tmp_path)
-    for name in ("nets", "at_100", "at_1000"):
+    for name in ("nets", "at_100", "at_1000", "u_300"):
         monkeypatch.setitem(program.ARMS, name, arm)
         with pytest.raises(KeyboardInterrupt):
             program.run(name, ["psytar:EF"], 2, None)
-    assert [(cell.n_labeled, cell.seed) for cell in cells] == [(300, 2), (100, 2), (1000, 2)]
+    sizes = [(300, 3000), (100, 3000), (1000, 3000), (300, 300)]
+    assert [(cell.n_labeled, cell.n_unlabeled) for cell in cells] == sizes
+    assert {cell.seed for cell in cells} == {2}
+    monkeypatch.setattr(program, "defaults", lambda cell: {"defaults": cell.seed})
+    assert program.defaults_with_fewer(cells[-1]) == {"defaults, 300 texts": 2}
 
 
 def test_the_halves_have_no_task_in_common(program):

@@ -103,18 +103,19 @@ class Cell:
     """300 labelled and up to 3,000 unlabelled texts of a task, and 1,000 rows to score.
 
     Those are validation rows in the tasks for choosing, and test rows in those for confirming.
-    Some arms have another number of labelled texts.
+    Some arms have other numbers of texts.
     """
 
     task: str
     seed: int
     scratch: Path | None
     n_labeled: int = 300
+    n_unlabeled: int = 3000
 
     def draw(self) -> tuple[Split, Any]:
         """Return the rows, and the true labels of labelled and unlabelled ones."""
         corpus = cut(bunch_of(self.task), 1000, None if self.task in CONFIRMING else 1000)
-        sizes = self.n_labeled, min(3000, len(corpus.rest) - self.n_labeled)
+        sizes = self.n_labeled, min(self.n_unlabeled, len(corpus.rest) - self.n_labeled)
         numbered = replace(corpus, texts=np.arange(len(corpus.texts)))
         rows = draw(numbered, *sizes, self.seed).texts
         return draw(corpus, *sizes, self.seed), corpus.target[rows]
@@ -255,6 +256,11 @@ def defaults(cell: Cell) -> dict[str, Any]:
     return predicted("defaults", SelfPretrainingClassifier(BertClassifier(n_threads=1)), cell)
 
 
+def defaults_with_fewer(cell: Cell) -> dict[str, Any]:
+    """The defaults under a name that says how many unlabelled texts there are."""
+    return {f"{name}, {cell.n_unlabeled} texts": P for name, P in defaults(cell).items()}
+
+
 def from_five_starts() -> SelfPretrainingClassifier:
     net = BertClassifier(n_threads=1)
     return SelfPretrainingClassifier(net, n_starts=N_STARTS, step_size=1 / 3)
@@ -317,9 +323,16 @@ ARMS = {
     "ceiling": ceiling,
     "at_100": nets_and_defaults,
     "at_1000": nets_and_defaults,
+    "u_300": defaults_with_fewer,
+    "u_1000": defaults_with_fewer,
 }
-#: Number of labelled texts of the arms in which it is not 300.
-N_LABELED = {"at_100": 100, "at_1000": 1000}
+#: Numbers of texts of the arms in which they are others.
+SIZES = {
+    "at_100": {"n_labeled": 100},
+    "at_1000": {"n_labeled": 1000},
+    "u_300": {"n_unlabeled": 300},
+    "u_1000": {"n_unlabeled": 1000},
+}
 
 
 Record = dict[str, Any]
@@ -366,7 +379,7 @@ def run(arm: str, tasks: list[str], seed: int, scratch: str | None) -> None:
         if path.stem in done:
             continue
         kept = None if scratch is None else Path(scratch) / f"{path.stem}.npz"
-        cell = Cell(task, seed, kept, N_LABELED.get(arm, 300))
+        cell = Cell(task, seed, kept, **SIZES.get(arm, {}))
         start = time.process_time()
         P = ARMS[arm](cell)
         seconds = time.process_time() - start
