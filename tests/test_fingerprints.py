@@ -67,8 +67,7 @@ PARAMETERS = {
     ],
     "throttled": [{"balanced_batches": False}],
     "tri_training": [{"max_fraction": 0.5}],
-    "mutual_learning": [{"n_nets": 3}, {"update": "sequential"}, {"epoch_over": "unlabeled"}],
-    "spaced_repetition": [{"refit": True}, {"designated_queue": 1}],
+    "mutual_learning": [{"n_nets": 3}],
 }
 
 

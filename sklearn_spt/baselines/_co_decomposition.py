@@ -147,7 +147,7 @@ n_threads_
                     self._nets(trainer.net), VIEWS.items(), added, strict=True
                 ):
                     seen = replace(data, X_labeled=data.X_labeled[view], X_unlabeled=U.get(view))
-                    X, y, w = training_set(seen, None, rows, codes)
+                    X, y, w = training_set(seen, rows, codes)
                     f, loss[view] = self._train(trainer, view, X, y, t, *seed, weights=w, net=net)
                     nets.append(f)
             by_view = dict(zip(VIEWS, n_train, strict=True))

@@ -30,7 +30,6 @@ class Episodes:
         self.pseudo = np.full(data.n_unlabeled, -1, dtype=np.int64)
         self.labeled_iter = self.pseudo.copy()
         self.history: list[dict[str, Any]] = []
-        self.train_rows = np.arange(len(data.y))
         self.held: HoldOut | None = None
         positive = positive_code(data.classes, model.pos_label)
         if self.max_episodes:
@@ -45,14 +44,13 @@ class Episodes:
             if self.held is None:
                 self.max_episodes = 1
             else:
-                self.train_rows = self.held.train
+                self.data = self.held.training_part(data)
 
     def train(
-        self, labeled: IntArray, rows: IntArray, codes: IntArray, *path: int, **options: Any
+        self, rows: IntArray, codes: IntArray, *path: int, **options: Any
     ) -> tuple[NeuralNet, list[float]]:
-        """Train a fresh net on labelled rows and on unlabelled rows with pseudo-labels."""
-        part = labeled if len(labeled) < len(self.data.y) else None
-        X, y, weights = training_set(self.data, part, rows, codes)
+        """Train a fresh net on the labelled rows and on unlabelled rows with pseudo-labels."""
+        X, y, weights = training_set(self.data, rows, codes)
         return self.trainer.train(X, y, *path, weights=weights, **options)
 
     def label(self, net: NeuralNet, U: IntArray) -> FloatArray:
@@ -81,7 +79,7 @@ class Episodes:
         none = np.arange(0)
         record = self._record(0, 0)
         with timed(record["seconds"], "training"):
-            g, record["loss"] = self.train(self.train_rows, none, none, 0)
+            g, record["loss"] = self.train(none, none, 0)
         if self.held is not None:
             with timed(record["seconds"], "validation"):
                 record["validation_score"] = self.score(g)
@@ -106,8 +104,6 @@ class Episodes:
             if len(due):
                 P = self._probabilities(g, U[due])
                 correct = P.argmax(axis=1) == provisional[due]
-                if model.correct == "agreement+confidence":
-                    correct &= P.max(axis=1) >= model.threshold
                 queue[due] = next_queues(queue[due], correct, model.n_queues)
             scores.append(self.score(g))
             if epoch == 1 or self.held is None or scores[-1] > scores[best - 1]:
@@ -121,7 +117,6 @@ class Episodes:
         rows = self._added
         with timed(record["seconds"], "episode"):
             g, record["loss"] = self.train(
-                self.train_rows,
                 rows,
                 self.pseudo[rows],
                 m,
@@ -139,16 +134,16 @@ class Episodes:
 
     def select(self, members: IntArray, P: FloatArray) -> IntArray:
         """Select the most confident of the rows `members` of P."""
-        n_train = len(self.train_rows) + len(self._added)
+        n_train = len(self.data.y) + len(self._added)
         confidence = P[members].max(axis=1)
         return members[throttle(confidence, n_train, self.model.threshold, self.model.max_fraction)]
 
-    def designate(self, m: int, U: IntArray, queue: IntArray, P: FloatArray) -> int:
+    def designate(self, queue: IntArray, P: FloatArray) -> int:
         """Return the queue whose documents give the best score, ties to the highest.
 
-        Queues are not compared without held-out rows, or if at most one holds confident documents.
-        Then it is the highest queue with confident documents, or else the highest that is not
-        empty.
+        Call it in the first episode, when all unlabelled documents are left. Queues are not
+        compared without held-out rows, or if at most one holds confident documents. Then it is the
+        highest queue with confident documents, or else the highest that is not empty.
         """
         selected = {int(j): self.select(np.flatnonzero(queue == j), P) for j in set(queue)}
         candidates = {j: rows for j, rows in sorted(selected.items()) if len(rows)}
@@ -158,9 +153,7 @@ class Episodes:
         scores: dict[int, float] = {}
         with timed(record["seconds"], "trials"):
             for j, rows in candidates.items():
-                added = np.concatenate([self._added, U[rows]])
-                codes = np.concatenate([self.pseudo[self._added], P[rows].argmax(axis=1)])
-                h, _ = self.train(self.train_rows, added, codes, m, 1 + j)
+                h, _ = self.train(rows, P[rows].argmax(axis=1), 1, 1 + j)
                 scores[j] = self.score(h)
         record["queue_scores"] = {str(j): score for j, score in scores.items()}
         return max(scores, key=lambda j: (scores[j], j))
@@ -171,18 +164,18 @@ class Episodes:
         counts = class_counts(codes, self.data.classes)
         self.history[-1].update(n_added=len(rows), pseudo_label_counts=counts)
 
-    def refit(self, m: int) -> NeuralNet:
-        """Train a net on all labelled rows and the pseudo-labels of the first `m` episodes."""
-        rows = np.flatnonzero((self.labeled_iter > 0) & (self.labeled_iter <= m))
+    def refit(self) -> NeuralNet:
+        """Train a net with all pseudo-labels; it is the last where no held-out row chooses one."""
+        rows = self._added
         with timed(self.history[-1]["seconds"], "refit"):
-            net, _ = self.train(np.arange(len(self.data.y)), rows, self.pseudo[rows], 0)
+            net, _ = self.train(rows, self.pseudo[rows], 0)
         return net
 
     def _record(self, m: int, pool_size: int) -> dict[str, Any]:
         """Append the entry of an episode to the history."""
         entry = {
             "iteration": m,
-            "n_train": len(self.train_rows) + len(self._added),
+            "n_train": len(self.data.y) + len(self._added),
             "pool_size": pool_size,
             "n_added": 0,
             "pseudo_label_counts": class_counts(np.arange(0), self.data.classes),

@@ -7,7 +7,7 @@ therefore that of `SupervisedTrainer.train`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from itertools import repeat
@@ -101,20 +101,12 @@ class Learner:
         self.net._set_training(True)
         with self.random:
             outputs = self.net.infer(unpack_data(labeled)[0])
-        return outputs, self._joint_logits(outputs, unlabeled)
-
-    def updated_logits(self, labeled: Any, unlabeled: Any) -> torch.Tensor:
-        """Return logits on both batches after a step of this net, without a gradient."""
-        with torch.no_grad(), self.random_more:
-            outputs = self.net.infer(unpack_data(labeled)[0])
-            return self._joint_logits(outputs, unlabeled)
-
-    def _joint_logits(self, outputs: Any, unlabeled: Any) -> torch.Tensor:
         parts = [outputs]
         if unlabeled is not None:
             with self.random_more:
                 parts.append(self.net.infer(unpack_data(unlabeled)[0]))
-        return torch.cat([part[0] if isinstance(part, tuple) else part for part in parts])
+        logits = [part[0] if isinstance(part, tuple) else part for part in parts]
+        return outputs, torch.cat(logits)
 
     def step(
         self,
@@ -180,7 +172,6 @@ class JointTrainer:
         self._draws = trainer.rng(0)
         self._draws_unlabeled = trainer.rng(0, 2)
         self._no_targets = np.zeros((data.n_unlabeled, 2 * data.n_classes), dtype=np.float32)
-        self._over_unlabeled = data.n_unlabeled > 0 and model.epoch_over == "unlabeled"
 
     @property
     def nets(self) -> list[NeuralNet]:
@@ -193,7 +184,9 @@ class JointTrainer:
         `on_epoch` gets the entry of ``history_`` after each epoch.
         """
         epochs = self.model.finetune_epochs
-        steps = epochs * self._steps_per_epoch()
+        steps = n_steps(self._first.net, self.X, self.targets, epochs)
+        if self.X_unlabeled is not None:  # an error if they yield no batch
+            n_steps(self._first.net, self.X_unlabeled, self._no_targets, epochs)
         own = [net.callbacks_ for net in self.nets]
         schedules = [ScheduledLR(partial(slanted, n_steps=steps)).initialize() for _ in own]
         for net, callbacks, schedule in zip(self.nets, own, schedules, strict=True):
@@ -206,8 +199,8 @@ class JointTrainer:
                 # for modules that draw from python or numpy; torch draws from the streams
                 stack.enter_context(isolated(derive_seed(self.trainer.root, 0)))
                 self._notify("on_train_begin", X=self.X, y=self.targets)
-                batches = self._epochs()
-                finished = all(self._epoch(next(batches), on_epoch) for _ in range(epochs))
+                unlabeled = self._unlabeled_batches()
+                finished = all(self._epoch(unlabeled, on_epoch) for _ in range(epochs))
                 for net in self.nets:
                     release_optimizer(net)
                 self._notify("on_train_end", X=self.X, y=self.targets)
@@ -222,33 +215,19 @@ class JointTrainer:
             net.notify(event, **kwargs)
 
     # -- batches --------------------------------------------------------------------------------
-    def _steps_per_epoch(self) -> int:
-        """Count the steps of an epoch; an error if one of the two sets yields no batch."""
-        net = self._first.net
-        steps = n_steps(net, self.X, self.targets, 1)
-        if self.X_unlabeled is None:
-            return steps
-        on_unlabeled = n_steps(net, self.X_unlabeled, self._no_targets, 1)
-        return on_unlabeled if self._over_unlabeled else steps
-
-    def _epochs(self) -> Iterator[Iterator[tuple[Any, Any]]]:
-        """Yield the pairs of a labelled and an unlabelled batch of each epoch."""
-        if self._over_unlabeled:
-            stream = _cycle(self._labeled_pass)
-            while True:
-                yield ((next(stream), batch) for batch in self._unlabeled_pass())
-        others = repeat(None) if self.X_unlabeled is None else _cycle(self._unlabeled_pass)
-        while True:
-            yield ((batch, next(others)) for batch in self._labeled_pass())
-
-    def _labeled_pass(self) -> Iterator[Any]:
+    def _labeled_batches(self) -> Iterator[Any]:
+        """Yield the labelled batches of one epoch."""
         rows = epoch_rows(self.codes, self.model.balanced_batches, self._draws)
         return self._pass(multi_indexing(self.X, rows), self.targets[rows], self._first.random)
 
-    def _unlabeled_pass(self) -> Iterator[Any]:
-        rows = shuffled(len(self._no_targets), self._draws_unlabeled)
-        X = multi_indexing(self.X_unlabeled, rows)
-        return self._pass(X, self._no_targets, self._first.random_more)
+    def _unlabeled_batches(self) -> Iterator[Any]:
+        """Yield unlabelled batches, pass after pass without end, or None where there are none."""
+        if self.X_unlabeled is None:
+            yield from repeat(None)
+        while True:
+            rows = shuffled(len(self._no_targets), self._draws_unlabeled)
+            X = multi_indexing(self.X_unlabeled, rows)
+            yield from self._pass(X, self._no_targets, self._first.random_more)
 
     def _pass(self, X: Any, targets: AnyArray, stream: RandomStream) -> Iterator[Any]:
         """Yield the batches of the first net's iterator, which draws from a stream."""
@@ -265,19 +244,17 @@ class JointTrainer:
 
     # -- steps ----------------------------------------------------------------------------------
     def _epoch(
-        self, batches: Iterable[tuple[Any, Any]], on_epoch: Callable[[dict[str, Any]], None]
+        self, unlabeled_batches: Iterator[Any], on_epoch: Callable[[dict[str, Any]], None]
     ) -> bool:
         """Train one epoch; False if a callback of a net asked to stop."""
         start = time.perf_counter()
         count = 0
         dataset = self._first.net.get_dataset(self.X, self.targets)
         self._notify("on_epoch_begin", dataset_train=dataset, dataset_valid=None)
-        n_rows = len(self._no_targets) if self._over_unlabeled else len(self.codes)
-        self.trainer.progress.expect(len(self.learners) * n_rows)
-        for labeled, unlabeled in batches:
-            self._step(labeled, unlabeled)
-            counted = unlabeled if self._over_unlabeled else labeled
-            n_texts = get_len(unpack_data(counted)[0])
+        self.trainer.progress.expect(len(self.learners) * len(self.codes))
+        for labeled in self._labeled_batches():
+            self._step(labeled, next(unlabeled_batches))
+            n_texts = get_len(unpack_data(labeled)[0])
             self.trainer.progress.advance(len(self.learners) * n_texts)
             count += 1
         means = [learner.epoch_means() for learner in self.learners]
@@ -296,18 +273,9 @@ class JointTrainer:
         return not stopped
 
     def _step(self, labeled: Any, unlabeled: Any) -> None:
-        """Take one step of every net on the same batches."""
+        """Take one step of every net on the same batches, all from the same predictions."""
         self._notify("on_batch_begin", batch=labeled, training=True)
         forwards = [learner.forward(labeled, unlabeled) for learner in self.learners]
-        latest = [logits.detach() for _, logits in forwards]
-        last = self.learners[-1]
         for k, (learner, (outputs, logits)) in enumerate(zip(self.learners, forwards, strict=True)):
-            peers = latest[:k] + latest[k + 1 :]
+            peers = [other for _, other in forwards[:k] + forwards[k + 1 :]]
             learner.step(labeled, outputs, logits, peers, self.model.kl_weight)
-            if self.model.update == "sequential" and learner is not last:
-                latest[k] = learner.updated_logits(labeled, unlabeled)
-
-
-def _cycle(one_pass: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-    while True:
-        yield from one_pass()

@@ -10,7 +10,7 @@ from skorch import NeuralNet
 from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData
 from sklearn_spt._functional import class_counts, mean_probabilities
 from sklearn_spt._supervised import SupervisedTrainer, timed
-from sklearn_spt._validation import check_integer, check_option, check_real
+from sklearn_spt._validation import check_integer, check_real
 from sklearn_spt.baselines._joint_training import JointTrainer
 
 
@@ -33,17 +33,10 @@ class MutualLearningClassifier(BaseSemiSupervisedClassifier):
     kl_weight : float >= 0, default=1.0
         Weight of the divergence relative to the cross-entropy; 0 trains independent nets. The
         default is that of the original method.
-    update : {"parallel", "sequential"}, default="parallel"
-        "parallel" steps all nets from the same predictions, as in the paper. "sequential" steps
-        one net after the other, and the later nets see its new predictions, as in Algorithm 1 of
-        the original method; this costs one more forward pass for each net but the last.
-    epoch_over : {"labeled", "unlabeled"}, default="labeled"
-        An epoch is one pass over these documents. The pass over the others goes on in the next
-        epoch.
-        "labeled" is fast, but with few labels uses only as many unlabelled documents.
-        "unlabeled" uses all of them.
     finetune_epochs : int, default=3
-        Number of epochs. The default is the paper's value.
+        Number of epochs. The default is the paper's value. An epoch is one pass over the labelled
+        documents, with as many unlabelled batches: few labels use few unlabelled documents. The
+        pass over the unlabelled ones goes on in the next epoch.
     balanced_batches : bool, default=True
         Whether to draw the labelled batches with replacement and all classes equally often; False
         shuffles.
@@ -81,7 +74,8 @@ class MutualLearningClassifier(BaseSemiSupervisedClassifier):
     For net k of M the loss of a step is, with B_L the labelled and B_U the unlabelled batch,
     ``mean over B_L of CE(y, p_k) + kl_weight * mean over B_L and B_U of
     sum over l != k of KL(p_l || p_k) / (M - 1)``; no gradient goes to the peers. A `sample_weight`
-    scales both terms of a labelled row.
+    scales both terms of a labelled row. All nets step from the same predictions, as in [2]_; in
+    Algorithm 1 of [1]_ a net sees the new predictions of those that stepped before it.
 
     References
     ----------
@@ -105,8 +99,6 @@ class MutualLearningClassifier(BaseSemiSupervisedClassifier):
         *,
         n_nets: int = 2,
         kl_weight: float = 1.0,
-        update: str = "parallel",
-        epoch_over: str = "labeled",
         finetune_epochs: int = 3,
         balanced_batches: bool = True,
         unlabeled_marker: Any = -1,
@@ -116,8 +108,6 @@ class MutualLearningClassifier(BaseSemiSupervisedClassifier):
         self.estimator = estimator
         self.n_nets = n_nets
         self.kl_weight = kl_weight
-        self.update = update
-        self.epoch_over = epoch_over
         self.finetune_epochs = finetune_epochs
         self.balanced_batches = balanced_batches
         self.unlabeled_marker = unlabeled_marker
@@ -128,8 +118,6 @@ class MutualLearningClassifier(BaseSemiSupervisedClassifier):
         super()._check_params()
         check_integer(self.n_nets, "n_nets", low=2)
         check_real(self.kl_weight, "kl_weight", low=0, closed="left")
-        check_option(self.update, "update", ("parallel", "sequential"))
-        check_option(self.epoch_over, "epoch_over", ("labeled", "unlabeled"))
 
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
         """L are the labelled and U the unlabelled documents."""

@@ -123,7 +123,7 @@ class ThrottledSelfTrainingClassifier(ThrottledClassifier):
         pool = added = labels = pseudo.left[:0]
         seconds: dict[str, float] = {}
         for t in count():
-            X, y, weights = training_set(data, None, added, labels)
+            X, y, weights = training_set(data, added, labels)
             with timed(seconds, "training"):
                 f, loss = trainer.train(X, y, t, weights=weights)
             state = pseudo.state(t, [f], len(pool), len(y), loss, seconds)

@@ -8,7 +8,7 @@ import numpy as np
 from skorch import NeuralNet
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier, SemiSupervisedData
-from sklearn_spt._validation import check_flag, check_integer, check_option, check_real
+from sklearn_spt._validation import check_integer, check_real
 from sklearn_spt.baselines._episodes import Episodes
 from sklearn_spt.baselines._leitner import nearest_occupied
 from sklearn_spt.baselines._selection import check_throttling, warn_nothing_added
@@ -36,15 +36,6 @@ class SpacedRepetitionClassifier(BaseSemiSupervisedClassifier):
         Maximum number of episodes; 0 is supervised training.
     episode_patience : int, default=2
         The fit ends after this number of episodes without a better validation score.
-    designated_queue : int or None, default=None
-        Queue that supplies the pseudo-labels, counted from 0. None trains a net with those of
-        each queue in the first episode and takes the queue with the best score.
-    correct : {"agreement", "agreement+confidence"}, default="agreement"
-        When a document rises: if it gets the label of the last episode's net, or if the
-        confidence must also reach `threshold`. The source leaves this open.
-    refit : bool, default=False
-        Whether to train a last net on all labelled documents and the pseudo-labels of the
-        episodes up to the best one.
     finetune_epochs : int, default=3
         Epochs of every training run outside the episodes.
     estimator, threshold, max_fraction, validation_fraction, pos_label, balanced_batches, \
@@ -56,7 +47,8 @@ unlabeled_marker, random_state, verbose
     classes_, n_features_in_, transduction_, n_threads_
         As in `ThrottledSelfTrainingClassifier`.
     estimators_ : list of one skorch.NeuralNet
-        The net with the best validation score, or that of `refit`.
+        The net with the best validation score. If no row could be held out, a net that is trained
+        with the pseudo-labels of the one episode.
     n_iter_ : int
         Number of episodes.
     best_iter_ : int
@@ -64,7 +56,7 @@ unlabeled_marker, random_state, verbose
     queue_sizes_ : ndarray of shape (n_episodes, n_queues)
         Documents in each queue at the end of each episode.
     designated_queue_ : int or None
-        The queue that supplies the pseudo-labels; None without an episode.
+        The queue that supplies the pseudo-labels, counted from 0; None without an episode.
     labeled_iter_ : ndarray of shape (n_rows,)
         Episode that gave the pseudo-label; 0 for labelled rows, -1 for rows without one.
     termination_condition_ : {"all_labeled", "no_change", "no_improvement", "max_iter", \
@@ -84,10 +76,10 @@ unlabeled_marker, random_state, verbose
     original. The sources give the episodes, the queues (queue i is due in epochs divisible by
     2^i), the validation set and the designated queue. Decisions of this reconstruction: a label
     is correct if it repeats that of the last episode's net; a wrong document falls to the first
-    queue; the queue is designated once, by training one net for each queue, and ties go to the
-    highest; an empty queue is replaced by the nearest lower, else higher one; the most confident
-    documents of the queue are added; pseudo-labels accumulate and are never revised; the weights
-    of the best epoch are used; and all defaults without a reference.
+    queue; the queue is designated once, in the first episode, by training one net for each queue,
+    and ties go to the highest; an empty queue is replaced by the nearest lower, else higher one;
+    the most confident documents of the queue are added; pseudo-labels accumulate and are never
+    revised; the weights of the best epoch are used; and all defaults without a reference.
 
     References
     ----------
@@ -106,12 +98,9 @@ unlabeled_marker, random_state, verbose
         patience: int = 5,
         max_iter: int = 10,
         episode_patience: int = 2,
-        designated_queue: int | None = None,
-        correct: str = "agreement",
         threshold: float = 0.9,
         max_fraction: float = 0.1,
         validation_fraction: float = 0.2,
-        refit: bool = False,
         pos_label: Any = None,
         finetune_epochs: int = 3,
         balanced_batches: bool = True,
@@ -125,12 +114,9 @@ unlabeled_marker, random_state, verbose
         self.patience = patience
         self.max_iter = max_iter
         self.episode_patience = episode_patience
-        self.designated_queue = designated_queue
-        self.correct = correct
         self.threshold = threshold
         self.max_fraction = max_fraction
         self.validation_fraction = validation_fraction
-        self.refit = refit
         self.pos_label = pos_label
         self.finetune_epochs = finetune_epochs
         self.balanced_batches = balanced_batches
@@ -145,21 +131,14 @@ unlabeled_marker, random_state, verbose
         check_integer(self.episode_epochs, "episode_epochs", low=1)
         check_integer(self.patience, "patience", low=1)
         check_integer(self.episode_patience, "episode_patience", low=1)
-        check_integer(self.designated_queue, "designated_queue", low=0, allow_none=True)
-        if self.designated_queue is not None and self.designated_queue >= self.n_queues:
-            raise ValueError(
-                f"designated_queue must be below n_queues={self.n_queues}, got "
-                f"{self.designated_queue!r}: queues are counted from 0."
-            )
-        check_option(self.correct, "correct", ("agreement", "agreement+confidence"))
         check_real(self.validation_fraction, "validation_fraction", low=0, high=1, closed="neither")
-        check_flag(self.refit, "refit")
 
     def _fit(self, net: NeuralNet, data: SemiSupervisedData) -> None:
         """U are the unlabelled rows that are left, P their probabilities by the last net."""
         run = Episodes(self, net, data)
         U = np.arange(data.n_unlabeled)
-        designated, ended = self.designated_queue, "max_iter" if len(U) else "no_unlabeled"
+        designated: int | None = None
+        ended = "max_iter" if len(U) else "no_unlabeled"
         best, m, queue_sizes = 0, 0, np.zeros((0, self.n_queues), dtype=np.int64)
         with run.trainer.progress:
             best_net, best_score = run.start()
@@ -170,7 +149,7 @@ unlabeled_marker, random_state, verbose
                     best_net, best, best_score = net_m, m, score
                 P = run.label(net_m, U)
                 if designated is None:
-                    designated = run.designate(m, U, queue, P)
+                    designated = run.designate(queue, P)
                 sizes = np.bincount(queue, minlength=self.n_queues)
                 queue_sizes = np.vstack([queue_sizes, sizes])
                 source = nearest_occupied(sizes, designated)
@@ -184,13 +163,13 @@ unlabeled_marker, random_state, verbose
                     ended = "no_improvement"
                 if ended != "max_iter":
                     break
-            if run.max_episodes and (self.refit or run.held is None):
-                best_net = run.refit(m if run.held is None else best)
+            if run.max_episodes and run.held is None:
+                best_net = run.refit()
 
         if m and (run.pseudo < 0).all():
             warn_nothing_added(self.threshold)
         self.estimators_, self.history_ = [best_net], run.history
         self.n_iter_, self.best_iter_ = m, best
-        self.queue_sizes_, self.designated_queue_ = queue_sizes, designated if m else None
+        self.queue_sizes_, self.designated_queue_ = queue_sizes, designated
         self._set_transduction(data, run.pseudo, run.labeled_iter)
         self.termination_condition_ = ended

@@ -13,7 +13,10 @@ from sklearn_spt._typing import FloatArray, IntArray
 
 
 def training_set(
-    data: SemiSupervisedData, labeled: IntArray | None, added: IntArray, pseudo: IntArray
+    data: SemiSupervisedData,
+    added: IntArray,
+    pseudo: IntArray,
+    labeled: IntArray | None = None,
 ) -> tuple[Any, IntArray, FloatArray | None]:
     """Return X, y and weights of labelled rows (None: all), then of the unlabelled rows `added`."""
     X, y = data.X_labeled, data.y

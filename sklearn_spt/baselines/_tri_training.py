@@ -139,7 +139,7 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
         def train(i: int, rows: IntArray, *path: int) -> None:
             """Train net i on labelled rows and its set, and label all unlabelled documents."""
             members = np.flatnonzero(sets[i] >= 0)
-            X, y, weights = training_set(data, rows, members, sets[i][members])
+            X, y, weights = training_set(data, members, sets[i][members], rows)
             with timed(history[t]["seconds"], "training"):
                 nets[i], loss = trainer.train(X, y, *path, weights=weights)
             history[t]["loss"][f"net_{i + 1}"] = loss

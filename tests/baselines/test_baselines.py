@@ -196,16 +196,11 @@ BAD = [
     ({"episode_epochs": 0}, ValueError, "episode_epochs must be at least 1"),
     ({"patience": 0}, ValueError, "patience must be at least 1"),
     ({"episode_patience": 1.5}, TypeError, "episode_patience must be an integer"),
-    ({"designated_queue": -1}, ValueError, "designated_queue must be at least 0"),
-    ({"designated_queue": 6}, ValueError, "designated_queue must be below n_queues=6"),
-    ({"correct": "yes"}, ValueError, "correct must be one of 'agreement'"),
     ({"n_nets": 1}, ValueError, "n_nets must be at least 2, got 1"),
     ({"n_nets": 2.0}, TypeError, "n_nets must be an integer"),
     ({"kl_weight": -0.1}, ValueError, r"kl_weight must lie in \[0, inf\)"),
     ({"kl_weight": float("inf")}, ValueError, "kl_weight must lie"),
     ({"kl_weight": "1"}, TypeError, "kl_weight must be a number"),
-    ({"update": "both"}, ValueError, "update must be one of 'parallel', 'sequential'"),
-    ({"epoch_over": None}, ValueError, "epoch_over must be one of 'labeled', 'unlabeled'"),
 ]
 
 
@@ -275,12 +270,12 @@ CHOICE = {"n_iterations": None, "max_iter": 2}
         ("co-training", MANY | {"n_iterations": 99}),
         ("tri-training", MANY | {"max_iter": 3, "tol": 0.0}),
         ("spaced-rep", {}),
-        ("spaced-rep", {"correct": "agreement+confidence", "threshold": 0.99, "patience": 99}),
-        ("spaced-rep", MANY | {"refit": True, "max_iter": 3}),
-        ("spaced-rep", {"designated_queue": 0, "threshold": 0.0}),
+        ("spaced-rep", {"threshold": 0.99, "patience": 99}),
+        ("spaced-rep", MANY | {"max_iter": 3}),
+        ("spaced-rep", {"n_queues": 1, "threshold": 0.0}),
         ("spaced-rep", {"max_iter": 0}),
         ("mutual learning", {}),
-        ("mutual learning", {"n_nets": 3, "epoch_over": "unlabeled"}),
+        ("mutual learning", {"n_nets": 3}),
     ],
 )
 def test_progress_reaches_its_total(moons, counted, kind, params):

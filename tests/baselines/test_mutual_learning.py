@@ -182,7 +182,7 @@ def test_a_random_stream_goes_on_where_cuda_starts_late(monkeypatch, global_rand
 
 
 # -- an independent implementation -------------------------------------------------------------
-def reference(X_l, y, X_u, *, seed, M, update, over, epochs, kl_weight, R, B, w=None):
+def reference(X_l, y, X_u, *, seed, M, epochs, kl_weight, R, B, w=None):
     """Deep Mutual Learning, implemented independently: own loop, own losses, own rates, plain SGD.
 
     Only the random draws are shared, so that both see the same rows.
@@ -204,21 +204,18 @@ def reference(X_l, y, X_u, *, seed, M, update, over, epochs, kl_weight, R, B, w=
     def unlabeled():
         return cut(shuffled(len(X_u), rng_u))
 
-    def endless(one_pass):
+    def endless():
         while True:
-            yield from one_pass()
+            yield from unlabeled()
 
     pairs = []
-    stream = endless(unlabeled if over == "labeled" else labeled)
+    stream = endless()
     for _ in range(epochs):
-        if over == "labeled":
-            pairs += [(l, next(stream)) for l in labeled()]  # noqa: E741
-        else:
-            pairs += [(next(stream), u) for u in unlabeled()]
+        pairs += [(l, next(stream)) for l in labeled()]  # noqa: E741
     for s, (l, u) in enumerate(pairs):  # noqa: E741
         joint = torch.cat([X_l[l], X_u[u]])
         gradients = []
-        for k, net in enumerate(nets):
+        for net in nets:
             z = net(joint)
             cross_entropy = nn.functional.cross_entropy(z[: len(l)], y[l], reduction="none")
             kl = 0.0
@@ -229,23 +226,19 @@ def reference(X_l, y, X_u, *, seed, M, update, over, epochs, kl_weight, R, B, w=
             kl = torch.cat([w[l], torch.ones(len(u))]) * kl / (M - 1)
             loss = (w[l] * cross_entropy).mean() + kl_weight * kl.mean()
             gradients.append(torch.autograd.grad(loss, list(net.parameters())))
-            if update == "sequential" or k == M - 1:
-                ready = [k] if update == "sequential" else range(M)
-                with torch.no_grad():
-                    for j in ready:
-                        for p, g in zip(nets[j].parameters(), gradients[j], strict=True):
-                            p -= R * (1 - s / len(pairs)) * g
+        with torch.no_grad():
+            for net, of_net in zip(nets, gradients, strict=True):
+                for p, g in zip(net.parameters(), of_net, strict=True):
+                    p -= R * (1 - s / len(pairs)) * g
     return nets, len(pairs)
 
 
-@pytest.mark.parametrize("over", ["labeled", "unlabeled"])
-@pytest.mark.parametrize("update", ["parallel", "sequential"])
 @pytest.mark.parametrize("M", [2, 3])
-def test_equals_an_independent_implementation(moons, M, update, over):
+def test_equals_an_independent_implementation(moons, M):
     X, y, _ = moons
     labeled = y >= 0
     w = np.where(labeled, np.linspace(1, 4, len(y)), 1.0)
-    clf = model(n_nets=M, update=update, epoch_over=over, kl_weight=0.7, finetune_epochs=2)
+    clf = model(n_nets=M, kl_weight=0.7, finetune_epochs=9)
     clf.fit(X, y, sample_weight=w)
     nets, n_steps = reference(
         X[labeled],
@@ -253,15 +246,13 @@ def test_equals_an_independent_implementation(moons, M, update, over):
         X[~labeled],
         seed=0,
         M=M,
-        update=update,
-        over=over,
-        epochs=2,
+        epochs=9,
         kl_weight=0.7,
         R=0.1,
         B=8,
         w=w[labeled] / w[labeled].mean(),
     )
-    assert n_steps == 2 * (3 if over == "labeled" else 23)
+    assert n_steps == 9 * 3 > 23  # a second pass over the unlabelled rows has begun
     assert sum(record["n_steps"] for record in clf.history_) == n_steps
     for ours, theirs in zip(clf.estimators_, nets, strict=True):
         assert_same_weights(ours, theirs, atol=1e-6)
@@ -317,16 +308,13 @@ def test_an_encoder_follows_bert_classifier_exactly(
     assert np.flatnonzero(equal).tolist() == followers
 
 
-@pytest.mark.parametrize("update", ["parallel", "sequential"])
-def test_without_divergence_the_first_net_is_the_supervised_one(moons, update):
+def test_without_divergence_the_first_net_is_the_supervised_one(moons):
     """Dropout and the draws of the labelled batches are not shifted by anything beside them."""
     X, y, _ = moons
     net = mlp_net(DropMLP, iterator_train__shuffle=True)
     alone = baseline(net, X, y)
     for n_nets in (2, 3):
-        first, *others = (
-            model(net, kl_weight=0.0, n_nets=n_nets, update=update).fit(X, y).estimators_
-        )
+        first, *others = model(net, kl_weight=0.0, n_nets=n_nets).fit(X, y).estimators_
         assert torch.equal(weights(first), weights(alone))
         assert all(not torch.equal(weights(other), weights(alone)) for other in others)
 
@@ -335,7 +323,7 @@ def test_no_unlabelled_rows_is_mutual_learning_on_the_labelled_ones(moons):
     X, y, _ = moons
     net = mlp_net(SameMLP)
     with pytest.warns(UserWarning, match="holds no unlabelled row.*n_iter_ is 0"):
-        clf = model(net, epoch_over="unlabeled").fit(X[:20], y[:20])
+        clf = model(net).fit(X[:20], y[:20])
     assert torch.equal(weights(clf.estimators_[0]), weights(baseline(net, X, y)))
     assert clf.n_iter_ == 0
     assert clf.termination_condition_ == "no_unlabeled"
@@ -448,26 +436,22 @@ def rows_of(batches, X):
     return [np.array([np.flatnonzero((x == X).all(axis=1))[0] for x in batch]) for batch in batches]
 
 
-@pytest.mark.parametrize(("over", "n_steps"), [("labeled", 3), ("unlabeled", 23)])
-def test_all_nets_see_the_same_batches(moons, copies, over, n_steps):
+def test_all_nets_see_the_same_batches(moons, copies):
     X, y, _ = moons
-    model(mlp_net(Watched), epoch_over=over, n_nets=3).fit(X, y)
+    model(mlp_net(Watched), n_nets=3, finetune_epochs=16).fit(X, y)
     one, *others = (rows_of(copy.shown, X) for copy in copies)
     for other in others:
-        assert len(one) == len(other) == 2 * 4 * n_steps
+        assert len(one) == len(other) == 2 * 16 * 3
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
     labeled, unlabeled = one[0::2], one[1::2]
     assert all((batch < 20).all() for batch in labeled)
     assert all((batch >= 20).all() for batch in unlabeled)
-    # without replacement, from epoch to epoch
+    # without replacement: a pass does not begin anew with an epoch
     drawn = np.concatenate(unlabeled)
-    for start in range(0, len(drawn) - 179, 180):
+    assert len(drawn) == 2 * 180 + 16
+    for start in (0, 180):
         np.testing.assert_array_equal(np.sort(drawn[start : start + 180]), np.arange(20, 200))
-    if over == "labeled":
-        assert len(drawn) == len(np.unique(drawn)) == 12 * 8  # it does not begin anew
-    else:
-        assert len(drawn) == 4 * 180
-        assert not np.array_equal(drawn[:180], drawn[180:360])
+    assert not np.array_equal(drawn[:180], drawn[180:360])
 
 
 def test_few_unlabelled_rows_are_used_again(moons, copies):
@@ -481,13 +465,13 @@ def test_few_unlabelled_rows_are_used_again(moons, copies):
 # -- fitted attributes -------------------------------------------------------------------------
 def test_fitted_attributes(moons):
     X, y, truth = moons
-    clf = model(mlp_net(lr=0.5), epoch_over="unlabeled", finetune_epochs=5).fit(X, y)
-    assert clf.n_iter_ == 5
+    clf = model(mlp_net(lr=0.5), finetune_epochs=40).fit(X, y)
+    assert clf.n_iter_ == 40
     assert clf.termination_condition_ == "all_epochs"
     assert len(clf.estimators_) == 2
     assert not torch.equal(weights(clf.estimators_[0]), weights(clf.estimators_[1]))
     np.testing.assert_array_equal(clf.transduction_[20:], clf.predict(X[20:]))
-    np.testing.assert_array_equal(clf.labeled_iter_, [0] * 20 + [5] * 180)
+    np.testing.assert_array_equal(clf.labeled_iter_, [0] * 20 + [40] * 180)
     assert clf.score(X, truth) > 0.8
 
 

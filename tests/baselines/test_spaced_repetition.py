@@ -133,9 +133,8 @@ def test_equals_an_independent_implementation(moons):
     "params",
     [
         {},
-        {"correct": "agreement+confidence"},
-        {"refit": True, "n_queues": 3},
-        {"designated_queue": 0, "balanced_batches": False, "threshold": 0.5},
+        {"n_queues": 3},
+        {"n_queues": 1, "balanced_batches": False, "threshold": 0.5},
     ],
     ids=str,
 )
@@ -158,7 +157,7 @@ def test_history_is_consistent(moons, params):
         assert record["queue_sizes"][record["source_queue"]] > 0
         assert {"episode", "labeling"} <= set(record["seconds"])
         compared = "queue_scores" in record
-        assert not compared or "designated_queue" not in params
+        assert not compared or params.get("n_queues") != 1
         assert not compared or m == 1
         if compared:
             best = max((score, int(j)) for j, score in record["queue_scores"].items())
@@ -172,33 +171,25 @@ def test_history_is_consistent(moons, params):
 
 def test_only_due_documents_are_labelled(moons, monkeypatch):
     X, y, _ = moons
-    labelled = []
-    real = SupervisedTrainer.probabilities
+    labelled, in_episode = [], [0.0, 1.0]
 
-    def watched(self, net, X):
+    def scripted(self, net, X):
         labelled.append(len(X))
-        return real(self, net, X)
+        # the first two calls are those of the start: held-out rows and unlabelled ones
+        return np.tile([0.0, 1.0] if len(labelled) <= 2 else in_episode, (len(X), 1))
 
-    monkeypatch.setattr(SupervisedTrainer, "probabilities", watched)
-    # no document is ever in agreement "+confidence" with threshold above 1, or always in agreement
+    monkeypatch.setattr(SupervisedTrainer, "probabilities", scripted)
+    # every document is always in agreement with the start, or never
     settings = {"threshold": 1.1, "episode_epochs": 8, "patience": 8}
-    clf = model(correct="agreement+confidence", **settings).fit(X, y)
-    assert clf.queue_sizes_.tolist() == [[160, 0, 0, 0, 0, 0]]
-    assert labelled == [8, 160] + [160, 8] * 8 + [160]
-    labelled.clear()
-    monkeypatch.setattr(SupervisedTrainer, "probabilities", watched_as_class_one(labelled))
     clf = model(**settings).fit(X, y)
     assert clf.queue_sizes_.tolist() == [[0, 0, 0, 0, 160, 0]]
     at_1_2_4_8 = [160, 8, 160, 8, 8, 160, 8, 8, 8, 8, 160, 8]
     assert labelled == [8, 160, *at_1_2_4_8, 160]
-
-
-def watched_as_class_one(labelled):
-    def says_one(self, net, X):
-        labelled.append(len(X))
-        return np.tile([0.0, 1.0], (len(X), 1))
-
-    return says_one
+    labelled.clear()
+    in_episode[:] = [1.0, 0.0]
+    clf = model(**settings).fit(X, y)
+    assert clf.queue_sizes_.tolist() == [[160, 0, 0, 0, 0, 0]]
+    assert labelled == [8, 160] + [160, 8] * 8 + [160]
 
 
 # -- choices -----------------------------------------------------------------------------------
@@ -227,7 +218,7 @@ def test_the_best_epoch_is_kept(moons, scores):
 def test_without_a_better_score_the_start_is_kept_and_the_fit_ends(moons, scores):
     X, y, _ = moons
     scores[:] = [0.5]
-    clf = model(max_iter=9, episode_patience=3, designated_queue=0, threshold=0.0).fit(X, y)
+    clf = model(max_iter=9, episode_patience=3, n_queues=1, threshold=0.0).fit(X, y)
     assert clf.termination_condition_ == "no_improvement"
     assert clf.n_iter_ == 3
     assert clf.best_iter_ == 0
@@ -248,13 +239,17 @@ def test_equal_scores_designate_the_highest_queue(moons, scores):
     assert clf.designated_queue_ == occupied[-1]
 
 
-def test_an_empty_designated_queue_has_a_substitute(moons):
+def test_an_empty_designated_queue_has_a_substitute(moons, scores):
     X, y, _ = moons
-    clf = model(designated_queue=5, threshold=0.0).fit(X, y)
-    assert clf.designated_queue_ == 5
-    assert clf.queue_sizes_[0, 5] == 0
-    assert clf.history_[1]["source_queue"] == np.flatnonzero(clf.queue_sizes_[0])[-1]
-    assert "queue_scores" not in clf.history_[1]
+    # four better epochs fill queue 3 and equal scores designate it; then two epochs are too few
+    scores[:] = [0.1, 0.2, 0.3, 0.4, 0.5]
+    clf = model(max_iter=2, patience=1, threshold=0.0).fit(X, y)
+    assert clf.designated_queue_ == clf.history_[1]["source_queue"] == 3
+    assert len(clf.history_[2]["loss"]) == 2
+    assert clf.queue_sizes_[1, 3] == 0
+    assert clf.history_[2]["designated_queue"] == 3
+    assert clf.history_[2]["source_queue"] == np.flatnonzero(clf.queue_sizes_[1])[-1]
+    assert "queue_scores" not in clf.history_[2]
 
 
 def test_the_fit_ends_without_confident_documents(moons):
@@ -273,29 +268,6 @@ def test_the_fit_ends_if_all_documents_are_labelled(moons):
     assert clf.n_iter_ == 1
     assert (clf.labeled_iter_[40:] == 1).all()
     assert set(clf.transduction_) == {0, 1}
-
-
-def test_refit_trains_on_all_labelled_rows(moons, scores):
-    X, y, _ = moons
-    settings = {"threshold": 0.0, "designated_queue": 0, "refit": True, "max_iter": 2}
-    settings |= {"episode_epochs": 3, "patience": 3}
-    # the supervised start is the best: nothing was selected by it
-    scores[:] = [0.9, 0.5]
-    clf = model(**settings).fit(X, y)
-    trainer = SupervisedTrainer(clf, clf.estimator, clf.classes_, "")
-    alone, _ = trainer.train(X[:40], y[:40], 0)
-    np.testing.assert_array_equal(alone.forward(X), clf.estimators_[0].forward(X))
-    assert clf.best_iter_ == 0
-    # the second episode is the best: what both selected counts
-    scores[:] = [0.1] + [0.2] * 3 + [0.5]
-    clf = model(**settings).fit(X, y)
-    assert clf.best_iter_ == 2
-    rows = np.flatnonzero(clf.labeled_iter_ > 0)
-    everything = np.concatenate([np.arange(40), rows])
-    codes = np.asarray(clf.transduction_, dtype=np.int64)[everything]
-    last, _ = trainer.train(X[everything], codes, 0)
-    np.testing.assert_array_equal(last.forward(X), clf.estimators_[0].forward(X))
-    assert "refit" in clf.history_[-1]["seconds"]
 
 
 def test_pos_label_selects_the_class_of_the_f1_score(moons):
@@ -345,6 +317,7 @@ def test_one_episode_is_run_if_no_row_can_be_held_out(moons):
     rows = rows[np.argsort(clf.labeled_iter_[rows], kind="stable")]
     net, _ = trainer.train(X[rows], clf.transduction_[rows].astype(np.int64), 0)
     np.testing.assert_array_equal(net.forward(X), clf.estimators_[0].forward(X))
+    assert "refit" in episode["seconds"]
 
 
 # -- weights -----------------------------------------------------------------------------------
