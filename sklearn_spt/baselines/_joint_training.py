@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -185,7 +184,7 @@ class JointTrainer:
         """
         epochs = self.model.finetune_epochs
         steps = n_steps(self._first.net, self.X, self.targets, epochs)
-        if self.X_unlabeled is not None:  # an error if they yield no batch
+        if self.X_unlabeled is not None:  # raises an error if they yield no batch
             n_steps(self._first.net, self.X_unlabeled, self._no_targets, epochs)
         own = [net.callbacks_ for net in self.nets]
         schedules = [ScheduledLR(partial(slanted, n_steps=steps)).initialize() for _ in own]
@@ -222,8 +221,8 @@ class JointTrainer:
 
     def _unlabeled_batches(self) -> Iterator[Any]:
         """Yield unlabelled batches, pass after pass without end, or None where there are none."""
-        if self.X_unlabeled is None:
-            yield from repeat(None)
+        while self.X_unlabeled is None:
+            yield None
         while True:
             rows = shuffled(len(self._no_targets), self._draws_unlabeled)
             X = multi_indexing(self.X_unlabeled, rows)

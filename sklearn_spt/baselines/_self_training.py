@@ -74,8 +74,8 @@ class ThrottledSelfTrainingClassifier(ThrottledClassifier):
         Iteration that added a document; 0 for labelled rows, -1 for rows never added.
     termination_condition_ : {"validation", "n_iterations", "no_change", "all_labeled", \
 "no_unlabeled"}
-        Why the fit ended. "validation": the number was chosen. "n_iterations": it was given.
-        "no_change": no document reached `threshold`.
+        Why the fit ended. "validation": the number was chosen. "n_iterations": it was given, or no
+        row could be held out to choose it. "no_change": no document reached `threshold`.
     n_threads_ : int
         Number of torch's CPU threads; results are identical for the same number.
     history_ : list of dict
@@ -84,7 +84,7 @@ class ThrottledSelfTrainingClassifier(ThrottledClassifier):
         ``loss`` (mean of each epoch), ``seconds`` by phase.
     selection_history_ : list of dict
         The same, with ``validation_score``, of the run that chose the number of iterations; empty
-        if it was given. The run ends early at a score of 1.
+        without such a run. The run ends early at a score of 1.
 
     See Also
     --------

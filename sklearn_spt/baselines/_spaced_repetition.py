@@ -159,12 +159,12 @@ unlabeled_marker, random_state, verbose
                 U, P = np.delete(U, new), np.delete(P, new, axis=0)
                 if not len(new) or not len(U):
                     ended = "all_labeled" if len(new) else "no_change"
-                elif m - best >= self.episode_patience:
+                elif run.held is not None and m - best >= self.episode_patience:
                     ended = "no_improvement"
                 if ended != "max_iter":
                     break
             if run.max_episodes and run.held is None:
-                best_net = run.refit()
+                best_net, best = run.refit(), m
 
         if m and (run.pseudo < 0).all():
             warn_nothing_added(self.threshold)

@@ -304,9 +304,10 @@ def test_one_episode_is_run_if_no_row_can_be_held_out(moons):
     X, y, _ = moons
     two = np.where(np.isin(np.arange(200), [np.argmax(y == 0), np.argmax(y == 1)]), y, -1)
     with pytest.warns(UserWarning, match="no labelled row can be held out") as record:
-        clf = model(max_iter=9, threshold=0.0).fit(X, two)
+        clf = model(max_iter=9, threshold=0.0, episode_patience=1).fit(X, two)
     assert [w.filename for w in record] == [__file__]
-    assert clf.n_iter_ == 1
+    assert clf.n_iter_ == clf.best_iter_ == 1
+    assert clf.termination_condition_ == "max_iter"
     episode = clf.history_[1]
     assert episode["best_epoch"] == len(episode["loss"]) == 4  # the last one
     assert "validation_score" not in episode

@@ -38,17 +38,6 @@ class NaNMLP(MLP):
         return super().forward(x) * float("nan")
 
 
-class UnevenMLP(MLP):
-    """Predicts slightly different logits in other batches, as nets in bf16 do."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        logits = super().forward(x)
-        if self.training:
-            return logits
-        places = torch.arange(len(x)) + len(x)
-        return logits + 0.005 * torch.stack([torch.sin(1.7 * places), torch.cos(2.3 * places)], 1)
-
-
 def mlp_net(module=MLP, **params):
     """A skorch net over a small MLP, with skorch's default of verbose=1."""
     settings = {"lr": 0.1, "batch_size": 8, "optimizer": torch.optim.SGD, **params}
