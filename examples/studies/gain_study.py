@@ -453,6 +453,8 @@ def sign_flip(d: Any) -> float:
 def report(arms: list[str], against: str) -> None:
     """Print scores, and differences to the method `against`; the unit is the task."""
     by_task = cells_of(arms)
+    if not by_task:
+        raise SystemExit(f"No cell is there that all of {', '.join(arms)} have.")
     n_cells = sum(map(len, by_task.values()))
     if "confirm" in arms and n_cells < (due := N_SEEDS * len(CONFIRMING)):
         raise SystemExit(
@@ -503,42 +505,47 @@ def plot(path: Path) -> None:
 
     from sklearn_spt.inspection._style import PALETTE, ZERO_LINE
 
-    rows: list[tuple[float, str, dict[str, float]]] = []
+    tasks = {task.replace(":", "_"): task for task in CHOOSING + CONFIRMING}
+    rows: list[tuple[float, str, Any]] = []  # share of positives, name, gains of both methods
     for arm, mark in (("nets", ""), ("confirm", "*")):
         records = recorded(arm)
         for name, cells in cells_of([arm, "defaults"]).items():
-            scores = {m: np.mean([cell[m][0] for cell in cells]) for m in cells[0]}
-            gains = {m: scores[m] - scores["one net"] for m in ("five nets", "defaults")}
+            one, *both = (
+                np.mean([cell[method][:2] for cell in cells], axis=0)
+                for method in ("one net", "five nets", "defaults")
+            )
             share = np.mean([r["y"].mean() for key, r in records.items() if key[:-2] == name])
-            label = name.partition("@")[0].replace("illness_", "illness:")
-            label = label.replace("psytar_", "psytar:").replace("t6_", "t6:")
-            rows.append((float(share), f"{label}{mark}, {share:.0%}", gains))
+            once = ", one seed" if len(cells) == 1 else ""
+            rows.append((float(share), f"{tasks[name]}{mark}, {share:.0%}{once}", both - one))
     rows.sort(reverse=True, key=lambda row: row[0])
-    figure = Figure(figsize=(7.5, 1.3 + 0.24 * len(rows)), layout="constrained")
-    ax = figure.add_subplot()
-    ax.axvline(0, **ZERO_LINE)
-    for at, (_, _, gains) in enumerate(rows):
-        ax.plot(list(gains.values()), [at, at], color="0.75", zorder=1)
-    for (method, label), colour, marker in zip(
-        (("five nets", "five nets"), ("defaults", "SelfPretrainingClassifier")),
-        PALETTE,
-        "os",
-        strict=False,
-    ):
-        x = [gains[method] for _, _, gains in rows]
-        ax.scatter(x, range(len(rows)), color=colour, marker=marker, label=label, zorder=2)
-    ax.set_yticks(range(len(rows)), [label for _, label, _ in rows])
-    ax.set_xlabel("gain in average precision over one net, mean over seeds")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(loc="lower right", frameon=False)
-    figure.savefig(path, dpi=110)
-    over_one = np.array([gains["defaults"] for _, _, gains in rows])
-    over_five = over_one - [gains["five nets"] for _, _, gains in rows]
-    print(
-        f"The defaults are better than one net on {(over_one > 0).sum()} of {len(rows)} tasks, and "
-        f"than five nets on {(over_five > 0).sum()}. Rank correlation of the gain over five nets "
-        f"with the share of positives: {spearmanr([row[0] for row in rows], over_five)[0]:+.2f}"
+    gains = np.array([gain for _, _, gain in rows])  # task, method, score
+    places = np.arange(len(rows))
+    figure = Figure(figsize=(9, 1.3 + 0.24 * len(rows)), layout="constrained")
+    for score, ax in enumerate(figure.subplots(1, 2, sharey=True)):
+        ax.axvline(0, **ZERO_LINE)
+        ax.hlines(places, *gains[:, :, score].T, color="0.75", zorder=1)
+        for method, label in enumerate(("five nets", "SelfPretrainingClassifier")):
+            style = {"color": PALETTE[method], "marker": "os"[method], "label": label}
+            ax.scatter(gains[:, method, score], places, zorder=2, **style)
+        ax.set_title(SCORES[score], fontsize="medium")
+        ax.spines[["top", "right"]].set_visible(False)
+    ax.set_yticks(places, [label for _, label, _ in rows])
+    figure.supxlabel("gain over one net, mean over seeds", fontsize="medium")
+    figure.legend(
+        *ax.get_legend_handles_labels(), loc="outside upper right", ncols=2, frameon=False
     )
+    figure.savefig(path, dpi=110)
+    starred = np.array(["*" in label for _, label, _ in rows])
+    for score, of_score in enumerate(SCORES[:2]):
+        over = gains[:, 1, score], gains[:, 1, score] - gains[:, 0, score]
+        for other, gain in zip(("one net", "five nets"), over, strict=True):
+            better, n = (gain > 0).sum(), len(rows)
+            print(
+                f"{of_score}: better than {other} on {better} of {n} tasks, and on "
+                f"{(gain[starred] > 0).sum()} of the {starred.sum()} with a star"
+            )
+        rank = spearmanr([share for share, _, _ in rows], over[1])[0]
+        print(f"rank correlation of the gain over five nets with the share: {rank:+.2f}")
 
 
 def main() -> None:
