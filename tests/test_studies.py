@@ -115,6 +115,21 @@ def test_the_numbers_of_texts_are_those_of_the_arm(program, tmp_path, monkeypatc
     assert program.defaults_with_fewer(cells[-1]) == {"defaults, 300 texts": 2}
 
 
+def test_the_picture_of_the_records(program, tmp_path, capsys):
+    program.plot(tmp_path / "gains.png")
+    assert (tmp_path / "gains.png").stat().st_size > 10_000
+    of_ranking, _, _, of_f1, *_ = capsys.readouterr().out.splitlines()
+    counts = "better than one net on 16 of 17 tasks, and on 7 of the 8 with a star"
+    assert of_ranking == f"average precision: {counts}"
+    assert of_f1.startswith("F1 at the labels' share: better than one net on 15 of 17")
+
+
+def test_a_report_without_cells_says_so(program, tmp_path, monkeypatch):
+    monkeypatch.setattr(program, "RECORDS", tmp_path)
+    with pytest.raises(SystemExit, match="No cell is there that all of nets, defaults have"):
+        program.report(["nets", "defaults"], "five nets")
+
+
 def test_the_halves_have_no_task_in_common(program):
     assert set(program.CONFIRMING).isdisjoint(program.CHOOSING)
 
