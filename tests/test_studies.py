@@ -65,6 +65,13 @@ def test_students_that_learn_longer_from_deletions(program, tiny_encoder, tiny_t
     assert list(found) == ["start0", "start1", *(f"{n} epochs, student 0" for n in (1, 2, 4))]
     assert len({P.tobytes() for P in found.values()}) == 5
     assert [trained.count(n) / trained.count(1) for n in (1, 2, 4)] == [1, 2, 4]
+    trained.clear()
+    four = program.four_students(SimpleNamespace(seed=3, scratch=None, draw=lambda: (split, y)))
+    *nets, together = four.values()
+    assert list(four)[2:-1] == [f"4 epochs, student {i}" for i in range(4)]
+    assert set(trained) == {4}
+    np.testing.assert_array_equal(four["4 epochs, student 0"], found["4 epochs, student 0"])
+    np.testing.assert_allclose(together, (np.mean(nets[:2], axis=0) + sum(nets[2:])) / 5)
 
 
 def test_the_confirming_arm_has_the_starts_and_what_a_user_gets(program, tiny_encoder, tiny_texts):

@@ -225,6 +225,14 @@ def longer(cell: Cell) -> dict[str, Any]:
     return learners_from_deletions(cell, [1, 2, 4], 1)
 
 
+def four_students(cell: Cell) -> dict[str, Any]:
+    """Four students with four epochs in stage 1, and their mean with the starts as one member."""
+    found = learners_from_deletions(cell, [4], 4)
+    students = [P for name, P in found.items() if "student" in name]
+    starts = np.mean([P for name, P in found.items() if "student" not in name], axis=0)
+    return found | {"four students, and the starts as one": np.mean([starts, *students], axis=0)}
+
+
 def halves(cell: Cell) -> dict[str, Any]:
     """The starts teach students on half of U, and these teach students on all of U."""
     of = study(cell)
@@ -316,6 +324,7 @@ ARMS = {
     "ensemble": ensemble_first,
     "halves": halves,
     "longer": longer,
+    "four_students": four_students,
     "defaults": defaults,
     "five_starts": five_starts,
     "confirm": confirm,
