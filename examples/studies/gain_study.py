@@ -214,10 +214,10 @@ def learners_from_deletions(cell: Cell, epochs: list[int], n: int) -> dict[str, 
     found = of.starts()
     U, L = found.pop("U"), found.pop("L")
     of.net = Deletion(n_threads=1)
-    for of.pretrain_epochs in epochs:
-        students = of.students(2, np.arange(len(U)), U, L, n)
-        for i, M in enumerate(students):
-            found[f"{of.pretrain_epochs} epochs, student {i}"] = of.soft(M, of.V)
+    for n_epochs in epochs:
+        of.set_params(pretrain_epochs=n_epochs)
+        for i, M in enumerate(of.students(2, np.arange(len(U)), U, L, n)):
+            found[f"{n_epochs} epochs, student {i}"] = of.soft(M, of.V)
     return found
 
 
