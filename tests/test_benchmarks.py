@@ -229,12 +229,17 @@ def test_the_second_section_runs_the_programs(rehearse, program, monkeypatch):
     given = []
     speed = program("speed")
     monkeypatch.setattr(speed, "measure", lambda options, record: given.append(options) or {"n": 1})
-    found = rehearse("b")
+    made, *found = rehearse("b")
+    assert made["name"] == "BERT-base"
+    assert "error" not in made
     assert [(e["encoder"], e["graphs"], e["n"]) for e in found] == [
         ("MiniLM", False, 1),
         ("MiniLM", True, 1),
+        ("BERT-base", False, 1),
+        ("BERT-base", True, 1),
     ]
-    assert [options.cuda_graphs for options in given] == [False, True]
+    assert [options.cuda_graphs for options in given] == [False, True, False, True]
+    assert len({options.pretrained for options in given}) == 2
     assert {options.data for options in given} == {"generated"}
 
 

@@ -59,13 +59,13 @@ def test_graphs_and_eager_steps_give_the_same_fit(net, tiny_texts):
 
 
 def test_graphs_of_many_widths_share_their_memory(net, tiny_texts, monkeypatch):
-    """With a few steps of plain SGD, weights differ only as much as gradients."""
+    """With so great an epsilon, weights differ only as much as gradients."""
     texts, y = of_many_lengths(tiny_texts, Y)
-    net.set_params(dropout=0.0, module=WithoutDropout, optimizer=torch.optim.SGD, lr=0.01)
+    net.set_params(dropout=0.0, module=WithoutDropout, lr=0.01, optimizer__eps=1.0)
     net.set_params(max_epochs=8, max_length=60, callbacks__gradient_clip=None)
     kept = []
     make = _cuda_graphs.Slot
-    monkeypatch.setattr(_cuda_graphs, "Slot", lambda module: kept.append(make(module)) or kept[-1])
+    monkeypatch.setattr(_cuda_graphs, "Slot", lambda *args: kept.append(make(*args)) or kept[-1])
     eager = clone(net).fit(texts, y)
     graphed = clone(net).set_params(cuda_graphs=True).fit(texts, y)
     assert len(kept[0].graphs) > 1
@@ -90,7 +90,7 @@ def test_a_second_fit_finds_the_graphs_of_the_first(net, tiny_texts):
 
 def test_graphs_draw_the_dropout_of_eager_steps(net, tiny_texts):
     """Recording gives back the random numbers that it took."""
-    net.set_params(optimizer=torch.optim.SGD, lr=0.01, max_epochs=4)
+    net.set_params(lr=0.01, optimizer__eps=1.0, max_epochs=4)
     eager = clone(net).fit(tiny_texts, Y)
     graphed = clone(net).set_params(cuda_graphs=True).fit(tiny_texts, Y)
     other = clone(net).set_params(random_state=1).fit(tiny_texts, Y)
@@ -109,6 +109,18 @@ def test_fast_paths_of_cuda_give_the_same_fit(net, tiny_texts, path):
         slow = clone(net).fit(tiny_texts, Y)
     for one, two in zip(weights(fast), weights(slow), strict=True):
         torch.testing.assert_close(one, two, rtol=1e-2, atol=1e-3)
+
+
+def test_moments_go_on_after_a_fit_on_graphs(net, tiny_texts):
+    net.set_params(dropout=0.0, module=WithoutDropout, lr=1e-3)
+    eager = clone(net).fit(tiny_texts, Y)
+    graphed = clone(net).set_params(cuda_graphs=True).fit(tiny_texts, Y)
+    clone(net).set_params(cuda_graphs=True, random_state=3).fit(tiny_texts, Y)  # at its places
+    np.testing.assert_allclose(
+        graphed.partial_fit(tiny_texts, Y).predict_proba(tiny_texts),
+        eager.partial_fit(tiny_texts, Y).predict_proba(tiny_texts),
+        atol=1e-3,
+    )
 
 
 def test_graphs_with_dropout_and_bf16_learn(net, tiny_texts):

@@ -17,11 +17,15 @@ RANDOM_BERT_BASE = "random-bert-base"
 HELP = f"checkpoint, or {RANDOM_BERT_BASE}: of the size of BERT-base, for speed only"
 
 
-def checkpoint(name: str, like: str = DEFAULT_ENCODER) -> str:
-    """Return `name`, or the folder of a random encoder with the tokenizer of `like`."""
+def checkpoint(name: str, like: str = DEFAULT_ENCODER, **sizes: int) -> str:
+    """Return `name`, or the folder of a random encoder with the tokenizer of `like`.
+
+    `sizes` differ from those of BERT-base.
+    """
     if name != RANDOM_BERT_BASE:
         return name
-    folder = Path(tempfile.gettempdir()) / "sklearn_spt_benchmarks" / name
+    own = "-".join([name, *(f"{n}={size}" for n, size in sizes.items())])
+    folder = Path(tempfile.gettempdir()) / "sklearn_spt_benchmarks" / own
     if not (folder / "model.safetensors").exists():
         folder.mkdir(parents=True, exist_ok=True)
         for file in Path(encoder_folder(like)).iterdir():
@@ -29,6 +33,6 @@ def checkpoint(name: str, like: str = DEFAULT_ENCODER) -> str:
                 shutil.copy(file, folder)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            model = BertModel(BertConfig(vocab_size=vocabulary_size(like)))
+            model = BertModel(BertConfig(vocab_size=vocabulary_size(like), **sizes))
         model.save_pretrained(folder)
     return str(folder)

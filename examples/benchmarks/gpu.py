@@ -460,15 +460,17 @@ def section_b(options: argparse.Namespace, record: Any) -> None:
     from _checkpoints import RANDOM_BERT_BASE, checkpoint
 
     encoders = {"MiniLM": options.pretrained}
+    size = "--n-texts 4000 --n-labeled 500 --step-size 1000 --rounds 3"
+    shape = {}
+    if options.rehearsal:
+        size = "--n-texts 60 --n-labeled 24 --step-size 12 --rounds 1"
+        shape = {"hidden_size": 24, "num_hidden_layers": 2, "intermediate_size": 48}
 
     def bert_base() -> dict[str, Any]:
-        encoders["BERT-base"] = checkpoint(RANDOM_BERT_BASE, like=options.pretrained)
+        encoders["BERT-base"] = checkpoint(RANDOM_BERT_BASE, like=options.pretrained, **shape)
         return {}
 
-    size = "--n-texts 60 --n-labeled 24 --step-size 12 --rounds 1"
-    if not options.rehearsal:
-        attempt(record, "BERT-base", bert_base)
-        size = "--n-texts 4000 --n-labeled 500 --step-size 1000 --rounds 3"
+    attempt(record, "BERT-base", bert_base)
     end = record.end
     runs = [(name, graphs) for name in encoders for graphs in (False, True)]
     for number, (name, graphs) in enumerate(runs):

@@ -179,6 +179,8 @@ def million(options: argparse.Namespace, record: Record) -> None:
     S: dict[int, tuple[float, float]] = {}
     pseudo = np.full(n, -1, dtype=np.int64)
     for t, size in enumerate(growing_sample_sizes(n, n // 5), start=1):
+        if record.over():
+            return
         with stage("sampling (all iterations)"):
             rows = draw_sample(n, size, np.random.default_rng(t))
             C = data.X_unlabeled[rows]

@@ -93,11 +93,12 @@ class BertClassifier(DocumentedMixin, SavingMixin, FitTaskMixin, LabelsMixin, To
     precision : {"auto", "fp32", "bf16"}, default="auto"
         "auto" computes in bf16 if the hardware supports it, else in fp32; weights stay fp32.
     cuda_graphs : bool, default=False
-        On a CUDA device, launch the forward and the backward pass of a batch as one graph each,
-        recorded for each shape that keeps coming up. Nets of one kind share their graphs, which
-        stay on the device when a fit is over. Meant for small encoders, whose kernels take less
-        time than their launches. Off because no gain has been measured yet. No effect on other
-        devices, with ``compile=True``, or with a module that has no `Encoder`.
+        On a CUDA device, launch a whole training step as one graph, recorded for each shape of
+        batch that keeps coming up. Nets of one kind share their graphs, which stay on the device
+        when a fit is over. Meant for small encoders, whose kernels take less time than their
+        launches. Off because no gain has been measured yet. It needs the default criterion and
+        optimiser. No effect on other devices, with ``compile=True``, or with a module that has no
+        `Encoder`.
     n_threads : int or None, default=None
         CPU threads during fit and predict; None keeps torch's setting. Results are identical for
         the same number of threads, and differ in the last digits between numbers.

@@ -1,9 +1,10 @@
-"""CUDA graphs: the forward and the backward pass of a batch as one launch each.
+"""CUDA graphs: a whole training step as one launch.
 
-With a small encoder, a fast GPU waits for the launches of some hundred kernels in each step. A
-graph holds all of them for one shape of input, and for fixed places in memory. So a net that trains
-moves its weights to the places of a `Slot`, and back when it is done; the next net of the same kind
-finds the graphs there. The plain twin is the module itself.
+With a small encoder, a fast GPU waits for the launches of some hundred kernels in each step, and
+for the program between them. A graph holds a whole step for one shape of batch: forward pass, loss,
+backward pass, clipping and update. It reads and writes fixed places in memory. So a net that trains
+moves its weights, and the moments of AdamW, to the places of a `Slot`, and back when it is done.
+The next net of the same kind finds the graphs there. The plain twin is the step of skorch.
 """
 
 from __future__ import annotations
@@ -11,20 +12,25 @@ from __future__ import annotations
 import copy
 import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 
 import torch
 from torch import nn
+from torch.nn.utils import clip_grad_norm_
 
 from sklearn_spt.nets._bert_module import BertModule
 from sklearn_spt.nets._kernels import FAST, is_plain
+from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.nets._packing import is_transparent
 
 #: Batches of a shape that run plainly before the shape is recorded, since that costs several steps.
 _WORTHWHILE = 5
+#: The fused kernel of AdamW reads a float from the device.
+_RATE = torch.float32
 
 Part = Callable[[], None]
 
@@ -36,9 +42,9 @@ def _stream(device: torch.device) -> torch.cuda.Stream:
 
 
 class Recorder:
-    """Records parts of a step as CUDA graphs, which share one pool of memory.
+    """Records steps as CUDA graphs, which share one pool of memory.
 
-    That is safe because the parts of a step run one after another, and no other step between them.
+    That is safe because steps run one after another, and what outlives a step is outside the pool.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -46,8 +52,8 @@ class Recorder:
         self.stream = _stream(device)
         self.pool = torch.cuda.graph_pool_handle()
 
-    def __call__(self, parts: Sequence[Part]) -> list[Part]:
-        """Return a replay of each part. The generators are restored, so that no number is lost."""
+    def __call__(self, step: Part) -> Part:
+        """Return a replay of the step, which runs twice; the generators are restored."""
         with (
             torch.cuda.device(self.device),
             # after an error in a capture, torch stays on the stream of the capture
@@ -55,150 +61,196 @@ class Recorder:
             torch.random.fork_rng([self.device]),
             warnings.catch_warnings(),
         ):
-            # torch warns of the stream that a gradient was made on; here it is the right one
+            # torch warns of the stream that a gradient was made on, and of steps of AdamW that are
+            # meant for a capture but run without one; here both are right
             warnings.simplefilter("ignore", UserWarning)
-            for part in parts:  # makes what the parts keep, outside the pool
-                part()
+            step()  # makes what the step keeps, outside the pool
             self.stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(self.stream):
-                for part in parts:  # libraries choose and allocate at the first call on a stream
-                    part()
+                step()  # libraries choose and allocate at the first call on a stream
             torch.cuda.current_stream().wait_stream(self.stream)
-            graphs = []
-            for part in parts:
-                graphs.append(torch.cuda.CUDAGraph())
-                with torch.cuda.graph(graphs[-1], pool=self.pool, stream=self.stream):
-                    part()
-        return [graph.replay for graph in graphs]
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=self.pool, stream=self.stream):
+                step()
+        return graph.replay
 
 
-class _Passes:
-    """The two passes of a module over a batch at a fixed place; all shapes share `gradients`."""
+@dataclass(frozen=True)
+class Update:
+    """What a step does with gradients: norms that they are clipped to, and constants of AdamW."""
 
+    clipping: tuple[tuple[float, float], ...]  # greatest norm, and its type
+    betas: tuple[float, float]
+    eps: float
+    weight_decay: float
+
+    def optimizer(self, module: nn.Module, rate: torch.Tensor) -> torch.optim.AdamW:
+        """Return AdamW with a learning rate on the device, and moments in place of none."""
+        optimizer = torch.optim.AdamW(
+            module.parameters(),
+            betas=self.betas,
+            eps=self.eps,
+            weight_decay=self.weight_decay,
+            fused=True,
+            capturable=True,
+        )
+        optimizer.param_groups[0]["lr"] = rate  # AdamW itself would read it
+        for weight in module.parameters():
+            moments = {name: torch.zeros_like(weight) for name in ("exp_avg", "exp_avg_sq")}
+            step = torch.zeros((), dtype=torch.float32, device=weight.device)
+            optimizer.state[weight] = {"step": step, **moments}
+        return optimizer
+
+
+class _Step:
+    """A training step on a batch at a fixed place."""
+
+    loss: torch.Tensor
     logits: torch.Tensor
-    gradient: torch.Tensor
 
     def __init__(
-        self, module: nn.Module, ids: torch.Tensor, gradients: dict[int, torch.Tensor]
+        self,
+        module: nn.Module,
+        criterion: nn.Module,
+        optimizer: torch.optim.AdamW,
+        clipping: tuple[tuple[float, float], ...],
+        ids: torch.Tensor,
+        targets: torch.Tensor,
     ) -> None:
         self.module = module
+        self.criterion = criterion
+        self.optimizer = optimizer
+        self.clipping = clipping
         self.ids = ids.clone()
-        self.gradients = gradients
-        self.used: list[int] = []
-        self._attached: torch.Tensor | None = None
+        self.targets = targets.clone()
 
-    def forward(self) -> None:
-        """Compute logits."""
-        found = self.module(self.ids)
-        if not hasattr(self, "logits"):
-            self.logits, self.gradient = torch.empty_like(found), torch.zeros_like(found)
-        self.logits.copy_(found.detach())
-        self._attached = found
-
-    def backward(self) -> None:
-        """Compute gradients of the weights from `gradient`, that of the logits."""
-        trained = {i: w for i, w in enumerate(self.module.parameters()) if w.requires_grad}
-        assert self._attached is not None
-        # some weights have no gradient, such as a pooler that mean pooling does not use
-        found = torch.autograd.grad(
-            self._attached, list(trained.values()), self.gradient, allow_unused=True
-        )
-        self._attached = None
-        made = {i: g for i, g in zip(trained, found, strict=True) if g is not None}
-        for i in made.keys() - self.gradients.keys():
-            self.gradients[i] = torch.empty_like(made[i])
-        self.used = list(made)
-        torch._foreach_copy_([self.gradients[i] for i in made], list(made.values()))
+    def run(self) -> None:
+        """Take the step."""
+        self.optimizer.zero_grad(set_to_none=True)
+        logits = self.module(self.ids)
+        loss = self.criterion(logits, self.targets)
+        loss.backward()
+        for norm, norm_type in self.clipping:
+            clip_grad_norm_(self.module.parameters(), norm, norm_type)
+        self.optimizer.step()
+        if not hasattr(self, "loss"):
+            self.loss, self.logits = torch.empty_like(loss), torch.empty_like(logits)
+        self.loss.copy_(loss.detach())
+        self.logits.copy_(logits.detach())
 
 
 class StepGraph:
-    """The graphs of one shape of batch."""
+    """The graph of one shape of batch."""
 
-    def __init__(self, passes: _Passes, replays: Sequence[Part]) -> None:
-        self._passes = passes
-        self._forward, self._backward = replays
+    def __init__(self, step: _Step, replay: Part) -> None:
+        self._step = step
+        self._replay = replay
 
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Return the logits, from which a loss may be differentiated."""
-        self._passes.ids.copy_(ids)
-        self._forward()
-        # the next replay overwrites this memory, but a callback may keep the logits
-        return self._passes.logits.clone().requires_grad_()
-
-    def backward(self, gradient: torch.Tensor, weights: Sequence[nn.Parameter]) -> None:
-        """Give the weights their gradients, from that of the logits."""
-        self._passes.gradient.copy_(gradient)
-        self._backward()
-        for i in self._passes.used:
-            weights[i].grad = self._passes.gradients[i]
+    def __call__(
+        self, ids: torch.Tensor, targets: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Take a step on a batch, and return its loss and logits."""
+        self._step.ids.copy_(ids)
+        self._step.targets.copy_(targets)
+        self._replay()
+        # the next replay overwrites these places, but the history keeps the losses of an epoch
+        return self._step.loss.clone(), self._step.logits.clone()
 
 
 class Slot:
-    """Places for the weights and gradients of a net that trains, and the graphs over them.
+    """Places for a net that trains and for its optimiser, and the graphs over them.
 
     The module must not wait for the device, and its choice of kernels must not depend on the values
     of its input.
     """
 
-    def __init__(self, module: nn.Module) -> None:
+    def __init__(self, module: nn.Module, update: Update) -> None:
         self.module = copy.deepcopy(module).train()
-        self.record = Recorder(next(module.parameters()).device)
+        self.update = update
+        device = next(module.parameters()).device
+        self.rate = torch.zeros((), dtype=_RATE, device=device)
+        self.optimizer = update.optimizer(self.module, self.rate)
+        self.criterion = DistillationLoss()
+        #: λ and T, which differ between stages; in float64, as numbers of Python.
+        self.constants = {
+            name: torch.ones((), dtype=torch.float64, device=device)
+            for name in ("lam", "temperature")
+        }
+        vars(self.criterion).update(self.constants)
+        self.record = Recorder(device)
         self.seen: Counter[Hashable] = Counter()
         self.graphs: dict[Hashable, StepGraph] = {}
-        self._gradients: dict[int, torch.Tensor] = {}
         #: The weights of the net that trains.
         self.weights: list[nn.Parameter] = []
 
     @contextmanager
-    def holding(self, module: nn.Module) -> Iterator[None]:
-        """Let the weights of `module` lie at the places of the slot inside the block."""
+    def holding(
+        self, module: nn.Module, optimizer: torch.optim.Optimizer, criterion: DistillationLoss
+    ) -> Iterator[None]:
+        """Let a net train at the places of the slot inside the block."""
         tensors = _tensors(module)
         own = [tensor.data for tensor in tensors]
         for tensor, place in zip(tensors, _tensors(self.module), strict=True):
             place.data.copy_(tensor.data)
             tensor.data = place.data
         self.weights = list(module.parameters())
+        for weight, state in zip(self.weights, self._moments(), strict=True):
+            kept = optimizer.state.get(weight)
+            for name, place in state.items():
+                place.copy_(kept[name]) if kept else place.zero_()
+            optimizer.state[weight] = state
+        for name, place in self.constants.items():
+            place.fill_(getattr(criterion, name))
         try:
             yield
         finally:
+            for weight in self.weights:
+                if weight in optimizer.state:
+                    state = optimizer.state[weight]
+                    optimizer.state[weight] = {name: v.clone() for name, v in state.items()}
             self.weights = []
             for tensor, data in zip(tensors, own, strict=True):
                 tensor.data = data.copy_(tensor.data)
-                tensor.grad = None  # its place belongs to the next net
 
-    def graph(self, ids: torch.Tensor) -> StepGraph | None:
-        """Return the graphs for a batch of the net that trains; None if it has to run plainly.
+    def graph(self, ids: torch.Tensor, targets: torch.Tensor) -> StepGraph | None:
+        """Return the graph for a batch of the net that trains; None if it has to run plainly.
 
         A shape is recorded once it has come up more than `_WORTHWHILE` times.
         """
-        weights = self.weights
-        if any(weight.grad is not None for weight in weights):
-            # the next replay overwrites the memory of these gradients
-            raise RuntimeError(
-                "cuda_graphs=True needs steps that begin without gradients, as those of skorch do; "
-                "to accumulate gradients over several batches, use cuda_graphs=False."
-            )
-        # a graph gives gradients only for the weights that were trained when it was recorded
-        key = (ids.shape, tuple(weight.requires_grad for weight in weights))
+        # a graph updates only the weights that were trained when it was recorded
+        trained = tuple(weight.requires_grad for weight in self.weights)
+        key = (ids.shape, targets.shape, targets.dtype, trained)
         if key not in self.graphs:
             self.seen[key] += 1
             if self.seen[key] <= _WORTHWHILE:
                 return None
-            for place, weight in zip(self.module.parameters(), weights, strict=True):
-                place.requires_grad_(weight.requires_grad)
-            self.graphs[key] = self._recorded(ids)
+            for place, wanted in zip(self.module.parameters(), trained, strict=True):
+                place.requires_grad_(wanted)
+            self.graphs[key] = self._recorded(ids, targets)
         return self.graphs[key]
 
-    def _recorded(self, ids: torch.Tensor) -> StepGraph:
-        passes = _Passes(self.module, ids, self._gradients)
+    def _recorded(self, ids: torch.Tensor, targets: torch.Tensor) -> StepGraph:
+        """Record a step, and undo those that were taken for it."""
+        parts = (self.module, self.criterion, self.optimizer, self.update.clipping)
+        step = _Step(*parts, ids, targets)
+        changed = [*_tensors(self.module), *chain(*(s.values() for s in self._moments()))]
+        before = [tensor.detach().clone() for tensor in changed]
         try:
-            return StepGraph(passes, self.record((passes.forward, passes.backward)))
+            return StepGraph(step, self.record(step.run))
         except RuntimeError as error:
             raise RuntimeError(
-                f"cuda_graphs=True: {type(self.module).__name__} could not be recorded for a batch "
-                f"of shape {tuple(ids.shape)}; a graph cannot copy from the CPU or read values. "
-                f"Use cuda_graphs=False. Error of torch: {error}"
+                f"cuda_graphs=True: a step of {type(self.module).__name__} could not be recorded "
+                f"for a batch of shape {tuple(ids.shape)}; a graph cannot copy from the CPU or "
+                f"read values. Use cuda_graphs=False. Error of torch: {error}"
             ) from error
+        finally:
+            self.optimizer.zero_grad(set_to_none=True)
+            for tensor, values in zip(changed, before, strict=True):
+                tensor.data.copy_(values)
+
+    def _moments(self) -> list[dict[str, torch.Tensor]]:
+        """Return the state of the optimiser for each weight."""
+        return [self.optimizer.state[weight] for weight in self.module.parameters()]
 
 
 def _tensors(module: nn.Module) -> list[torch.Tensor]:
@@ -206,7 +258,7 @@ def _tensors(module: nn.Module) -> list[torch.Tensor]:
 
 
 # -- one slot for the process ----------------------------------------------------------------------
-#: The slot of the last training run. The key tells which modules can use its graphs.
+#: The slot of the last training run. The key tells which nets can use its graphs.
 _KEPT: dict[Hashable, Slot] = {}
 
 
@@ -230,18 +282,24 @@ def _kind(module: nn.Module) -> Hashable:
 
 
 @contextmanager
-def in_slot(module: nn.Module) -> Iterator[Slot]:
-    """Let a module train at the places of a slot, that of the last module if it was of its kind.
+def in_slot(
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    criterion: DistillationLoss,
+    update: Update,
+) -> Iterator[Slot]:
+    """Let a net train at the places of a slot, that of the last net if it was of its kind.
 
     After an error the slot is dropped.
     """
     kind = _kind(module)
-    slot = _KEPT.pop(kind, None)
+    key = None if kind is None else (kind, update)
+    slot = _KEPT.pop(key, None)
     _KEPT.clear()  # before memory is taken for another one
     if slot is None:
-        slot = Slot(module)
-    with slot.holding(module):
+        slot = Slot(module, update)
+    with slot.holding(module, optimizer, criterion):
         yield slot
-    if kind is not None:
+    if key is not None:
         _KEPT.clear()  # a run inside this one may have left its slot
-        _KEPT[kind] = slot
+        _KEPT[key] = slot

@@ -12,13 +12,19 @@ from typing import Any
 
 import torch
 from skorch import NeuralNetClassifier
+from skorch.callbacks import Callback, GradientNormClipping
 from skorch.dataset import get_len, unpack_data
 from skorch.utils import to_tensor
 
-from sklearn_spt.nets._cuda_graphs import Slot, in_slot
+from sklearn_spt.nets._cuda_graphs import Slot, Update, in_slot
 from sklearn_spt.nets._device import is_asynchronous
 from sklearn_spt.nets._encoder import Encoder
 from sklearn_spt.nets._kernels import is_plain
+from sklearn_spt.nets._losses import DistillationLoss
+from sklearn_spt.nets._parts import optimizers
+
+#: Methods of a net that make a training step; a graph takes the place of all of them.
+_STEP = ("train_step", "train_step_single", "infer", "get_loss")
 
 
 def fetch(entries: list[dict[str, Any]], name: str) -> None:
@@ -38,7 +44,7 @@ class DeviceLoop(NeuralNetClassifier):
     _slot: Slot | None = None
 
     def uses_graphs(self) -> bool:
-        """Whether forward and backward passes should run as CUDA graphs."""
+        """Whether training steps should run as CUDA graphs."""
         on_cuda = torch.device(self.device_).type == "cuda"
         encoder = getattr(self.module_, "encoder", None)
         return self.cuda_graphs and on_cuda and isinstance(encoder, Encoder) and not self.compile
@@ -49,31 +55,26 @@ class DeviceLoop(NeuralNetClassifier):
         if not self.uses_graphs():
             yield
             return
-        with in_slot(self.module_) as self._slot:
+        update = recordable_update(self)
+        with in_slot(self.module_, self.optimizer_, self.criterion_, update) as self._slot:
             try:
                 yield
             finally:
                 self._slot = None
 
-    def train_step_single(self, batch: Any, **fit_params: Any) -> dict[str, Any]:
-        """Compute loss and gradients of one batch.
-
-        Graphs run only here and not in ``infer``, because the backward pass of a graph must come
-        before its next forward pass.
-        """
-        X, y = unpack_data(batch)
+    def train_step(self, batch: Any, **fit_params: Any) -> dict[str, Any]:
+        """Take a training step on a batch, as a graph if there is one."""
         slot = self._slot
-        graph = None if slot is None else slot.graph(to_tensor(X, device=self.device_))
-        if slot is None or graph is None:
-            step: dict[str, Any] = super().train_step_single(batch, **fit_params)
-            return step
-        self._set_training(True)
-        y_pred: Any = graph.forward(to_tensor(X, device=self.device_))
-        loss = self.get_loss(y_pred, y, X=X, training=True)
-        loss.backward()
-        assert y_pred.grad is not None
-        graph.backward(y_pred.grad, slot.weights)
-        return {"loss": loss.detach(), "y_pred": y_pred.detach()}
+        if slot is not None and not fit_params:
+            ids, targets = (to_tensor(part, device=self.device_) for part in unpack_data(batch))
+            graph = slot.graph(ids, targets)
+            if graph is not None:
+                self._set_training(True)
+                slot.rate.fill_(self.optimizer_.param_groups[0]["lr"])
+                loss, logits = graph(ids, targets)
+                return {"loss": loss, "y_pred": logits}
+        step: dict[str, Any] = super().train_step(batch, **fit_params)
+        return step
 
     def run_single_epoch(
         self, iterator: Any, training: bool, prefix: str, step_fn: Any, **fit_params: Any
@@ -100,3 +101,49 @@ class DeviceLoop(NeuralNetClassifier):
         state: dict[str, Any] = super().__getstate__()
         state.pop("_slot", None)  # a copy made during training has its weights elsewhere
         return state
+
+
+def recordable_update(net: Any) -> Update:
+    """Return what a step of a net does with gradients; raise an error if a graph cannot do it."""
+    obstacles = list(_obstacles(net))
+    if obstacles:
+        raise ValueError(
+            "cuda_graphs=True records the training step of BertClassifier at its defaults, but "
+            f"{' and '.join(obstacles)}; use cuda_graphs=False."
+        )
+    (group,) = net.optimizer_.param_groups
+    clipping = [
+        (float(callback.gradient_clip_value), float(callback.gradient_clip_norm_type))
+        for callback in _using_gradients(net)
+        if callback.gradient_clip_value is not None
+    ]
+    return Update(tuple(clipping), tuple(group["betas"]), group["eps"], group["weight_decay"])
+
+
+def _obstacles(net: Any) -> Iterator[str]:
+    """Say what a net does in a training step that a graph does not."""
+    optimizer, criterion = net.optimizer_, net.criterion_
+    if type(optimizer) is not torch.optim.AdamW or list(optimizers(net)) != ["optimizer"]:
+        yield f"its optimizer is {type(optimizer).__name__} and not AdamW alone"
+    elif len(optimizer.param_groups) > 1:
+        yield "its optimizer has several groups of weights"
+    else:
+        (group,) = optimizer.param_groups
+        others = {"amsgrad": False, "maximize": False, "differentiable": False, "fused": True}
+        for name, wanted in others.items():
+            if bool(group[name]) != wanted:
+                yield f"its optimizer has {name}={group[name]}"
+    if type(criterion) is not DistillationLoss:
+        yield f"its criterion is {type(criterion).__name__}"
+    for callback in _using_gradients(net):
+        if type(callback) is not GradientNormClipping:
+            yield f"its callback {type(callback).__name__} uses gradients"
+    for name in _STEP:
+        if getattr(type(net), name).__module__.partition(".")[0] not in ("skorch", "sklearn_spt"):
+            yield f"{type(net).__name__} replaces {name}"
+
+
+def _using_gradients(net: Any) -> list[Any]:
+    """Return the callbacks that skorch calls between the backward pass and the update."""
+    own = Callback.on_grad_computed
+    return [c for _, c in net.callbacks_ if type(c).on_grad_computed is not own]

@@ -128,6 +128,10 @@ class Launches(TorchDispatchMode):
         elif not fake and (wanted is None or torch.device(wanted).type != "cuda"):
             with unset_fake_temporarily():
                 return func(*args, **kwargs)
+        # without values torch knows only AdamW with a rate of Python
+        if func is torch.ops.aten._fused_adamw_.tensor_lr:
+            assert kwargs["lr"].device.type == "cuda"
+            func, kwargs = torch.ops.aten._fused_adamw_.default, {**kwargs, "lr": 0.1}
         if func is torch.ops.aten.native_dropout_backward.default:
             out = torch.empty_like(args[0])  # in C++ it asks for a tensor on the device of another
         else:
@@ -150,7 +154,7 @@ class Launches(TorchDispatchMode):
 class Recorder:
     """Stands in for that of `_cuda_graphs`: a replay runs what was recorded once more.
 
-    As on a GPU, recording computes nothing, and a replay is one launch.
+    As on a GPU, recording takes two steps, and a replay is one launch.
     """
 
     shapes: list[tuple[int, ...]]
@@ -161,20 +165,20 @@ class Recorder:
         self.shapes = []
         self.replays = 0
 
-    def __call__(self, parts):
-        passes = parts[0].__self__
-        self.shapes.append(tuple(passes.ids.shape))
+    def __call__(self, run):
+        step = run.__self__
+        self.shapes.append(tuple(step.ids.shape))
         with torch.random.fork_rng(devices=[]):
-            for part in parts:
-                part()
-        for memory in (passes.logits, *passes.gradients.values()):
+            run()
+            run()
+        for memory in (step.loss, step.logits):
             memory.fill_(torch.nan)
-        return [partial(self.replay, part) for part in parts]
+        return partial(self.replay, run)
 
-    def replay(self, part):
+    def replay(self, run):
         self.replays += 1
         before = Counter() if self.launches is None else self.launches.counts.copy()
-        part()
+        run()
         if self.launches is not None:
             self.launches.counts = before + Counter(replay=1)
 

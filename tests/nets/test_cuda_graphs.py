@@ -24,7 +24,8 @@ from sklearn_spt.baselines import MutualLearningClassifier
 from sklearn_spt.nets import _cuda_graphs as cuda_graphs
 from sklearn_spt.nets import _device_loop as device_loop
 from sklearn_spt.nets._batching import WIDTH_MULTIPLE
-from sklearn_spt.nets._cuda_graphs import Slot
+from sklearn_spt.nets._cuda_graphs import Slot, Update
+from sklearn_spt.nets._losses import DistillationLoss
 
 Y = np.array(["got", "skipped"] * 12)
 
@@ -42,6 +43,8 @@ def recorders(monkeypatch):
     monkeypatch.setattr(device_loop.DeviceLoop, "uses_graphs", lambda self: self.cuda_graphs)
     monkeypatch.setattr(cuda_graphs, "Recorder", lambda device: made.append(Recorder()) or made[-1])
     monkeypatch.setattr(cuda_graphs, "_WORTHWHILE", 1)
+    # the kernel of the CPU computes with a double, as it does with a number of Python
+    monkeypatch.setattr(cuda_graphs, "_RATE", torch.float64)
     yield made
     cuda_graphs._KEPT.clear()
 
@@ -62,7 +65,7 @@ def ids_of(*rows):
     return torch.tensor(rows)
 
 
-def test_parts_are_recorded_in_order_on_one_stream(monkeypatch):
+def test_a_step_runs_twice_and_is_recorded_on_one_stream(monkeypatch):
     """The calls of the recorder itself, with the functions of torch.cuda replaced."""
     calls, current = [], ["main"]
 
@@ -112,17 +115,19 @@ def test_parts_are_recorded_in_order_on_one_stream(monkeypatch):
     try:
         recorder, again = (cuda_graphs.Recorder("cuda:0") for _ in range(2))
         assert recorder.stream is again.stream
-        parts = [lambda name=name: calls.append(f"{name} on {current[0]}") for name in "ab"]
-        replays = recorder(parts)
-        assert [replay() for replay in replays] == ["replayed", "replayed"]
+
+        def step():
+            calls.append(f"step on {current[0]}")
+
+        assert recorder(step)() == "replayed"
         assert calls == [
-            *("a on main", "b on main", "of cuda:0 waits for main"),
-            *("a on of cuda:0", "b on of cuda:0", "main waits for of cuda:0"),
-            *("a on graph in pool", "b on graph in pool"),
+            *("step on main", "of cuda:0 waits for main"),
+            *("step on of cuda:0", "main waits for of cuda:0"),
+            "step on graph in pool",
         ]
         calls += [""] * 20
         with pytest.raises(RuntimeError, match="capture failed"):
-            recorder(parts)
+            recorder(step)
         assert current == ["main"]
     finally:
         cuda_graphs._stream.cache_clear()
@@ -132,97 +137,158 @@ def embedding():
     return nn.Sequential(nn.Embedding(9, 2), nn.Flatten())
 
 
+UPDATE = Update(clipping=((1.0, 2.0),), betas=(0.9, 0.999), eps=1e-8, weight_decay=0.1)
+#: Hard and soft labels of two classes for one text.
+TARGETS = torch.tensor([[0.0, 1.0, 0.3, 0.7]])
+
+
+class Trained:
+    """A module with its optimiser and criterion, and plain steps on batches."""
+
+    def __init__(self, module, **params):
+        self.module = module
+        self.optimizer = torch.optim.AdamW(module.parameters(), fused=True, lr=0.1, **params)
+        self.criterion = DistillationLoss(lam=0.3, temperature=2.0)
+
+    def parts(self):
+        return self.module, self.optimizer, self.criterion
+
+    def step(self, ids, targets=TARGETS):
+        self.optimizer.zero_grad()
+        logits = self.module(ids)
+        loss = self.criterion(logits, targets)
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.module.parameters(), 1.0)
+        self.optimizer.step()
+        return loss.detach(), logits.detach()
+
+
+@pytest.fixture
+def pair():
+    """Two nets with the same weights."""
+    module, plain = embedding(), embedding()
+    plain.load_state_dict(module.state_dict())
+    return Trained(module, weight_decay=0.1), Trained(plain, weight_decay=0.1)
+
+
 # -- one shape -------------------------------------------------------------------------------------
 def test_a_shape_is_recorded_after_some_batches(recorders, monkeypatch):
     monkeypatch.setattr(cuda_graphs, "_WORTHWHILE", 2)
-    module = embedding()
-    slot = Slot(module)
-    with slot.holding(module):
-        found = [slot.graph(ids_of([1, n])) is None for n in range(4)]
-        assert slot.graph(ids_of([1, 2, 3])) is None
+    trained = Trained(embedding())
+    slot = Slot(trained.module, UPDATE)
+    with slot.holding(*trained.parts()):
+        found = [slot.graph(ids_of([n]), TARGETS) is None for n in range(4)]
+        assert slot.graph(ids_of([1, 2]), TARGETS) is None
     assert found == [True, True, False, False]
-    assert recorders[0].shapes == [(1, 2)]
+    assert recorders[0].shapes == [(1, 1)]
 
 
-def test_logits_and_gradients_are_those_of_the_module(at_once):
-    module, plain = (embedding() for _ in range(2))
-    plain.load_state_dict(module.state_dict())
-    ids, gradient = ids_of([1, 2], [3, 1]), torch.randn(2, 4)
-    expected = plain(ids)
-    expected.backward(gradient)
-    slot = Slot(module)
-    with slot.holding(module):
-        graph = slot.graph(ids)
-        torch.testing.assert_close(graph.forward(ids), expected.detach(), rtol=0, atol=0)
-        graph.backward(gradient, slot.weights)
-        torch.testing.assert_close(module[0].weight.grad, plain[0].weight.grad, rtol=0, atol=0)
+def test_steps_are_those_of_the_net(at_once, pair):
+    """Loss, logits, weights and moments; the same steps in turn as graphs and plain."""
+    trained, plain = pair
+    slot = Slot(trained.module, UPDATE)
+    plain.step(ids_of([4]))
+    trained.step(ids_of([4]))
+    with slot.holding(*trained.parts()):
+        slot.rate.fill_(0.1)
+        for n in (1, 2, 1, 3):
+            ids = ids_of([n])
+            found = trained.step(ids) if n == 2 else slot.graph(ids, TARGETS)(ids, TARGETS)
+            for one, two in zip(found, plain.step(ids), strict=True):
+                torch.testing.assert_close(one, two, rtol=0, atol=0)
+    (weight,), (other,) = (t.module.parameters() for t in pair)
+    torch.testing.assert_close(weight, other, rtol=0, atol=0)
+    for name, value in plain.optimizer.state[other].items():
+        torch.testing.assert_close(trained.optimizer.state[weight][name], value, rtol=0, atol=0)
+    assert plain.optimizer.state[other]["step"] == 5
 
 
-def test_a_replay_does_not_change_earlier_logits(at_once):
-    module = embedding()
-    slot = Slot(module)
-    with slot.holding(module):
-        graph = slot.graph(ids_of([1]))
-        first = graph.forward(ids_of([1]))
-        kept = first.detach().clone()
-        graph.forward(ids_of([2]))
-    torch.testing.assert_close(first.detach(), kept, rtol=0, atol=0)
+def test_a_recording_changes_nothing(at_once, pair):
+    trained, plain = pair
+    slot = Slot(trained.module, UPDATE)
+    with slot.holding(*trained.parts()):
+        slot.rate.fill_(0.1)
+        slot.graph(ids_of([1]), TARGETS)
+    assert_same_weights(trained.module, plain.module)
+    (state,) = trained.optimizer.state.values()
+    assert not any(value.any() for value in state.values())
 
 
-def test_a_weight_that_was_frozen_gets_a_gradient_again(at_once):
-    module = nn.Sequential(nn.Embedding(9, 2), nn.Flatten(), nn.Linear(2, 2))
-    slot = Slot(module)
-    with slot.holding(module):
-        for trained in (False, True):
-            module.zero_grad()
-            module[0].weight.requires_grad_(trained)
-            graph = slot.graph(ids_of([1]))
-            graph.forward(ids_of([1]))
-            graph.backward(torch.ones(1, 2), slot.weights)
-            assert (module[0].weight.grad is not None) == trained
-            assert module[2].weight.grad is not None
+def assert_same_weights(one, two):
+    for a, b in zip(one.parameters(), two.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=0)
+
+
+def test_a_replay_does_not_change_earlier_results(at_once):
+    trained = Trained(embedding())
+    slot = Slot(trained.module, UPDATE)
+    with slot.holding(*trained.parts()):
+        graph = slot.graph(ids_of([1]), TARGETS)
+        first = graph(ids_of([1]), TARGETS)
+        kept = [value.clone() for value in first]
+        graph(ids_of([2]), TARGETS)
+    for value, before in zip(first, kept, strict=True):
+        torch.testing.assert_close(value, before, rtol=0, atol=0)
+
+
+def test_a_frozen_weight_stays_and_then_learns_again(at_once):
+    trained = Trained(nn.Sequential(nn.Embedding(9, 2), nn.Flatten(), nn.Linear(2, 2)))
+    words = trained.module[0].weight
+    slot = Slot(trained.module, UPDATE)
+    with slot.holding(*trained.parts()):
+        slot.rate.fill_(0.1)
+        for learns in (False, True):
+            words.requires_grad_(learns)
+            before, head = words.detach().clone(), trained.module[2].weight.detach().clone()
+            slot.graph(ids_of([1]), TARGETS)(ids_of([1]), TARGETS)
+            assert torch.equal(words, before) != learns
+            assert not torch.equal(trained.module[2].weight, head)
     assert len(at_once[0].shapes) == 2
 
 
-def test_weights_that_a_module_does_not_use_get_no_gradient(at_once):
+def test_weights_that_a_module_does_not_use_stay(at_once):
     class Pooled(nn.Embedding):
         def __init__(self):
             super().__init__(9, 2)
             self.pooler = nn.Linear(2, 2)
 
-    module = Pooled()
-    slot = Slot(module)
-    with slot.holding(module):
-        graph = slot.graph(ids_of([1]))
-        graph.forward(ids_of([1]))
-        graph.backward(torch.ones(1, 1, 2), slot.weights)
-        assert module.weight.grad is not None
-        assert module.pooler.weight.grad is None
+        def forward(self, ids):
+            return super().forward(ids)[:, 0]
+
+    trained = Trained(Pooled())
+    before = trained.module.pooler.weight.detach().clone()
+    slot = Slot(trained.module, UPDATE)
+    with slot.holding(*trained.parts()):
+        slot.rate.fill_(0.1)
+        slot.graph(ids_of([1]), TARGETS)(ids_of([1]), TARGETS)
+    assert torch.equal(trained.module.pooler.weight, before)
 
 
-def test_an_error_names_the_module_that_cannot_be_recorded(at_once):
-    def fails(parts):
+def test_released_moments_stay_released(at_once, pair):
+    trained, _ = pair
+    slot = Slot(trained.module, UPDATE)
+    with slot.holding(*trained.parts()):
+        trained.step(ids_of([1]))
+        trained.optimizer.state.clear()
+    assert not trained.optimizer.state
+    with slot.holding(*trained.parts()):
+        (state,) = slot.optimizer.state.values()
+        assert not any(value.any() for value in state.values())
+
+
+def test_an_error_names_the_module_that_cannot_be_recorded(at_once, pair):
+    def fails(step):
+        step()
         raise RuntimeError("operation not permitted when stream is capturing")
 
-    module = nn.Embedding(9, 2)
-    slot = Slot(module)
+    trained, plain = pair
+    slot = Slot(trained.module, UPDATE)
     slot.record = fails
-    message = r"cuda_graphs=True: Embedding could not be recorded for a batch of shape \(1, 3\)"
-    with slot.holding(module), pytest.raises(RuntimeError, match=message):
-        slot.graph(ids_of([1, 1, 1]))
+    message = r"cuda_graphs=True: a step of Sequential could not be recorded for .* shape \(1, 1\)"
+    with slot.holding(*trained.parts()), pytest.raises(RuntimeError, match=message):
+        slot.graph(ids_of([1]), TARGETS)
     assert slot.graphs == {}
-
-
-def test_graphs_refuse_gradients_of_an_earlier_step(at_once):
-    """The next replay overwrites their memory."""
-    module = embedding()
-    slot = Slot(module)
-    module(ids_of([1])).sum().backward()
-    with slot.holding(module):
-        with pytest.raises(RuntimeError, match=r"begin without gradients.*cuda_graphs=False"):
-            slot.graph(ids_of([1]))
-        module.zero_grad()
-        assert slot.graph(ids_of([1])) is not None
+    assert_same_weights(trained.module, plain.module)
 
 
 # -- whole fits ------------------------------------------------------------------------------------
@@ -234,7 +300,7 @@ def test_a_fit_on_graphs_gives_the_same_weights(net, tiny_texts, recorders, drop
     expected = clone(net).fit(tiny_texts, Y)
     graphed = clone(net).set_params(cuda_graphs=True).fit(tiny_texts, Y)
     (recorder,) = recorders
-    assert recorder.replays == 2 * (3 * 6 - len(recorder.shapes))
+    assert recorder.replays == 3 * 6 - len(recorder.shapes)
     assert len(set(recorder.shapes)) == len(recorder.shapes)
     assert_same(graphed, expected)
     assert graphed._slot is None
@@ -263,7 +329,7 @@ def test_students_fits_and_candidates_share_their_graphs(net, tiny_texts, record
         np.testing.assert_array_equal(found.fit(tiny_texts, y).predict_proba(tiny_texts), wanted)
     (recorder,) = recorders
     assert len(recorder.shapes) == len(set(recorder.shapes))
-    assert recorder.replays > 2 * 2 * len(recorder.shapes)
+    assert recorder.replays > 2 * len(recorder.shapes)
     assert not np.array_equal(*expected)
 
 
@@ -305,7 +371,6 @@ def test_a_net_owns_its_weights_after_its_fit(net, tiny_texts, recorders):
     clone(net).set_params(random_state=3).fit(tiny_texts, Y)
     for weight, before in zip(weights_of(first), kept, strict=True):
         torch.testing.assert_close(weight, before, rtol=0, atol=0)
-    assert all(weight.grad is None for weight in first.module_.parameters())
 
 
 def test_a_run_inside_a_run_has_its_own_slot(net, tiny_texts, recorders):
@@ -319,6 +384,65 @@ def test_a_run_inside_a_run_has_its_own_slot(net, tiny_texts, recorders):
     found = clone(net).set_params(cuda_graphs=True, callbacks=[Trains()]).fit(tiny_texts, Y)
     assert_same(found, expected)
     assert len(cuda_graphs._KEPT) == 1
+
+
+def test_a_kept_optimizer_goes_on_with_its_moments(net, tiny_texts, recorders):
+    expected = clone(net).fit(tiny_texts, Y).partial_fit(tiny_texts, Y)
+    graphed = clone(net).set_params(cuda_graphs=True).fit(tiny_texts, Y)
+    clone(net).set_params(cuda_graphs=True, random_state=3).fit(tiny_texts, Y)  # at its places
+    assert_same(graphed.partial_fit(tiny_texts, Y), expected)
+
+
+def test_other_clipping_and_constants_take_another_slot(net, tiny_texts, recorders):
+    changes = [
+        {},
+        {"optimizer__weight_decay": 0.5},
+        {"optimizer__betas": (0.5, 0.9)},
+        {"callbacks__gradient_clip__gradient_clip_value": 1e-3},
+        {"callbacks__gradient_clip": None},
+    ]
+    for n, change in enumerate(changes):
+        own = clone(net).set_params(max_epochs=2, **change)
+        expected = clone(own).fit(tiny_texts, Y)
+        assert_same(own.set_params(cuda_graphs=True).fit(tiny_texts, Y), expected)
+        assert len(recorders) == n + 1
+
+
+class UsesGradients(Callback):
+    def on_grad_computed(self, net, **kwargs):
+        pass
+
+
+class OwnLoss(BertClassifier):
+    def get_loss(self, *args, **kwargs):
+        return 2 * super().get_loss(*args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"optimizer": torch.optim.SGD}, "its optimizer is SGD and not AdamW alone"),
+        ({"optimizer__amsgrad": True}, "its optimizer has amsgrad=True"),
+        ({"optimizer__fused": False}, "its optimizer has fused=False"),
+        (
+            {"optimizer__param_groups": [("*head*", {"lr": 0.1})]},
+            "its optimizer has several groups of weights",
+        ),
+        ({"callbacks": [UsesGradients()]}, "its callback UsesGradients uses gradients"),
+    ],
+)
+def test_steps_that_a_graph_cannot_take_are_refused(net, tiny_texts, recorders, change, reason):
+    net.set_params(cuda_graphs=True, **change)
+    with pytest.raises(ValueError, match=rf"at its defaults, but {reason}; use cuda_graphs=False"):
+        net.fit(tiny_texts, Y)
+    assert recorders == []
+    net.set_params(cuda_graphs=False).fit(tiny_texts, Y)
+
+
+def test_a_subclass_with_a_step_of_its_own_is_refused(net, tiny_texts, recorders):
+    own = OwnLoss(**net.get_params(deep=False)).set_params(cuda_graphs=True)
+    with pytest.raises(ValueError, match="but OwnLoss replaces get_loss; use cuda_graphs=False"):
+        own.fit(tiny_texts, Y)
 
 
 # -- what stays in memory --------------------------------------------------------------------------

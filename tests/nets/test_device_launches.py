@@ -100,8 +100,21 @@ def test_a_fit_on_graphs_neither_waits_nor_mixes_devices(gpu, tiny_pooling_encod
     *_, graphed = Steps.counts
     (slot,) = _cuda_graphs._KEPT.values()
     assert slot.record.replays > 0
-    assert graphed < 50
+    assert graphed == 6  # the rate, ids, targets, the graph, and copies of loss and logits
     assert launches_of_a_step(tiny_pooling_encoder, precision="fp32") > 100
+
+
+def test_self_pretraining_on_graphs_neither_waits_nor_mixes_devices(
+    gpu, tiny_pooling_encoder, monkeypatch
+):
+    monkeypatch.setattr(_cuda_graphs, "_WORTHWHILE", 1)
+    net = net_of(tiny_pooling_encoder, precision="bf16", cuda_graphs=True, batch_size=4)
+    y = np.where(np.arange(24) < 8, Y, -1)
+    params = {"step_size": 8, "finetune_epochs": 2, "random_state": 0}
+    SelfPretrainingClassifier(net, **params).fit(TEXTS, y)
+    (slot,) = _cuda_graphs._KEPT.values()
+    assert slot.record.replays > 2 * len(slot.graphs)
+    assert min(Steps.counts) == 6
 
 
 def test_a_fresh_net_takes_its_weights_from_the_device(gpu, tiny_pooling_encoder):
