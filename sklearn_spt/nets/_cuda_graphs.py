@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
+from typing import Any
 
 import torch
 from torch import nn
@@ -32,7 +33,7 @@ _WORTHWHILE = 5
 #: The fused kernel of AdamW reads a float from the device.
 _RATE = torch.float32
 
-Part = Callable[[], None]
+Run = Callable[[], None]
 
 
 @cache
@@ -52,8 +53,8 @@ class Recorder:
         self.stream = _stream(device)
         self.pool = torch.cuda.graph_pool_handle()
 
-    def __call__(self, step: Part) -> Part:
-        """Return a replay of the step, which runs twice; the generators are restored."""
+    def __call__(self, step: Run) -> Run:
+        """Return a replay of the step. It is taken twice before; the generators are restored."""
         with (
             torch.cuda.device(self.device),
             # after an error in a capture, torch stays on the stream of the capture
@@ -85,7 +86,7 @@ class Update:
     weight_decay: float
 
     def optimizer(self, module: nn.Module, rate: torch.Tensor) -> torch.optim.AdamW:
-        """Return AdamW with a learning rate on the device, and moments in place of none."""
+        """Return AdamW whose learning rate is on the device."""
         optimizer = torch.optim.AdamW(
             module.parameters(),
             betas=self.betas,
@@ -94,11 +95,8 @@ class Update:
             fused=True,
             capturable=True,
         )
-        optimizer.param_groups[0]["lr"] = rate  # AdamW itself would read it
-        for weight in module.parameters():
-            moments = {name: torch.zeros_like(weight) for name in ("exp_avg", "exp_avg_sq")}
-            step = torch.zeros((), dtype=torch.float32, device=weight.device)
-            optimizer.state[weight] = {"step": step, **moments}
+        # the constructor compares the rate with zero, which waits for the device
+        optimizer.param_groups[0]["lr"] = rate
         return optimizer
 
 
@@ -142,7 +140,7 @@ class _Step:
 class StepGraph:
     """The graph of one shape of batch."""
 
-    def __init__(self, step: _Step, replay: Part) -> None:
+    def __init__(self, step: _Step, replay: Run) -> None:
         self._step = step
         self._replay = replay
 
@@ -168,75 +166,104 @@ class Slot:
         self.module = copy.deepcopy(module).train()
         self.update = update
         device = next(module.parameters()).device
-        self.rate = torch.zeros((), dtype=_RATE, device=device)
-        self.optimizer = update.optimizer(self.module, self.rate)
+        self._rate = torch.zeros((), dtype=_RATE, device=device)
+        self.optimizer = update.optimizer(self.module, self._rate)
         self.criterion = DistillationLoss()
-        #: λ and T, which differ between stages; in float64, as numbers of Python.
-        self.constants = {
+        # places of λ and T, which differ between stages; in float64, as numbers of Python
+        self._constants = {
             name: torch.ones((), dtype=torch.float64, device=device)
             for name in ("lam", "temperature")
         }
-        vars(self.criterion).update(self.constants)
+        vars(self.criterion).update(self._constants)
         self.record = Recorder(device)
         self.seen: Counter[Hashable] = Counter()
         self.graphs: dict[Hashable, StepGraph] = {}
-        #: The weights of the net that trains.
-        self.weights: list[nn.Parameter] = []
+        #: The weights of the net that trains, and what its last graph step was taken with.
+        self._weights: list[nn.Parameter] = []
+        self._given: dict[str, float] = {}
 
     @contextmanager
-    def holding(
-        self, module: nn.Module, optimizer: torch.optim.Optimizer, criterion: DistillationLoss
-    ) -> Iterator[None]:
+    def holding(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[None]:
         """Let a net train at the places of the slot inside the block."""
         tensors = _tensors(module)
         own = [tensor.data for tensor in tensors]
         for tensor, place in zip(tensors, _tensors(self.module), strict=True):
             place.data.copy_(tensor.data)
             tensor.data = place.data
-        self.weights = list(module.parameters())
-        for weight, state in zip(self.weights, self._moments(), strict=True):
-            kept = optimizer.state.get(weight)
-            for name, place in state.items():
-                place.copy_(kept[name]) if kept else place.zero_()
-            optimizer.state[weight] = state
-        for name, place in self.constants.items():
-            place.fill_(getattr(criterion, name))
+        self._weights = list(module.parameters())
         try:
             yield
         finally:
-            for weight in self.weights:
-                if weight in optimizer.state:
-                    state = optimizer.state[weight]
-                    optimizer.state[weight] = {name: v.clone() for name, v in state.items()}
-            self.weights = []
             for tensor, data in zip(tensors, own, strict=True):
                 tensor.data = data.copy_(tensor.data)
+            for weight, place in zip(self._weights, self.module.parameters(), strict=True):
+                held: dict[str, Any] = optimizer.state.get(weight, {})
+                if held and held is self.optimizer.state.get(place):
+                    optimizer.state[weight] = {name: v.clone() for name, v in held.items()}
+            self._weights = []
 
-    def graph(self, ids: torch.Tensor, targets: torch.Tensor) -> StepGraph | None:
-        """Return the graph for a batch of the net that trains; None if it has to run plainly.
+    def step(
+        self,
+        optimizer: torch.optim.Optimizer,
+        criterion: DistillationLoss,
+        ids: torch.Tensor,
+        targets: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Take a step of the net that trains, and return loss and logits.
 
-        A shape is recorded once it has come up more than `_WORTHWHILE` times.
+        Return None if the batch has to run plainly: a shape is recorded once it has come up more
+        than `_WORTHWHILE` times.
         """
         # a graph updates only the weights that were trained when it was recorded
-        trained = tuple(weight.requires_grad for weight in self.weights)
-        key = (ids.shape, targets.shape, targets.dtype, trained)
+        trained = tuple(weight.requires_grad for weight in self._weights)
+        key = (ids.shape, trained)
         if key not in self.graphs:
             self.seen[key] += 1
             if self.seen[key] <= _WORTHWHILE:
                 return None
+        for weight in self._weights:
+            weight.grad = None  # of a plain step
+        self._hold_moments(optimizer)
+        if key not in self.graphs:
             for place, wanted in zip(self.module.parameters(), trained, strict=True):
                 place.requires_grad_(wanted)
             self.graphs[key] = self._recorded(ids, targets)
-        return self.graphs[key]
+        self._rate.fill_(optimizer.param_groups[0]["lr"])
+        for name, constant in self._constants.items():
+            value = getattr(criterion, name)
+            if self._given.get(name) != value:
+                constant.fill_(value)
+                self._given[name] = value
+        return self.graphs[key](ids, targets)
+
+    def _hold_moments(self, optimizer: torch.optim.Optimizer) -> None:
+        """Move the moments of trained weights to the places that plain steps then use, too."""
+        for weight, place in zip(self._weights, self.module.parameters(), strict=True):
+            if not weight.requires_grad:
+                continue
+            if place not in self.optimizer.state:
+                self.optimizer.state[place] = {
+                    "step": torch.zeros((), dtype=torch.float32, device=place.device),
+                    "exp_avg": torch.zeros_like(place),
+                    "exp_avg_sq": torch.zeros_like(place),
+                }
+            state, kept = self.optimizer.state[place], optimizer.state.get(weight)
+            if kept is not state:
+                for name, value in state.items():
+                    value.copy_(kept[name]) if kept else value.zero_()
+                optimizer.state[weight] = state
 
     def _recorded(self, ids: torch.Tensor, targets: torch.Tensor) -> StepGraph:
         """Record a step, and undo those that were taken for it."""
         parts = (self.module, self.criterion, self.optimizer, self.update.clipping)
         step = _Step(*parts, ids, targets)
-        changed = [*_tensors(self.module), *chain(*(s.values() for s in self._moments()))]
+        moments = chain(*(state.values() for state in self.optimizer.state.values()))
+        changed = [*_tensors(self.module), *moments]
         before = [tensor.detach().clone() for tensor in changed]
         try:
             return StepGraph(step, self.record(step.run))
+        except torch.OutOfMemoryError:
+            raise
         except RuntimeError as error:
             raise RuntimeError(
                 f"cuda_graphs=True: a step of {type(self.module).__name__} could not be recorded "
@@ -247,10 +274,6 @@ class Slot:
             self.optimizer.zero_grad(set_to_none=True)
             for tensor, values in zip(changed, before, strict=True):
                 tensor.data.copy_(values)
-
-    def _moments(self) -> list[dict[str, torch.Tensor]]:
-        """Return the state of the optimiser for each weight."""
-        return [self.optimizer.state[weight] for weight in self.module.parameters()]
 
 
 def _tensors(module: nn.Module) -> list[torch.Tensor]:
@@ -282,12 +305,7 @@ def _kind(module: nn.Module) -> Hashable:
 
 
 @contextmanager
-def in_slot(
-    module: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    criterion: DistillationLoss,
-    update: Update,
-) -> Iterator[Slot]:
+def in_slot(module: nn.Module, optimizer: torch.optim.Optimizer, update: Update) -> Iterator[Slot]:
     """Let a net train at the places of a slot, that of the last net if it was of its kind.
 
     After an error the slot is dropped.
@@ -298,7 +316,7 @@ def in_slot(
     _KEPT.clear()  # before memory is taken for another one
     if slot is None:
         slot = Slot(module, update)
-    with slot.holding(module, optimizer, criterion):
+    with slot.holding(module, optimizer):
         yield slot
     if key is not None:
         _KEPT.clear()  # a run inside this one may have left its slot

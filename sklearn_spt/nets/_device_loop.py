@@ -24,7 +24,12 @@ from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.nets._parts import optimizers
 
 #: Methods of a net that make a training step; a graph takes the place of all of them.
-_STEP = ("train_step", "train_step_single", "infer", "get_loss")
+_STEP = (
+    *("train_step", "train_step_single", "infer", "get_loss", "get_train_step_accumulator"),
+    *("on_grad_computed", "_zero_grad_optimizer", "_step_optimizer"),
+)
+#: Attributes of a weight that hold hooks.
+_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 
 
 def fetch(entries: list[dict[str, Any]], name: str) -> None:
@@ -41,7 +46,9 @@ class DeviceLoop(NeuralNetClassifier):
 
     device_: str
     cuda_graphs: bool
+    #: In a training run on graphs, its slot, and the optimiser and criterion that it began with.
     _slot: Slot | None = None
+    _held: tuple[Any, Any] | None = None
 
     def uses_graphs(self) -> bool:
         """Whether training steps should run as CUDA graphs."""
@@ -55,24 +62,28 @@ class DeviceLoop(NeuralNetClassifier):
         if not self.uses_graphs():
             yield
             return
-        update = recordable_update(self)
-        with in_slot(self.module_, self.optimizer_, self.criterion_, update) as self._slot:
+        obstacles = list(_obstacles(self))
+        if obstacles:
+            raise ValueError(
+                "cuda_graphs=True records the training step of BertClassifier at its defaults, but "
+                f"{' and '.join(obstacles)}; use cuda_graphs=False."
+            )
+        with in_slot(self.module_, self.optimizer_, _update(self)) as self._slot:
+            self._held = self.optimizer_, self.criterion_
             try:
                 yield
             finally:
-                self._slot = None
+                self._slot = self._held = None
 
     def train_step(self, batch: Any, **fit_params: Any) -> dict[str, Any]:
         """Take a training step on a batch, as a graph if there is one."""
-        slot = self._slot
-        if slot is not None and not fit_params:
+        slot, parts = self._slot, (self.optimizer_, self.criterion_)
+        # a callback may have set other parameters since the run began
+        if slot is not None and parts == self._held and _update(self) == slot.update:
             ids, targets = (to_tensor(part, device=self.device_) for part in unpack_data(batch))
-            graph = slot.graph(ids, targets)
-            if graph is not None:
-                self._set_training(True)
-                slot.rate.fill_(self.optimizer_.param_groups[0]["lr"])
-                loss, logits = graph(ids, targets)
-                return {"loss": loss, "y_pred": logits}
+            found = slot.step(*parts, ids, targets)
+            if found is not None:
+                return dict(zip(("loss", "y_pred"), found, strict=True))
         step: dict[str, Any] = super().train_step(batch, **fit_params)
         return step
 
@@ -99,34 +110,31 @@ class DeviceLoop(NeuralNetClassifier):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        state.pop("_slot", None)  # a copy made during training has its weights elsewhere
+        for name in ("_slot", "_held"):  # a copy made during training has its weights elsewhere
+            state.pop(name, None)
         return state
 
 
-def recordable_update(net: Any) -> Update:
-    """Return what a step of a net does with gradients; raise an error if a graph cannot do it."""
-    obstacles = list(_obstacles(net))
-    if obstacles:
-        raise ValueError(
-            "cuda_graphs=True records the training step of BertClassifier at its defaults, but "
-            f"{' and '.join(obstacles)}; use cuda_graphs=False."
-        )
-    (group,) = net.optimizer_.param_groups
-    clipping = [
+def _update(net: Any) -> Update:
+    """Return what a training step of a net does with gradients."""
+    group = net.optimizer_.param_groups[0]
+    clipping = tuple(
         (float(callback.gradient_clip_value), float(callback.gradient_clip_norm_type))
         for callback in _using_gradients(net)
         if callback.gradient_clip_value is not None
-    ]
-    return Update(tuple(clipping), tuple(group["betas"]), group["eps"], group["weight_decay"])
+    )
+    return Update(clipping, tuple(group["betas"]), group["eps"], group["weight_decay"])
 
 
 def _obstacles(net: Any) -> Iterator[str]:
-    """Say what a net does in a training step that a graph does not."""
-    optimizer, criterion = net.optimizer_, net.criterion_
+    """Say what a training step of a net does that a graph does not."""
+    optimizer, criterion, weights = net.optimizer_, net.criterion_, [*net.module_.parameters()]
     if type(optimizer) is not torch.optim.AdamW or list(optimizers(net)) != ["optimizer"]:
         yield f"its optimizer is {type(optimizer).__name__} and not AdamW alone"
     elif len(optimizer.param_groups) > 1:
         yield "its optimizer has several groups of weights"
+    elif [*map(id, optimizer.param_groups[0]["params"])] != [*map(id, weights)]:
+        yield "its optimizer holds other weights than its module"
     else:
         (group,) = optimizer.param_groups
         others = {"amsgrad": False, "maximize": False, "differentiable": False, "fused": True}
@@ -141,6 +149,10 @@ def _obstacles(net: Any) -> Iterator[str]:
     for name in _STEP:
         if getattr(type(net), name).__module__.partition(".")[0] not in ("skorch", "sklearn_spt"):
             yield f"{type(net).__name__} replaces {name}"
+    held = [vars(optimizer).get(f"_optimizer_step_{when}_hooks") for when in ("pre", "post")]
+    held += [getattr(w, name) for w in weights for name in _HOOKS]
+    if any(held):
+        yield "its optimizer or its weights have hooks"
 
 
 def _using_gradients(net: Any) -> list[Any]:

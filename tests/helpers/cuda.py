@@ -131,6 +131,7 @@ class Launches(TorchDispatchMode):
         # without values torch knows only AdamW with a rate of Python
         if func is torch.ops.aten._fused_adamw_.tensor_lr:
             assert kwargs["lr"].device.type == "cuda"
+            assert kwargs["lr"].dtype is torch.float32  # the kernel reads a float
             func, kwargs = torch.ops.aten._fused_adamw_.default, {**kwargs, "lr": 0.1}
         if func is torch.ops.aten.native_dropout_backward.default:
             out = torch.empty_like(args[0])  # in C++ it asks for a tensor on the device of another
@@ -151,10 +152,19 @@ class Launches(TorchDispatchMode):
         return out
 
 
+def _values(step):
+    """Return the numbers of Python that a recorded step has read; a replay does not read them."""
+    (group,) = step.optimizer.param_groups
+    found = {**vars(step.criterion), **group, "clipping": step.clipping}
+    kept = ("lam", "temperature", "lr", "betas", "eps", "weight_decay", "clipping")
+    return {name: found[name] for name in kept if not isinstance(found[name], torch.Tensor)}
+
+
 class Recorder:
     """Stands in for that of `_cuda_graphs`: a replay runs what was recorded once more.
 
-    As on a GPU, recording takes two steps, and a replay is one launch.
+    As on a GPU, recording takes two steps and copies nothing from the CPU, a replay is one launch,
+    and trains the weights that were trained when it was recorded.
     """
 
     shapes: list[tuple[int, ...]]
@@ -167,18 +177,29 @@ class Recorder:
 
     def __call__(self, run):
         step = run.__self__
+        assert step.optimizer.param_groups[0]["capturable"]
         self.shapes.append(tuple(step.ids.shape))
+        trained = [weight.requires_grad for weight in step.module.parameters()]
+        copies = 0 if self.launches is None else self.launches.copies
         with torch.random.fork_rng(devices=[]):
             run()
             run()
+        assert self.launches is None or self.launches.copies == copies
         for memory in (step.loss, step.logits):
             memory.fill_(torch.nan)
-        return partial(self.replay, run)
+        return partial(self.replay, run, trained, _values(step))
 
-    def replay(self, run):
+    def replay(self, run, trained, values):
         self.replays += 1
+        step = run.__self__
+        assert _values(step) == values
+        now = [weight.requires_grad for weight in step.module.parameters()]
         before = Counter() if self.launches is None else self.launches.counts.copy()
-        run()
+        for flags in (trained, now):
+            for weight, flag in zip(step.module.parameters(), flags, strict=True):
+                weight.requires_grad_(flag)
+            if flags is trained:
+                run()
         if self.launches is not None:
             self.launches.counts = before + Counter(replay=1)
 

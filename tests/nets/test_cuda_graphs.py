@@ -16,7 +16,7 @@ import torch
 from helpers.cuda import Recorder
 from helpers.nets import Fails, WithoutDropout, bert_net, of_many_lengths, weights_of
 from sklearn.base import clone
-from skorch.callbacks import Callback
+from skorch.callbacks import Callback, GradientNormClipping
 from torch import nn
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
@@ -110,7 +110,10 @@ def test_a_step_runs_twice_and_is_recorded_on_one_stream(monkeypatch):
         "device": lambda device: nullcontext(),
     }.items():
         monkeypatch.setattr(torch.cuda, name, value)
-    monkeypatch.setattr(torch.random, "fork_rng", lambda devices: nullcontext())
+    forked = []
+    monkeypatch.setattr(
+        torch.random, "fork_rng", lambda devices: forked.append(devices) or nullcontext()
+    )
     cuda_graphs._stream.cache_clear()
     try:
         recorder, again = (cuda_graphs.Recorder("cuda:0") for _ in range(2))
@@ -120,6 +123,7 @@ def test_a_step_runs_twice_and_is_recorded_on_one_stream(monkeypatch):
             calls.append(f"step on {current[0]}")
 
         assert recorder(step)() == "replayed"
+        assert forked == [["cuda:0"]]
         assert calls == [
             *("step on main", "of cuda:0 waits for main"),
             *("step on of cuda:0", "main waits for of cuda:0"),
@@ -143,106 +147,143 @@ TARGETS = torch.tensor([[0.0, 1.0, 0.3, 0.7]])
 
 
 class Trained:
-    """A module with its optimiser and criterion, and plain steps on batches."""
+    """A module with its optimiser and criterion, and steps on a text: plain ones, and graphs."""
 
-    def __init__(self, module, **params):
+    def __init__(self, module):
         self.module = module
-        self.optimizer = torch.optim.AdamW(module.parameters(), fused=True, lr=0.1, **params)
+        self.optimizer = torch.optim.AdamW(
+            module.parameters(), fused=True, lr=0.1, weight_decay=UPDATE.weight_decay
+        )
         self.criterion = DistillationLoss(lam=0.3, temperature=2.0)
 
-    def parts(self):
-        return self.module, self.optimizer, self.criterion
-
-    def step(self, ids, targets=TARGETS):
+    def plain(self, text):
         self.optimizer.zero_grad()
-        logits = self.module(ids)
-        loss = self.criterion(logits, targets)
+        logits = self.module(ids_of([text]))
+        loss = self.criterion(logits, TARGETS)
         loss.backward()
-        nn.utils.clip_grad_norm_(self.module.parameters(), 1.0)
+        for clipping in UPDATE.clipping:
+            nn.utils.clip_grad_norm_(self.module.parameters(), *clipping)
         self.optimizer.step()
         return loss.detach(), logits.detach()
+
+    @contextmanager
+    def slot(self, slot=None):
+        """Train in a slot inside the block."""
+        self.used = Slot(self.module, UPDATE) if slot is None else slot
+        with self.used.holding(self.module, self.optimizer):
+            yield self.used
+
+    def graph(self, text):
+        return self.used.step(self.optimizer, self.criterion, ids_of([text]), TARGETS)
 
 
 @pytest.fixture
 def pair():
     """Two nets with the same weights."""
-    module, plain = embedding(), embedding()
-    plain.load_state_dict(module.state_dict())
-    return Trained(module, weight_decay=0.1), Trained(plain, weight_decay=0.1)
+    module, other = embedding(), embedding()
+    other.load_state_dict(module.state_dict())
+    return Trained(module), Trained(other)
+
+
+def assert_equal_values(found, expected):
+    for one, two in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, two, rtol=0, atol=0)
+
+
+def assert_equal_training(one, two):
+    """The same weights and moments."""
+    assert_equal_values(one.module.parameters(), two.module.parameters())
+    states = [list(t.optimizer.state_dict()["state"].values()) for t in (one, two)]
+    for mine, other in zip(*states, strict=True):
+        assert_equal_values(mine.values(), other.values())
 
 
 # -- one shape -------------------------------------------------------------------------------------
 def test_a_shape_is_recorded_after_some_batches(recorders, monkeypatch):
     monkeypatch.setattr(cuda_graphs, "_WORTHWHILE", 2)
     trained = Trained(embedding())
-    slot = Slot(trained.module, UPDATE)
-    with slot.holding(*trained.parts()):
-        found = [slot.graph(ids_of([n]), TARGETS) is None for n in range(4)]
-        assert slot.graph(ids_of([1, 2]), TARGETS) is None
-    assert found == [True, True, False, False]
+    with trained.slot():
+        assert [trained.graph(n) is None for n in range(4)] == [True, True, False, False]
+        other = trained.used.step(trained.optimizer, trained.criterion, ids_of([1, 2]), TARGETS)
+    assert other is None
     assert recorders[0].shapes == [(1, 1)]
 
 
 def test_steps_are_those_of_the_net(at_once, pair):
-    """Loss, logits, weights and moments; the same steps in turn as graphs and plain."""
-    trained, plain = pair
-    slot = Slot(trained.module, UPDATE)
-    plain.step(ids_of([4]))
-    trained.step(ids_of([4]))
-    with slot.holding(*trained.parts()):
-        slot.rate.fill_(0.1)
+    """Loss, logits, weights and moments, with plain steps before and between."""
+    trained, other = pair
+    assert_equal_values(trained.plain(4), other.plain(4))
+    with trained.slot():
         for n in (1, 2, 1, 3):
-            ids = ids_of([n])
-            found = trained.step(ids) if n == 2 else slot.graph(ids, TARGETS)(ids, TARGETS)
-            for one, two in zip(found, plain.step(ids), strict=True):
-                torch.testing.assert_close(one, two, rtol=0, atol=0)
-    (weight,), (other,) = (t.module.parameters() for t in pair)
-    torch.testing.assert_close(weight, other, rtol=0, atol=0)
-    for name, value in plain.optimizer.state[other].items():
-        torch.testing.assert_close(trained.optimizer.state[weight][name], value, rtol=0, atol=0)
-    assert plain.optimizer.state[other]["step"] == 5
-
-
-def test_a_recording_changes_nothing(at_once, pair):
-    trained, plain = pair
-    slot = Slot(trained.module, UPDATE)
-    with slot.holding(*trained.parts()):
-        slot.rate.fill_(0.1)
-        slot.graph(ids_of([1]), TARGETS)
-    assert_same_weights(trained.module, plain.module)
+            found = trained.plain(n) if n == 2 else trained.graph(n)
+            assert_equal_values(found, other.plain(n))
+            assert (n == 2) == any(w.grad is not None for w in trained.module.parameters())
+    assert_equal_training(trained, other)
     (state,) = trained.optimizer.state.values()
-    assert not any(value.any() for value in state.values())
+    assert state["step"] == 5
 
 
-def assert_same_weights(one, two):
-    for a, b in zip(one.parameters(), two.parameters(), strict=True):
-        torch.testing.assert_close(a, b, rtol=0, atol=0)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.criterion.__setattr__("lam", 0.9),
+        lambda t: t.criterion.__setattr__("temperature", 1.0),
+        lambda t: t.optimizer.param_groups[0].update(lr=0.3),
+        lambda t: t.optimizer.state.clear(),
+        lambda t: t.optimizer.load_state_dict(t.optimizer.state_dict()),
+    ],
+    ids=["lam", "temperature", "lr", "cleared", "loaded"],
+)
+def test_a_change_between_two_steps_takes_effect(at_once, pair, change):
+    trained, other = pair
+    with trained.slot():
+        for step in (trained.graph, other.plain):
+            step(1)
+            step(2)
+        change(trained)
+        change(other)
+        assert_equal_values(trained.graph(1), other.plain(1))
+        assert_equal_values(trained.graph(1), other.plain(1))
+    assert_equal_training(trained, other)
+
+
+def test_a_recording_changes_nothing(at_once):
+    """Not the weights, not the moments, not what the module counts."""
+    trained, other = (
+        Trained(nn.Sequential(embedding(), nn.BatchNorm1d(2, momentum=0.5))) for _ in range(2)
+    )
+    other.module.load_state_dict(trained.module.state_dict())
+    ids, targets = ids_of([1], [2]), TARGETS.expand(2, 4)
+    with trained.slot() as slot:
+        slot._hold_moments(trained.optimizer)
+        slot._recorded(ids, targets)
+        assert all(place.grad is None for place in slot.module.parameters())
+    assert_equal_values(trained.module.state_dict().values(), other.module.state_dict().values())
+    assert not any(v.any() for state in trained.optimizer.state.values() for v in state.values())
 
 
 def test_a_replay_does_not_change_earlier_results(at_once):
     trained = Trained(embedding())
-    slot = Slot(trained.module, UPDATE)
-    with slot.holding(*trained.parts()):
-        graph = slot.graph(ids_of([1]), TARGETS)
-        first = graph(ids_of([1]), TARGETS)
+    with trained.slot():
+        first = trained.graph(1)
         kept = [value.clone() for value in first]
-        graph(ids_of([2]), TARGETS)
-    for value, before in zip(first, kept, strict=True):
-        torch.testing.assert_close(value, before, rtol=0, atol=0)
+        trained.graph(2)
+    assert_equal_values(first, kept)
 
 
-def test_a_frozen_weight_stays_and_then_learns_again(at_once):
-    trained = Trained(nn.Sequential(nn.Embedding(9, 2), nn.Flatten(), nn.Linear(2, 2)))
-    words = trained.module[0].weight
-    slot = Slot(trained.module, UPDATE)
-    with slot.holding(*trained.parts()):
-        slot.rate.fill_(0.1)
-        for learns in (False, True):
-            words.requires_grad_(learns)
-            before, head = words.detach().clone(), trained.module[2].weight.detach().clone()
-            slot.graph(ids_of([1]), TARGETS)(ids_of([1]), TARGETS)
-            assert torch.equal(words, before) != learns
-            assert not torch.equal(trained.module[2].weight, head)
+def test_a_weight_can_be_frozen_and_learn_again(at_once):
+    """With the moments that it had, and none before it learns for the first time."""
+    trained, other = (
+        Trained(nn.Sequential(nn.Embedding(9, 2), nn.Flatten(), nn.Linear(2, 2))) for _ in range(2)
+    )
+    other.module.load_state_dict(trained.module.state_dict())
+    with trained.slot():
+        for learns in (False, True, True, False, True):
+            for each in (trained, other):
+                each.module[0].weight.requires_grad_(learns)
+            assert_equal_values(trained.graph(1), other.plain(1))
+            assert len(trained.optimizer.state) == len(other.optimizer.state)
+    assert_equal_training(trained, other)
     assert len(at_once[0].shapes) == 2
 
 
@@ -257,38 +298,47 @@ def test_weights_that_a_module_does_not_use_stay(at_once):
 
     trained = Trained(Pooled())
     before = trained.module.pooler.weight.detach().clone()
-    slot = Slot(trained.module, UPDATE)
-    with slot.holding(*trained.parts()):
-        slot.rate.fill_(0.1)
-        slot.graph(ids_of([1]), TARGETS)(ids_of([1]), TARGETS)
+    with trained.slot():
+        trained.graph(1)
     assert torch.equal(trained.module.pooler.weight, before)
 
 
-def test_released_moments_stay_released(at_once, pair):
-    trained, _ = pair
-    slot = Slot(trained.module, UPDATE)
-    with slot.holding(*trained.parts()):
-        trained.step(ids_of([1]))
-        trained.optimizer.state.clear()
+def test_a_second_net_does_not_begin_with_the_moments_of_the_first(at_once, pair):
+    trained, other = pair
+    with trained.slot() as slot:
+        trained.graph(1)
+        trained.optimizer.state.clear()  # as after the last training step of a student
     assert not trained.optimizer.state
-    with slot.holding(*trained.parts()):
-        (state,) = slot.optimizer.state.values()
-        assert not any(value.any() for value in state.values())
+    second = Trained(copy.deepcopy(other.module))
+    with second.slot(slot):
+        assert_equal_values(second.graph(2), other.plain(2))
+    assert_equal_training(second, other)
 
 
 def test_an_error_names_the_module_that_cannot_be_recorded(at_once, pair):
-    def fails(step):
-        step()
+    def fails(run):
+        run()
         raise RuntimeError("operation not permitted when stream is capturing")
 
-    trained, plain = pair
-    slot = Slot(trained.module, UPDATE)
-    slot.record = fails
+    trained, other = pair
     message = r"cuda_graphs=True: a step of Sequential could not be recorded for .* shape \(1, 1\)"
-    with slot.holding(*trained.parts()), pytest.raises(RuntimeError, match=message):
-        slot.graph(ids_of([1]), TARGETS)
+    with trained.slot() as slot:
+        slot.record = fails
+        with pytest.raises(RuntimeError, match=message):
+            trained.graph(1)
     assert slot.graphs == {}
-    assert_same_weights(trained.module, plain.module)
+    assert_equal_values(trained.module.parameters(), other.module.parameters())
+
+
+def test_a_lack_of_memory_keeps_its_name(at_once, pair):
+    def fails(run):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    trained, _ = pair
+    with trained.slot() as slot:
+        slot.record = fails
+        with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
+            trained.graph(1)
 
 
 # -- whole fits ------------------------------------------------------------------------------------
@@ -393,19 +443,53 @@ def test_a_kept_optimizer_goes_on_with_its_moments(net, tiny_texts, recorders):
     assert_same(graphed.partial_fit(tiny_texts, Y), expected)
 
 
-def test_other_clipping_and_constants_take_another_slot(net, tiny_texts, recorders):
-    changes = [
-        {},
+@pytest.mark.parametrize(
+    "change",
+    [
         {"optimizer__weight_decay": 0.5},
-        {"optimizer__betas": (0.5, 0.9)},
+        {"optimizer__betas": [0.5, 0.9]},
+        {"optimizer__eps": 0.1},
         {"callbacks__gradient_clip__gradient_clip_value": 1e-3},
+        {"callbacks__gradient_clip__gradient_clip_norm_type": float("inf")},
+        {"callbacks__gradient_clip__gradient_clip_value": None},
         {"callbacks__gradient_clip": None},
-    ]
-    for n, change in enumerate(changes):
-        own = clone(net).set_params(max_epochs=2, **change)
-        expected = clone(own).fit(tiny_texts, Y)
-        assert_same(own.set_params(cuda_graphs=True).fit(tiny_texts, Y), expected)
-        assert len(recorders) == n + 1
+    ],
+)
+def test_other_clipping_and_constants_take_another_slot(net, tiny_texts, recorders, change):
+    net.set_params(cuda_graphs=True, max_epochs=2)
+    usual = clone(net).fit(tiny_texts, Y)
+    own = clone(net).set_params(**change)
+    expected = clone(own).set_params(cuda_graphs=False).fit(tiny_texts, Y)
+    assert_same(own.fit(tiny_texts, Y), expected)
+    assert len(recorders) == 2
+    assert not all(map(torch.equal, weights_of(own), weights_of(usual)))
+
+
+class Sets(Callback):
+    """Changes parameters of the net at the end of the first epoch."""
+
+    def __init__(self, params):
+        self.params = params
+
+    def on_epoch_end(self, net, **kwargs):
+        if len(net.history) == 1:
+            net.set_params(**self.params)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"optimizer__weight_decay": 0.5},
+        {"callbacks__gradient_clip__gradient_clip_value": 1e-3},
+        {"criterion__lam": 0.5},
+        {"optimizer__betas": (0.5, 0.9)},
+        {"lr": 1e-3},
+    ],
+)
+def test_parameters_that_a_callback_sets_take_effect(net, tiny_texts, recorders, params):
+    net.set_params(callbacks=[Sets(params)], module=WithoutDropout)
+    expected = clone(net).fit(tiny_texts, Y)
+    assert_same(clone(net).set_params(cuda_graphs=True).fit(tiny_texts, Y), expected)
 
 
 class UsesGradients(Callback):
@@ -413,36 +497,80 @@ class UsesGradients(Callback):
         pass
 
 
-class OwnLoss(BertClassifier):
-    def get_loss(self, *args, **kwargs):
-        return 2 * super().get_loss(*args, **kwargs)
+class ClipsOtherwise(GradientNormClipping):
+    pass
+
+
+class OwnCriterion(DistillationLoss):
+    pass
+
+
+class TwoOptimizers(BertClassifier):
+    def initialize_optimizer(self, *args, **kwargs):
+        super().initialize_optimizer(*args, **kwargs)
+        self.second_ = torch.optim.AdamW(self.module_.head.parameters(), fused=True)
+        return self
+
+
+class TrainsHead(BertClassifier):
+    def initialize_optimizer(self, *args, **kwargs):
+        self.optimizer_ = torch.optim.AdamW(self.module_.head.parameters(), fused=True)
+        return self
+
+
+class Hooked(BertClassifier):
+    def initialize_optimizer(self, *args, **kwargs):
+        super().initialize_optimizer(*args, **kwargs)
+        self.optimizer_.register_step_pre_hook(lambda *args: None)
+        return self
+
+
+class HookedWeight(BertClassifier):
+    def initialize_module(self):
+        super().initialize_module()
+        self.module_.head.weight.register_hook(lambda gradient: gradient)
+        return self
+
+
+def replacing(name):
+    """Return a subclass with a method of its own."""
+
+    def method(self, *args, **kwargs):
+        return getattr(super(type(self), self), name)(*args, **kwargs)
+
+    return type("Own", (BertClassifier,), {name: method, "__module__": __name__})
 
 
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    ("kind", "change", "reason"),
     [
-        ({"optimizer": torch.optim.SGD}, "its optimizer is SGD and not AdamW alone"),
-        ({"optimizer__amsgrad": True}, "its optimizer has amsgrad=True"),
-        ({"optimizer__fused": False}, "its optimizer has fused=False"),
+        (None, {"optimizer": torch.optim.SGD}, "its optimizer is SGD and not AdamW alone"),
+        (TwoOptimizers, {}, "its optimizer is AdamW and not AdamW alone"),
+        (TrainsHead, {}, "its optimizer holds other weights than its module"),
+        (None, {"optimizer__amsgrad": True}, "its optimizer has amsgrad=True"),
+        (None, {"optimizer__maximize": True}, "its optimizer has maximize=True"),
+        (None, {"optimizer__fused": False}, "its optimizer has fused=False"),
         (
-            {"optimizer__param_groups": [("*head*", {"lr": 0.1})]},
+            None,
+            {"optimizer__param_groups": [("head*", {"lr": 0.1})]},
             "its optimizer has several groups of weights",
         ),
-        ({"callbacks": [UsesGradients()]}, "its callback UsesGradients uses gradients"),
+        (None, {"criterion": OwnCriterion}, "its criterion is OwnCriterion"),
+        (None, {"callbacks": [UsesGradients()]}, "its callback UsesGradients uses gradients"),
+        (None, {"callbacks": [ClipsOtherwise(1)]}, "its callback ClipsOtherwise uses gradients"),
+        (Hooked, {}, "its optimizer or its weights have hooks"),
+        (HookedWeight, {}, "its optimizer or its weights have hooks"),
+        *((replacing(name), {}, f"Own replaces {name}") for name in device_loop._STEP),
     ],
 )
-def test_steps_that_a_graph_cannot_take_are_refused(net, tiny_texts, recorders, change, reason):
-    net.set_params(cuda_graphs=True, **change)
+def test_steps_that_a_graph_cannot_take_are_refused(
+    net, tiny_texts, recorders, kind, change, reason
+):
+    own = (kind or BertClassifier)(**net.get_params(deep=False))
+    own.set_params(cuda_graphs=True, max_epochs=1, **change)
     with pytest.raises(ValueError, match=rf"at its defaults, but {reason}; use cuda_graphs=False"):
-        net.fit(tiny_texts, Y)
-    assert recorders == []
-    net.set_params(cuda_graphs=False).fit(tiny_texts, Y)
-
-
-def test_a_subclass_with_a_step_of_its_own_is_refused(net, tiny_texts, recorders):
-    own = OwnLoss(**net.get_params(deep=False)).set_params(cuda_graphs=True)
-    with pytest.raises(ValueError, match="but OwnLoss replaces get_loss; use cuda_graphs=False"):
         own.fit(tiny_texts, Y)
+    assert recorders == []
 
 
 # -- what stays in memory --------------------------------------------------------------------------
