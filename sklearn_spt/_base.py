@@ -25,8 +25,9 @@ from sklearn_spt._labels import (
     check_labels,
     check_weights,
     is_missing,
-    warn_no_unlabeled,
+    warn_of_markers,
 )
+from sklearn_spt._progress import Progress
 from sklearn_spt._random import exclusive, isolated
 from sklearn_spt._runtime import DocumentedMixin
 from sklearn_spt._typing import AnyArray, BoolArray, FloatArray, IntArray
@@ -137,8 +138,7 @@ class BaseSemiSupervisedClassifier(
         Raises
         ------
         ValueError
-            If a parameter, document, label or weight is unusable. The estimator then stays as it
-            was before the call.
+            If a parameter, document, label or weight is unusable. Nothing has changed then.
         """
         with all_or_nothing(self):
             self._check_params()
@@ -146,8 +146,7 @@ class BaseSemiSupervisedClassifier(
             if isinstance(net, BertClassifier):
                 encoder_folder(net.pretrained, self.verbose)
             data = self._validate(net, X, y, X_unlabeled, sample_weight)
-            if data.n_unlabeled == 0:
-                warn_no_unlabeled(self.unlabeled_marker, data.classes)
+            warn_of_markers(self.unlabeled_marker, data.classes, data.n_unlabeled)
             with isolated(n_threads=prepared(net).n_threads), self._followed(self._n_subtasks):
                 self.n_threads_ = torch.get_num_threads()
                 self._fit(net, data)
@@ -186,8 +185,12 @@ class BaseSemiSupervisedClassifier(
         nets = list({id(net): net for net in self.estimators_}.values())
         with exclusive(prepared(nets[0]).n_threads):
             encoded = self._encode(nets[0], X, reset=False)
-            K = len(self.classes_)
-            return [tempered_softmax(predict_logits(net, encoded, K)) for net in nets]
+            P, n, K = [], get_len(encoded), len(self.classes_)
+            with Progress(self.verbose, "prediction", len(nets) * n, delay=1.0) as progress:
+                for net in nets:
+                    P.append(tempered_softmax(predict_logits(net, encoded, K)))
+                    progress.advance(n)
+            return P
 
     def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
         """Combine the probabilities of several nets, here to their mean."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from decimal import Decimal
 from typing import Any
 
@@ -43,7 +43,7 @@ def label_column(y: Any) -> AnyArray:
     elif hasattr(y, "__array__"):  # numpy and torch
         values = np.asarray(y)
     else:
-        if isinstance(y, str | bytes) or not isinstance(y, Iterable):
+        if isinstance(y, Mapping | Set | str | bytes) or not isinstance(y, Iterable):
             raise ValueError(
                 f"y should be a 1d array, got {shown(y)} of type {type(y).__name__} instead."
             )
@@ -224,35 +224,35 @@ def _remedy(marked: BoolArray, marker: Any) -> str:
     )
 
 
-#: What people write into y at unlabelled rows, in lower case.
-_USUAL_MARKERS = ("-1", "", "?", "na", "n/a", "nan", "none", "null", "unknown", "<na>")
+#: What people write into y at unlabelled rows, in lower case: what hardly names a class, and more.
+_NO_CLASSES = ("", "?", "na", "n/a", "nan", "null", "<na>")
+_USUAL_MARKERS = (*_NO_CLASSES, "-1", "none", "unknown")
 
 
 def likely_marker(classes: AnyArray) -> Any:
     """Return the class that looks like a marker of unlabelled rows, or None."""
     for label in classes.tolist():
-        spelled = f"{label:g}" if isinstance(label, float) else str(label)
-        spelled = spelled.strip().lower()
+        spelled = (f"{label:g}" if isinstance(label, float) else str(label)).strip().lower()
         if spelled in _USUAL_MARKERS or spelled.startswith("unl"):
             return label
     return None
 
 
-def warn_no_unlabeled(marker: Any, classes: AnyArray) -> None:
-    """Warn that a semi-supervised fit is a supervised one."""
-    named = ", ".join(map(shown, classes[:10])) + (", ..." if len(classes) > 10 else "")
+def warn_of_markers(marker: Any, classes: AnyArray, n_unlabeled: int) -> None:
+    """Warn that a semi-supervised fit is a supervised one, or of a class like a second marker."""
     likely = likely_marker(classes)
-    hint = (
-        ""
-        if likely is None
-        else f" Is {shown(likely)} the marker? Set unlabeled_marker={shown(likely)}."
-    )
-    warnings.warn(
-        f"y holds no unlabelled row (marker {shown(marker)}) and X_unlabeled is empty: the model "
-        f"is trained on the labelled rows alone, n_iter_ is 0. The classes are {named}.{hint}",
-        UserWarning,
-        stacklevel=3,
-    )
+    named = ", ".join(map(shown, classes[:10])) + (", ..." if len(classes) > 10 else "")
+    message = f"The classes are {named}."
+    if likely is not None:
+        message += f" Is {shown(likely)} the marker? Set unlabeled_marker={shown(likely)}."
+    if n_unlabeled == 0:
+        message = (
+            f"y holds no unlabelled row (marker {shown(marker)}) and X_unlabeled is empty: the "
+            f"model is trained on the labelled rows alone, n_iter_ is 0. {message}"
+        )
+    elif str(likely).strip().lower() not in _NO_CLASSES:
+        return
+    warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def _plain(given: AnyArray, rows: IntArray) -> AnyArray:

@@ -13,17 +13,23 @@ from tqdm.auto import tqdm
 class Progress:
     """Shows the number of processed texts, or of another unit, on standard error.
 
-    ``verbose=0`` shows nothing, 1 a bar, and 2 also the lines that are passed to `line`.
+    ``verbose=0`` shows nothing, 1 a bar after `delay` seconds, and 2 also the lines that are passed
+    to `line`.
     """
 
     def __init__(
-        self, verbose: int, description: str, total: int = 0, *, unit: str = "text"
+        self,
+        verbose: int,
+        description: str,
+        total: int = 0,
+        *,
+        unit: str = "text",
+        delay: float = 0.0,
     ) -> None:
         self._lines = verbose >= 2
+        options: dict[str, Any] = {"leave": True, "dynamic_ncols": True, "delay": delay}
         self._bar: Any = (
-            tqdm(total=total, desc=description, unit=unit, leave=True, dynamic_ncols=True)
-            if verbose
-            else None
+            tqdm(total=total, desc=description, unit=unit, **options) if verbose else None
         )
 
     def expect(self, n: int) -> None:

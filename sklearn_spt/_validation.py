@@ -12,6 +12,12 @@ from typing import Any, Literal
 import numpy as np
 from sklearn import get_config
 from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.pipeline import Pipeline
+
+
+def last_step(estimator: Any) -> Any:
+    """Return an estimator itself, or the last step of a pipeline."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
 def shown(value: Any, limit: int = 60) -> str:

@@ -8,12 +8,12 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from sklearn_spt._labels import check_labels, likely_marker, warn_no_unlabeled
+from sklearn_spt._labels import check_labels, likely_marker, warn_of_markers
 
 
 def test_no_unlabeled_row_is_said_in_words():
     with pytest.warns(UserWarning, match=r"no unlabelled row \(marker '!'\).*classes are 0, 1.$"):
-        warn_no_unlabeled("!", np.array([0, 1]))
+        warn_of_markers("!", np.array([0, 1]), 0)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,19 @@ def test_warning_names_the_likely_marker(classes, marker):
     classes = np.array(classes)
     assert likely_marker(classes) == marker
     with pytest.warns(UserWarning, match=rf"Is {re.escape(repr(marker))} the marker\? Set"):
-        warn_no_unlabeled("!", classes)
+        warn_of_markers("!", classes, 0)
+
+
+@pytest.mark.parametrize("marker", ["NA", " n/a ", "?", "null", float("nan")])
+def test_a_second_marker_beside_unlabeled_rows_is_named(marker):
+    classes = np.array(["yes", marker], dtype=object)
+    with pytest.warns(UserWarning, match=rf"Is {re.escape(repr(marker))} the marker\? Set"):
+        warn_of_markers(-1, classes, 5)
+
+
+@pytest.mark.parametrize("name", ["none", "unknown", "unlikely", "0"])
+def test_what_may_be_a_class_is_one_beside_unlabeled_rows(name):
+    warn_of_markers(-1, np.array(["yes", name]), 5)
 
 
 def test_ordinary_classes_are_no_likely_marker():
@@ -41,7 +53,7 @@ def test_ordinary_classes_are_no_likely_marker():
 
 def test_warning_shows_few_of_many_classes():
     with pytest.warns(UserWarning, match=r"8, 9, \.\.\.\.$"):
-        warn_no_unlabeled("!", np.arange(100))
+        warn_of_markers("!", np.arange(100), 0)
 
 
 def test_plus_and_minus_one_as_classes_are_explained():

@@ -380,6 +380,8 @@ def test_infinity_is_not_a_class(y, marker):
         (np.zeros((2, 2)), "1d array"),
         (np.array(3), "1d array"),
         ("ab", "1d array, got 'ab' of type str"),
+        ({"a": 0, "b": 1}, "1d array, got {'a': 0, 'b': 1} of type dict"),
+        ({0, 1}, "1d array, got {0, 1} of type set"),
         (3, "1d array, got 3 of type int"),
         ([0, 1, 1], "X has 2 rows, y has 3"),
         ([], "X has 2 rows, y has 0"),

@@ -65,6 +65,11 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the commands that fit."""
     _add_file(parser, "file", "the texts with their labels", labels=True)
     parser.add_argument("--unlabeled", metavar="FILE", help="more texts, whose labels do not count")
+    parser.add_argument(
+        "--unlabeled-marker",
+        metavar="LABEL",
+        help="label that means that there is none, besides -1, nan and an empty one",
+    )
     # without a default here, those of the classifier count
     parser.add_argument("--encoder", help="name or folder of the encoder (default: MiniLM)")
     parser.add_argument("--lam", type=float, help="weight of the teacher's opinion, 0 to 1")

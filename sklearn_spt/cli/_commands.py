@@ -58,10 +58,12 @@ def _show_warning(
 # -- commands ------------------------------------------------------------------------------------
 def _fit(options: argparse.Namespace) -> None:
     from sklearn_spt.inspection import FitReport
+    from sklearn_spt.persistence._folder import check_outside
 
     out = options.out.expanduser()
     if out.exists() and (out.is_file() or any(out.iterdir())):
         raise ValueError(f"--out {out} is in use; name a new folder.")
+    check_outside(out.resolve())
     try:  # before the training, which would be lost
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out.parent):
@@ -80,7 +82,7 @@ def _compare(options: argparse.Namespace) -> None:
 
     X, y = training_data(options)
     labels = set(y.tolist()) - {-1}
-    positive = [label for label in labels if str(label) == options.positive]
+    positive = [label for label in labels if spell(label) == spell(options.positive)]
     if options.positive is not None and not positive:
         raise ValueError(f"--positive {options.positive}: no row has this label.")
     if positive and len(labels) > 2:

@@ -82,15 +82,16 @@ def _no_column(table: Table, given: str, option: str) -> NoReturn:
     )
 
 
-def labels_of(table: Table, column: str | None) -> list[str | None]:
-    """Return the spelled labels of a part, None where there is no label."""
+def labels_of(table: Table, column: str | None, marker: str | None = None) -> list[str | None]:
+    """Return the spelled labels of a part, None where there is no label or the marker."""
     if column is None:
         return [None] * len(table.rows)
     spelled = [
         _whole(table, line, column, label_of(table, line, row, column) or "")
         for line, row in table.rows
     ]
-    return [None if label.lower() in _NO_LABEL else label for label in spelled]
+    unlabeled = (*_NO_LABEL, *([] if marker is None else [marker.lower()]))
+    return [None if label.lower() in unlabeled else label for label in spelled]
 
 
 def training_data(options: argparse.Namespace) -> tuple[AnyArray, AnyArray]:
@@ -99,7 +100,7 @@ def training_data(options: argparse.Namespace) -> tuple[AnyArray, AnyArray]:
     labels: list[str | None] = []
     for part, text, label in parts(options, options.file, labeled=True):
         texts += _training_texts(part, text)
-        labels += labels_of(part, label)
+        labels += labels_of(part, label, options.unlabeled_marker)
     if options.unlabeled is not None:
         for part, text, _ in parts(options, options.unlabeled):
             texts += _training_texts(part, text)

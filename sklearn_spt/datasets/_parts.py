@@ -19,6 +19,7 @@ from sklearn_spt.datasets._parquet import parquet_rows
 from sklearn_spt.datasets._tables import (
     Table,
     csv_fields,
+    fields_of_lines,
     first_uneven,
     format_of,
     header_of,
@@ -116,6 +117,5 @@ def _split(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _tabs(path: Path, stream: Iterable[bytes]) -> Iterator[tuple[int, list[str]]]:
-    for number, line in enumerate(_lines(path, stream), 1):
-        if line.strip():
-            yield number, line.removesuffix("\n").removesuffix("\r").split("\t")
+    ended = (line.removesuffix("\n").removesuffix("\r") for line in _lines(path, stream))
+    return fields_of_lines(ended)

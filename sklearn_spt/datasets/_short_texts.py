@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
 from sklearn_spt._typing import FloatArray, IntArray
-from sklearn_spt._validation import check_flag, check_integer, check_real
+from sklearn_spt._validation import check_flag, check_integer, check_real, shown
 from sklearn_spt.datasets import _grammar as grammar
 
 T = TypeVar("T")
@@ -282,6 +282,8 @@ def _hashtag(keyword: str) -> str:
 def _check_weights(weights: Iterable[float] | None, n_classes: int) -> FloatArray:
     if weights is None:
         return np.full(n_classes, 1 / n_classes)
+    if isinstance(weights, Mapping | Set | str) or not isinstance(weights, Iterable):
+        raise TypeError(f"weights must be a list of shares or None, got {shown(weights)}.")
     shares = np.asarray(list(weights), dtype=np.float64)
     if len(shares) not in (n_classes - 1, n_classes):
         raise ValueError(

@@ -252,12 +252,24 @@ def read_fields(
     text = read_text(path, encoding)
     if sep != "\t":
         return list(csv_fields(path, io.StringIO(text, newline=""), sep))
-    lines = enumerate(lines_of(text), 1)
-    fields = [(number, line.split("\t")) for number, line in lines if line.strip()]
+    fields = list(fields_of_lines(lines_of(text)))
     uneven = first_uneven(fields)
     if uneven is not None:
         return list(csv_fields(path, io.StringIO(text, newline=""), sep, uneven))
     return _without_marks(fields)
+
+
+def fields_of_lines(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield number and fields of the lines of a TSV; blank ones are left out.
+
+    A line of as many tabs as the first one has is a row of empty fields, as in a CSV.
+    """
+    width = None
+    for number, line in enumerate(lines, 1):
+        fields = line.split("\t")
+        if line.strip() or (width == len(fields) > 1):
+            width = len(fields) if width is None else width
+            yield number, fields
 
 
 def first_uneven(fields: Iterable[tuple[int, list[str]]]) -> str | None:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_spt._functional import plain_label
 from sklearn_spt._progress import iteration_line
 from sklearn_spt._typing import AnyArray, FloatArray
-from sklearn_spt._validation import check_integer, n_rows
+from sklearn_spt._validation import check_integer, last_step, n_rows
 from sklearn_spt.inspection._report_page import body, document
 from sklearn_spt.text._encoding import check_texts, is_text
 
@@ -113,7 +113,7 @@ class FitReport:
         sklearn.exceptions.NotFittedError
             If `clf` is not fitted.
         """
-        model = clf.steps[-1][1] if isinstance(clf, Pipeline) else clf
+        model = last_step(clf)
         from sklearn_spt._base import BaseSemiSupervisedClassifier  # imports torch
 
         if not isinstance(model, BaseSemiSupervisedClassifier):
@@ -229,7 +229,7 @@ def _doubts(
     if not len(rows):
         return [], []
     X: Any = [documents[i] for i in rows]
-    if isinstance(clf, Pipeline):
+    if isinstance(clf, Pipeline) and len(clf.steps) > 1:
         X = clf[:-1].transform(X)
     nets: list[FloatArray] = model._probabilities_by_net(X)
     P = model._combine(nets)

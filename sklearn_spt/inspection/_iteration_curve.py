@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_spt._validation import last_step
 from sklearn_spt.inspection._display import CurveDisplay
 from sklearn_spt.inspection._grouping import Record, finished, finite, grouped
 from sklearn_spt.inspection._style import aligned, draw_curves, finish
@@ -75,6 +76,7 @@ class IterationCurveDisplay(CurveDisplay):
         ValueError
             If no iteration has a validation score.
         """
+        clf = last_step(clf)
         check_is_fitted(clf, "history_")
         kind = type(clf).__name__
         score = "validation_score"

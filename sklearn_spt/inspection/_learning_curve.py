@@ -11,8 +11,9 @@ from sklearn.base import clone
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import train_test_split
 
+from sklearn_spt._progress import Progress
 from sklearn_spt._typing import AnyArray, IntArray
-from sklearn_spt._validation import check_flag, check_integer
+from sklearn_spt._validation import check_flag, check_integer, check_verbose
 from sklearn_spt.inspection._display import CurveDisplay
 from sklearn_spt.inspection._grouping import Record, finished, finite, grouped
 from sklearn_spt.inspection._style import draw_curves, finish
@@ -70,6 +71,7 @@ class LearningCurveDisplay(CurveDisplay):
         scoring: str | Callable[..., float] = "f1_macro",
         test_size: float = 0.25,
         n_repeats: int = 3,
+        verbose: int = 0,
         random_state: int = 0,
         ax: Axes | None = None,
         name: str | None = None,
@@ -99,6 +101,8 @@ class LearningCurveDisplay(CurveDisplay):
             Share of the test rows.
         n_repeats : int, default=3
             Repetitions, for mean and sd.
+        verbose : int, default=0
+            1 shows a progress bar of the fits.
         random_state : int, default=0
             Repetition i uses ``random_state + i`` to draw its rows, and as the `random_state` of
             the classifier if it has this parameter.
@@ -120,29 +124,32 @@ class LearningCurveDisplay(CurveDisplay):
         scorer = get_scorer(scoring)
         labels = np.asarray(y)
         scores = np.empty((n_repeats, len(sizes)))
-        for i in range(n_repeats):
-            seed = random_state + i
-            X_rest, X_test, y_rest, y_test = train_test_split(
-                X, labels, test_size=test_size, stratify=labels, random_state=seed
-            )
-            rows = np.arange(len(y_rest))
-            for j, n in enumerate(sizes):
-                if n >= len(rows):
-                    raise ValueError(
-                        f"n_labeled={n} is too large: {len(rows)} rows are left for training; use "
-                        "smaller numbers, or a smaller test_size."
-                    )
-                X_known, _, known, _ = train_test_split(
-                    X_rest, rows, train_size=n, stratify=y_rest, random_state=seed
+        n_fits = n_repeats * len(sizes)
+        with Progress(check_verbose(verbose), "learning curve", n_fits, unit="fit") as progress:
+            for i in range(n_repeats):
+                seed = random_state + i
+                X_rest, X_test, y_rest, y_test = train_test_split(
+                    X, labels, test_size=test_size, stratify=labels, random_state=seed
                 )
-                model = clone(clf)
-                if "random_state" in model.get_params(deep=False):
-                    model.set_params(random_state=seed)
-                if supervised:
-                    model.fit(X_known, y_rest[known])
-                else:
-                    model.fit(X_rest, _hidden(y_rest, known, model))
-                scores[i, j] = scorer(model, X_test, y_test)
+                rows = np.arange(len(y_rest))
+                for j, n in enumerate(sizes):
+                    if n >= len(rows):
+                        raise ValueError(
+                            f"n_labeled={n} is too large: {len(rows)} rows are left to train; use "
+                            "smaller numbers, or a smaller test_size."
+                        )
+                    X_known, _, known, _ = train_test_split(
+                        X_rest, rows, train_size=n, stratify=y_rest, random_state=seed
+                    )
+                    model = clone(clf)
+                    if "random_state" in model.get_params(deep=False):
+                        model.set_params(random_state=seed)
+                    if supervised:
+                        model.fit(X_known, y_rest[known])
+                    else:
+                        model.fit(X_rest, _hidden(y_rest, known, model))
+                    scores[i, j] = scorer(model, X_test, y_test)
+                    progress.advance(1)
         name = type(clf).__name__ if name is None else name
         score_name = scoring.replace("_", " ") if isinstance(scoring, str) else "score"
         score_name = "macro-F1" if scoring == "f1_macro" else score_name

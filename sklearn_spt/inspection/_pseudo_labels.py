@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_spt._typing import FloatArray
+from sklearn_spt._validation import last_step
 from sklearn_spt.inspection._grouping import Record, distinct, finished, grouped
 from sklearn_spt.inspection._style import (
     as_runs,
@@ -85,6 +86,7 @@ class PseudoLabelDisplay:
         ValueError
             If there was no iteration.
         """
+        clf = last_step(clf)
         check_is_fitted(clf, "history_")
         what = f"history_ of this {type(clf).__name__}"
         return cls._from_histories([clf.history_], {}, what).plot(ax)

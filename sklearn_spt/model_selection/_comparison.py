@@ -19,7 +19,14 @@ from sklearn_spt._labels import check_labels, label_column
 from sklearn_spt._progress import Progress
 from sklearn_spt._random import derive_seed, root_seed
 from sklearn_spt._typing import AnyArray, IntArray
-from sklearn_spt._validation import check_flag, check_integer, check_real, check_verbose, n_rows
+from sklearn_spt._validation import (
+    check_flag,
+    check_integer,
+    check_real,
+    check_verbose,
+    last_step,
+    n_rows,
+)
 from sklearn_spt.model_selection._intervals import (
     paired_gain,
     shares_with_intervals,
@@ -95,11 +102,13 @@ class SupervisedComparison:
             f"({self.n_labeled} labelled rows, out of fold)."
         ]
         if self.verdict != "use":
-            lines.append(
-                "The unlabelled rows did not help."
-                if self.gain <= 0
-                else "The gain may be due to chance; label more rows to find out."
-            )
+            predicted = np.unique(self.semi_supervised_predictions)
+            if self.gain <= 0:
+                lines.append("The unlabelled rows did not help.")
+            elif len(predicted) == 1:
+                lines.append(f"With them, the classifier predicts one class alone, {predicted[0]}.")
+            else:
+                lines.append("The gain may be due to chance; label more rows to find out.")
         if self.shares is not None and self.predicted_shares is not None:
             lines.append("Shares among the unlabelled rows, corrected for errors:")
             lines += [
@@ -204,7 +213,7 @@ def compare_with_supervised(
     check_real(confidence, "confidence", low=0, high=1, closed="neither")
     check_flag(shares, "shares")
     check_verbose(verbose)
-    marker = getattr(_last(estimator), "unlabeled_marker", -1)
+    marker = getattr(last_step(estimator), "unlabeled_marker", -1)
     rival = _supervised_starts(estimator) if supervised is None else supervised
     if is_text(X) and len(np.shape(X)) < 2:  # a 2-d container may hold keywords too
         X = text_array(X)
@@ -229,7 +238,7 @@ def compare_with_supervised(
         )
     root = root_seed(random_state)
     labels = label_column(y)
-    only_labeled = not isinstance(_last(rival), BaseSemiSupervisedClassifier)
+    only_labeled = not isinstance(last_step(rival), BaseSemiSupervisedClassifier)
     tasks = []
     for repeat in range(n_repeats):
         folds = SemiSupervisedStratifiedKFold(
@@ -290,7 +299,8 @@ def compare_with_supervised(
         interval=(compared.low, compared.high),
         confidence=confidence,
         probability=compared.probability,
-        verdict="use" if compared.low > 0 else "do not use",
+        # where many rows are positive, to predict that all of them are has a good F1
+        verdict="use" if compared.low > 0 and np.ptp(second) > 0 else "do not use",
         shares=corrected,
         predicted_shares=predicted,
         n_labeled=len(rows),
@@ -300,14 +310,9 @@ def compare_with_supervised(
     )
 
 
-def _last(estimator: Any) -> Any:
-    """Return the classifier itself, or the last step of a pipeline."""
-    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-
-
 def _supervised_starts(estimator: Any) -> Any:
     """Return an unfitted classifier of several nets like the first teacher of `estimator`."""
-    model = _last(estimator)
+    model = last_step(estimator)
     if not isinstance(model, BaseSemiSupervisedClassifier):
         raise TypeError(
             "estimator must be a semi-supervised classifier of this package, or a pipeline that "
@@ -345,7 +350,7 @@ def _predicted(
 
 def _first_net(fitted: Any) -> Any:
     """Return a fitted classifier of which the first net alone predicts."""
-    model = copy.copy(_last(fitted))
+    model = copy.copy(last_step(fitted))
     model.estimators_, model.estimator_weights_ = model.estimators_[:1], [1.0]
     if not isinstance(fitted, Pipeline):
         return model

@@ -14,12 +14,12 @@ from sklearn.utils.validation import validate_data
 from skorch.utils import multi_indexing
 
 from sklearn_spt._functional import tempered_softmax
-from sklearn_spt._labels import LabelsMixin, check_labels, check_weights
+from sklearn_spt._labels import LabelsMixin, check_labels, check_weights, unlabeled_mask
 from sklearn_spt._progress import Progress
 from sklearn_spt._random import derive_seed, exclusive, isolated, root_seed
 from sklearn_spt._runtime import DocumentedMixin
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
-from sklearn_spt._validation import all_or_nothing, forget_features, n_rows, short_repr
+from sklearn_spt._validation import all_or_nothing, forget_features, n_rows, short_repr, shown
 from sklearn_spt.nets._batching import TokenBatches
 from sklearn_spt.nets._bert_module import BertModule
 from sklearn_spt.nets._callbacks import ScheduledLR
@@ -222,6 +222,7 @@ class BertClassifier(DocumentedMixin, SavingMixin, FitTaskMixin, LabelsMixin, To
         """
         with all_or_nothing(self):
             self._text_source = None
+            self._check_classes(self.classes)
             known = None if self.classes is None else self.classes_
             X, codes, classes, weights = self._check_fit(
                 X, y, X_unlabeled, sample_weight, known, reset=True
@@ -261,6 +262,7 @@ class BertClassifier(DocumentedMixin, SavingMixin, FitTaskMixin, LabelsMixin, To
         if fresh and classes is None:
             return self.fit(X, y, X_unlabeled=X_unlabeled, sample_weight=sample_weight)
         with all_or_nothing(self):
+            self._check_classes(classes)
             known = np.unique(classes) if fresh else self.classes_
             if classes is not None and not np.array_equal(np.unique(classes), known):
                 raise ValueError(
@@ -324,6 +326,14 @@ class BertClassifier(DocumentedMixin, SavingMixin, FitTaskMixin, LabelsMixin, To
         ids = X if labeled.all() else multi_indexing(X, np.flatnonzero(labeled))
         ids = self.encode(ids) if text else ids
         return ids, codes[labeled], classes, weights
+
+    def _check_classes(self, classes: Any) -> None:
+        """Raise an error if the marker of unlabelled rows is among the classes."""
+        if classes is not None and unlabeled_mask(classes, self.unlabeled_marker)[0].any():
+            raise ValueError(
+                f"classes holds {shown(self.unlabeled_marker)}, the marker of unlabelled rows; "
+                "leave it out."
+            )
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         """Return texts or a matrix as an array that can be indexed by row; ids are not checked."""

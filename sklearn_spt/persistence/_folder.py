@@ -26,6 +26,7 @@ _NAME = re.compile(r"estimator\.json|nets/\d+/\w[\w.-]*")
 def new_folder(folder: str | os.PathLike[str], overwrite: bool) -> Iterator[Path]:
     """Yield an empty folder beside `folder`, which takes its place if the block succeeds."""
     target = Path(os.path.realpath(Path(folder).expanduser()))
+    check_outside(target)
     if target.exists() and not target.is_dir():
         raise ValueError(f"{target} is a file; give the name of a folder.")
     old = _patterns(target)
@@ -61,6 +62,15 @@ def new_folder(folder: str | os.PathLike[str], overwrite: bool) -> Iterator[Path
     finally:
         shutil.rmtree(part, ignore_errors=True)
         shutil.rmtree(gone, ignore_errors=True)
+
+
+def check_outside(target: Path) -> None:
+    """Raise an error if a folder lies in that of a model, which could not be loaded any more."""
+    for parent in target.parents:
+        if _sealed(parent):
+            raise ValueError(
+                f"{target} lies in the folder of a model, {parent}; give a folder elsewhere."
+            )
 
 
 def seal(folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -24,7 +23,11 @@ from sklearn_spt.self_pretraining._fit_key import fit_key
 from sklearn_spt.self_pretraining._logit_adjustment import logit_adjusted
 from sklearn_spt.self_pretraining._memory import check_folder, open_memory
 from sklearn_spt.self_pretraining._observers import Observers, iteration_entry, warn_unless_better
-from sklearn_spt.self_pretraining._sample_sizes import growing_sample_sizes, resolve_step_size
+from sklearn_spt.self_pretraining._sample_sizes import (
+    growing_sample_sizes,
+    resolve_step_size,
+    warn_of_sizes,
+)
 from sklearn_spt.self_pretraining._state import Iteration, State
 from sklearn_spt.self_pretraining._trainer import SelfPretrainingTrainer
 
@@ -382,16 +385,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     def _sample_sizes(self, n_unlabeled: int) -> list[int]:
         step = resolve_step_size(self.step_size, n_unlabeled)
         sizes = growing_sample_sizes(n_unlabeled, step, self._first_size(step), self.max_iter)
-        if self.alpha > 0 and len(sizes) == 1:
-            ended = sizes[0] < n_unlabeled
-            cause = f"max_iter={self.max_iter}" if ended else f"step_size={self.step_size}"
-            warnings.warn(
-                f"alpha={self.alpha} has no effect: with {cause} and {n_unlabeled} unlabelled "
-                "documents there is only one iteration, and inertia needs an earlier one. Use a "
-                f"{'greater max_iter' if ended else 'smaller step_size'}, or alpha=0.",
-                UserWarning,
-                stacklevel=4,
-            )
+        warn_of_sizes(sizes, self.step_size, self.max_iter, self.alpha, n_unlabeled)
         return sizes
 
     def _first_size(self, step: int) -> int:

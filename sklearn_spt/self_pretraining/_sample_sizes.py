@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 
 from sklearn_spt._random import share_up
 from sklearn_spt._validation import shown
+
+# More iterations than this are hardly meant: each trains new students.
+_MANY = 100
 
 
 def growing_sample_sizes(
@@ -36,3 +40,26 @@ def resolve_step_size(step_size: object, n_unlabeled: int) -> int:
             "write an int for a number of documents."
         )
     return max(1, share_up(share, n_unlabeled))
+
+
+def warn_of_sizes(
+    sizes: list[int], step_size: object, max_iter: int | None, alpha: float, n_unlabeled: int
+) -> None:
+    """Warn of very many iterations, and of inertia that has no effect."""
+    message = None
+    given = f"step_size={step_size} and {n_unlabeled} unlabelled documents"
+    if len(sizes) > _MANY:
+        message = (
+            f"{given} make {len(sizes)} iterations. An int is a number of documents and a float is "
+            "a share of them: with 1.0 there is one iteration."
+        )
+    elif alpha > 0 and len(sizes) == 1:
+        ended = sizes[0] < n_unlabeled
+        cause = f"max_iter={max_iter}" if ended else f"step_size={step_size}"
+        message = (
+            f"alpha={alpha} has no effect: with {cause} and {n_unlabeled} unlabelled documents "
+            "there is only one iteration, and inertia needs an earlier one. Use a "
+            f"{'greater max_iter' if ended else 'smaller step_size'}, or alpha=0."
+        )
+    if message is not None:
+        warnings.warn(message, UserWarning, stacklevel=5)

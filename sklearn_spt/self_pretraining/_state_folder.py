@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 import warnings
 from collections.abc import Iterable
 from contextlib import suppress
@@ -47,19 +48,23 @@ class StateFolder:
 
     def __enter__(self) -> StateFolder:
         """Make the folder, lock it, and remove what a killed fit did not finish writing."""
-        make_folder(self.path, "checkpoint_dir")
-        try:
-            self._lock.acquire(timeout=_PATIENCE)
-        except Timeout:
-            warnings.warn(
-                f"another process runs the same fit with checkpoint_dir, and uses {self.path}: "
-                "this fit keeps no state.",
-                UserWarning,
-                stacklevel=5,
-            )
-            return self
-        except OSError as error:
-            raise ValueError(f"checkpoint_dir cannot be used: {error}.") from error
+        end = time.monotonic() + _PATIENCE
+        while not self._lock.is_locked:
+            make_folder(self.path, "checkpoint_dir")
+            try:
+                self._lock.acquire(timeout=max(end - time.monotonic(), 0.0))
+            except Timeout:
+                warnings.warn(
+                    f"another process runs the same fit with checkpoint_dir, and uses {self.path}: "
+                    "this fit keeps no state.",
+                    UserWarning,
+                    stacklevel=5,
+                )
+                return self
+            except OSError as error:
+                # a fit that ends removes its folder while this one waits for the lock
+                if not isinstance(error, FileNotFoundError) or time.monotonic() > end:
+                    raise ValueError(f"checkpoint_dir cannot be used: {error}.") from error
         self.usable = True
         self._clean({".part"})
         return self

@@ -344,6 +344,12 @@ def test_a_folder_in_use_is_refused_before_the_fit(model, tmp_path, capsys):
     )
 
 
+def test_a_folder_inside_a_model_is_refused_before_the_fit(model, tmp_path, capsys):
+    out = model[0] / "v2"
+    assert main(["fit", str(tmp_path / "absent.csv"), "--out", str(out)]) == 1
+    assert f"{out} lies in the folder of a model" in capsys.readouterr().err
+
+
 def test_a_folder_that_cannot_be_written_is_refused_before_the_fit(tmp_path, capsys):
     (tmp_path / "file").touch()
     out = tmp_path / "file" / "model"
@@ -360,6 +366,24 @@ def test_spellings_of_a_missing_label(spelled, tmp_path):
     path.write_text(f"text,label\na,yes\nb,no\nc,{spelled}\n")
     options = parsed(["fit", str(path), "--out", "model"])
     assert training_data(options)[1].tolist() == ["yes", "no", -1]
+
+
+def test_a_further_spelling_of_a_missing_label(tmp_path):
+    path = tmp_path / "posts.csv"
+    path.write_text("text,label\na,yes\nb,no\nc,na\nd,\n")
+    options = parsed(["fit", str(path), "--out", "model", "--unlabeled-marker", "NA"])
+    assert training_data(options)[1].tolist() == ["yes", "no", -1, -1]
+
+
+def test_a_positive_class_may_be_spelled_as_in_the_file(posts, tiny_long_encoder, tmp_path, capsys):
+    rows = [(t, f"{i % 2}.0" if i % 3 else "") for i, (t, _) in enumerate(posts)]
+    train = write_csv(tmp_path / "train.csv", ("text", "label"), rows)
+    options = ["--folds", "2", "--quiet", "--encoder", tiny_long_encoder, "--step-size", "0.9"]
+    printed = []
+    for positive in ("0.0", "0"):
+        assert main(["compare", train, "--positive", positive, *options]) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,8 @@ def test_a_file_without_a_header(name, tmp_path):
     [
         ("csv", 'text\na shot\n""\n\n  \nb shot\n', ["a shot", "", "b shot"]),
         ("csv", " \ntext,id\na shot,1\n\n,2\n", ["a shot", ""]),
-        ("tsv", " \n\ttext\n1\ta shot\n \n\t\n2\t\n\t\t\n", ["a shot", ""]),
+        ("tsv", " \n\ttext\n1\ta shot\n \n\t\n2\t\n\t\t\n", ["a shot", "", ""]),
+        ("csv", " \n,text\n1,a shot\n \n,\n2,\n", ["a shot", "", ""]),
     ],
 )
 def test_empty_lines_are_skipped_and_empty_texts_are_not(name, content, texts, tmp_path):

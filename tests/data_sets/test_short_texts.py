@@ -372,6 +372,12 @@ def test_a_net_stands_between_embeddings_and_more_labels(minilm, linear, draws):
         ({"return_X_y": 1}, TypeError, "return_X_y"),
         ({"weights": [0.2, 0.3, 0.5]}, ValueError, "weights must hold one share"),
         ({"weights": [0.2, 0.3]}, ValueError, "add up to 1"),
+        (
+            {"weights": {0: 0.2, 1: 0.8}},
+            TypeError,
+            "weights must be a list of shares or None, got {",
+        ),
+        ({"weights": 0.85}, TypeError, "weights must be a list of shares or None, got 0.85"),
         ({"weights": [-0.5, 1.5]}, ValueError, "lie in"),
         ({"weights": [0.7, 0.7], "n_classes": 3}, ValueError, "add up to 1"),
         ({"n_labeled": 1}, ValueError, "at least one"),

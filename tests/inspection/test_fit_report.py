@@ -190,6 +190,12 @@ def test_a_pipeline(tiny_encoder, tiny_texts):
 
 
 # -- wrong input ---------------------------------------------------------------------------------
+def test_a_pipeline_of_one_step(doubtful):
+    clf, texts = doubtful
+    report = FitReport.from_estimator(make_pipeline(clf), texts=texts)
+    assert str(report) == str(FitReport.from_estimator(clf, texts=texts))
+
+
 def test_wrong_input_is_named(fitted, doubtful, tmp_path):
     clf, texts = doubtful
     for other in (BertClassifier(), make_pipeline(StandardScaler())):

@@ -6,6 +6,7 @@ from helpers.figures import Noted, names_of
 from numpy.testing import assert_allclose, assert_array_equal
 from records import record
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 
 from sklearn_spt import SelfPretrainingClassifier
 from sklearn_spt.inspection import IterationCurveDisplay
@@ -49,6 +50,12 @@ def test_from_estimator_draws_the_validation_scores():
     second = IterationCurveDisplay.from_estimator(scored(0.5, 0.5), ax=first.ax_)
     assert names_of(second.ax_) == ["mine", "Noted"]
     assert first.lines_[0].get_color() != second.lines_[0].get_color()
+
+
+def test_a_pipeline_is_drawn_as_its_last_step():
+    (line,) = IterationCurveDisplay.from_estimator(make_pipeline(scored(0.2, 0.4))).lines_
+    assert_allclose(line.get_ydata(), [0.2, 0.4])
+    assert line.get_label() == "Noted"
 
 
 def test_from_estimator_without_validation_scores_says_why(fitted):

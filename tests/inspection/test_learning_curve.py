@@ -62,6 +62,14 @@ def test_from_estimator_hides_labels(numbers):
     assert not hasattr(clf, "classes_")
 
 
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_the_bar_counts_fits(numbers, verbose, capfd):
+    clf = SelfTrainingClassifier(LogisticRegression())
+    params = {"n_labeled": (10, 40), "n_repeats": 2, "verbose": verbose}
+    LearningCurveDisplay.from_estimator(clf, *numbers, **params)
+    assert ("4/4" in capfd.readouterr().err) == bool(verbose)
+
+
 def test_supervised_scores_are_those_of_scikit_learn(numbers):
     X, y = numbers
     display = LearningCurveDisplay.from_estimator(

@@ -5,6 +5,7 @@ import pytest
 from helpers.figures import Noted, names_of
 from numpy.testing import assert_allclose, assert_array_equal
 from records import history, record
+from sklearn.pipeline import make_pipeline
 
 from sklearn_spt.inspection import PseudoLabelDisplay
 
@@ -14,7 +15,7 @@ def drawn(entries, ax=None):
 
 
 def test_from_estimator_shows_the_history(fitted):
-    display = PseudoLabelDisplay.from_estimator(fitted)
+    display = PseudoLabelDisplay.from_estimator(make_pipeline(fitted))
     entries = fitted.history_[1:]
     for line, label in zip(display.lines_, (0, 1), strict=True):
         assert_array_equal(line.get_xdata(), [1, 2])

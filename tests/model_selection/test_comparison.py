@@ -159,6 +159,18 @@ def test_verdicts(signs):
     assert (same.verdict, same.gain) == ("do not use", 0)
 
 
+def test_predictions_of_one_class_are_no_gain():
+    """Where most rows are positive, to predict that all are has a better F1 than half of them."""
+    X = np.array([[1.0]] * 70 + [[-1.0]] * 10 + [[1.0]] * 20)
+    y = np.array([1] * 70 + [0] * 10 + [-1] * 20)
+    found = compare(
+        SignRule("always the last class"), X, y, supervised=SignRule("every third is wrong")
+    )
+    assert found.interval[0] > 0
+    assert found.verdict == "do not use"
+    assert "predicts one class alone" in str(found)
+
+
 def test_a_gain_that_may_be_due_to_chance(signs):
     X, y = signs
     few = np.r_[0:14, 120:200]

@@ -248,6 +248,18 @@ def test_partial_fit_continues(make, texts, y):
         clf.partial_fit(texts, y + 5, classes=[5, 6])
 
 
+@pytest.mark.parametrize(
+    ("classes", "marker"), [([-1, 0, 1], -1), (["a", None, "b"], None), (["?", "a", "b"], "?")]
+)
+def test_the_marker_is_no_class(make, texts, classes, marker):
+    given = ["a", "b", marker] if "a" in classes else [0, 1, marker]
+    message = rf"classes holds {re.escape(repr(marker))}, the marker of unlabelled rows; leave it"
+    with pytest.raises(ValueError, match=message):
+        make(unlabeled_marker=marker).partial_fit(texts[:3], given, classes=classes)
+    with pytest.raises(ValueError, match=message):
+        make(unlabeled_marker=marker, classes=classes).fit(texts[:3], given)
+
+
 def test_partial_fit_starts_at_the_initial_rate(make, texts, y):
     clf = make(max_epochs=1, lr=0.003, callbacks=[("rates", Rates())]).fit(texts, y)
     clf.partial_fit(texts, y)

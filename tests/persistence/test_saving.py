@@ -501,6 +501,14 @@ def test_folder_in_use_is_kept(fitted, saved, tmp_path):
     assert file.read_text() == "mine"
 
 
+@pytest.mark.parametrize("write", ["save", "export"])
+def test_a_folder_inside_a_model_is_refused(fitted, saved, write):
+    for inside in (saved / "v2", saved / "nets" / "0" / "v2"):
+        with pytest.raises(ValueError, match=r"lies in the folder of a model, .*elsewhere"):
+            getattr(fitted, write)(inside)
+    sklearn_spt.load(saved)
+
+
 def test_overwrite_replaces_a_model_and_nothing_else(fitted, saved, tiny_texts, tmp_path):
     fitted.partial_fit(tiny_texts, [1, 0] * 12)
     fitted.save(saved, overwrite=True)

@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_spt.self_pretraining._sample_sizes import growing_sample_sizes, resolve_step_size
+from sklearn_spt.self_pretraining._sample_sizes import (
+    growing_sample_sizes,
+    resolve_step_size,
+    warn_of_sizes,
+)
 
 modest = settings(deadline=None, max_examples=80)
 
@@ -52,6 +56,14 @@ class TestGrowingSampleSizes:
         assert growing_sample_sizes(10, 5) == [5, 10]
         assert growing_sample_sizes(10, 2, max_iter=2) == [2, 4]
         assert growing_sample_sizes(10, 2, max_iter=0) == []
+
+
+def test_a_step_of_one_document_is_questioned():
+    """``step_size=1`` is one document, and 1.0 is all of them."""
+    message = r"step_size=1 and 101 unlabelled documents make 101 iterations.*with 1.0 there is one"
+    with pytest.warns(UserWarning, match=message):
+        warn_of_sizes(growing_sample_sizes(101, 1), 1, None, 0.1, 101)
+    warn_of_sizes(growing_sample_sizes(100, 1), 1, None, 0.1, 100)
 
 
 class TestResolveStepSize:

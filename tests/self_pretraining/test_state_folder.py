@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -212,6 +214,20 @@ def test_two_live_fits_do_not_disturb_each_other(data, tmp_path, no_patience):
     assert_same(plain, inner[0], data[0])
     assert_same(model(random_state=1).fit(*data), inner[1], data[0])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fit_that_waited_for_the_same_fit_begins_when_that_ends(tmp_path):
+    def second():
+        with StateFolder(tmp_path, "key") as folder:
+            folder.save(0, tensors(), {}, {"t": 0}, [])
+            return folder.load()
+
+    with ThreadPoolExecutor(1) as pool:
+        with StateFolder(tmp_path, "key"):
+            waiting = pool.submit(second)
+            time.sleep(0.2)
+        # the first fit has removed its folder, which held no state
+        assert waiting.result() == {"t": 0}
 
 
 def test_a_folder_that_vanishes_at_the_start_is_made_again(tmp_path, monkeypatch):
