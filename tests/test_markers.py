@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -43,7 +44,9 @@ def test_a_second_marker_beside_unlabeled_rows_is_named(marker):
 
 @pytest.mark.parametrize("name", ["none", "unknown", "unlikely", "0"])
 def test_what_may_be_a_class_is_one_beside_unlabeled_rows(name):
-    warn_of_markers(-1, np.array(["yes", name]), 5)
+    with warnings.catch_warnings(record=True) as found:
+        warn_of_markers(-1, np.array(["yes", name]), 5)
+    assert found == []
 
 
 def test_ordinary_classes_are_no_likely_marker():
