@@ -185,11 +185,11 @@ class BaseSemiSupervisedClassifier(
         nets = list({id(net): net for net in self.estimators_}.values())
         with exclusive(prepared(nets[0]).n_threads):
             encoded = self._encode(nets[0], X, reset=False)
-            P, n, K = [], get_len(encoded), len(self.classes_)
-            with Progress(self.verbose, "prediction", len(nets) * n, delay=1.0) as progress:
+            P, K = [], len(self.classes_)
+            with Progress(self.verbose, "prediction", len(nets), unit="net", delay=1.0) as progress:
                 for net in nets:
                     P.append(tempered_softmax(predict_logits(net, encoded, K)))
-                    progress.advance(n)
+                    progress.advance(1)
             return P
 
     def _combine(self, P: Sequence[FloatArray]) -> FloatArray:

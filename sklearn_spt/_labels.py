@@ -229,30 +229,29 @@ _NO_CLASSES = ("", "?", "na", "n/a", "nan", "null", "<na>")
 _USUAL_MARKERS = (*_NO_CLASSES, "-1", "none", "unknown")
 
 
-def likely_marker(classes: AnyArray) -> Any:
+def likely_marker(classes: AnyArray, spellings: tuple[str, ...] = _USUAL_MARKERS) -> Any:
     """Return the class that looks like a marker of unlabelled rows, or None."""
     for label in classes.tolist():
         spelled = (f"{label:g}" if isinstance(label, float) else str(label)).strip().lower()
-        if spelled in _USUAL_MARKERS or spelled.startswith("unl"):
+        if spelled in spellings or (spelled.startswith("unl") and "unknown" in spellings):
             return label
     return None
 
 
 def warn_of_markers(marker: Any, classes: AnyArray, n_unlabeled: int) -> None:
     """Warn that a semi-supervised fit is a supervised one, or of a class like a second marker."""
-    likely = likely_marker(classes)
+    likely = likely_marker(classes, _NO_CLASSES if n_unlabeled else _USUAL_MARKERS)
     named = ", ".join(map(shown, classes[:10])) + (", ..." if len(classes) > 10 else "")
+    hint = f" If {shown(likely)} means that there is no label, replace it by {shown(marker)}."
     message = f"The classes are {named}."
-    if likely is not None:
-        message += f" Is {shown(likely)} the marker? Set unlabeled_marker={shown(likely)}."
     if n_unlabeled == 0:
+        hint = f" Is {shown(likely)} the marker? Set unlabeled_marker={shown(likely)}."
         message = (
             f"y holds no unlabelled row (marker {shown(marker)}) and X_unlabeled is empty: the "
             f"model is trained on the labelled rows alone, n_iter_ is 0. {message}"
         )
-    elif str(likely).strip().lower() not in _NO_CLASSES:
-        return
-    warnings.warn(message, UserWarning, stacklevel=3)
+    if n_unlabeled == 0 or likely is not None:
+        warnings.warn(message + ("" if likely is None else hint), UserWarning, stacklevel=3)
 
 
 def _plain(given: AnyArray, rows: IntArray) -> AnyArray:

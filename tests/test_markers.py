@@ -37,8 +37,9 @@ def test_warning_names_the_likely_marker(classes, marker):
 
 @pytest.mark.parametrize("marker", ["NA", " n/a ", "?", "null", float("nan")])
 def test_a_second_marker_beside_unlabeled_rows_is_named(marker):
-    classes = np.array(["yes", marker], dtype=object)
-    with pytest.warns(UserWarning, match=rf"Is {re.escape(repr(marker))} the marker\? Set"):
+    classes = np.array(["none", "yes", marker], dtype=object)
+    message = rf"If {re.escape(repr(marker))} means that there is no label, replace it by -1\."
+    with pytest.warns(UserWarning, match=message):
         warn_of_markers(-1, classes, 5)
 
 

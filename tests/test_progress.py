@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier, _base
 from sklearn_spt._progress import Progress
 
 
@@ -44,6 +44,19 @@ def test_fine_tuning_reaches_its_total(tiny_encoder, tiny_texts, counted, capfd)
     net.fit(tiny_texts, [1, 0] * 12)
     assert [(entry["total"], entry["done"]) for entry in counted] == [(48, 48)]
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_prediction_counts_its_nets(tiny_encoder, tiny_texts, monkeypatch, capfd):
+    shown = Progress
+    monkeypatch.setattr(
+        _base, "Progress", lambda *args, delay, **more: shown(*args, **more)
+    )  # at once
+    net = BertClassifier(tiny_encoder, max_length=16)
+    clf = SelfPretrainingClassifier(net, step_size=0.5, finetune_epochs=1, random_state=0)
+    clf.fit(tiny_texts, [1, 0] * 4 + [-1] * 16)
+    assert "prediction" not in capfd.readouterr().err
+    clf.set_params(verbose=1).predict(tiny_texts)
+    assert "3/3" in capfd.readouterr().err
 
 
 def test_self_pretraining_reaches_its_total(tiny_encoder, tiny_texts, counted, capfd):

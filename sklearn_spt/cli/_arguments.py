@@ -68,7 +68,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unlabeled-marker",
         metavar="LABEL",
-        help="label that means that there is none, besides -1, nan and an empty one",
+        help="a further label of rows without one, such as NA, besides -1 and nan",
     )
     # without a default here, those of the classifier count
     parser.add_argument("--encoder", help="name or folder of the encoder (default: MiniLM)")

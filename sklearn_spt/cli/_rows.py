@@ -17,7 +17,7 @@ import numpy as np
 from sklearn_spt._typing import AnyArray, FloatArray
 from sklearn_spt._validation import half_character
 from sklearn_spt.datasets._parts import STANDARD_INPUT, table_parts
-from sklearn_spt.datasets._tables import Table, format_of, named_format, value_of
+from sklearn_spt.datasets._tables import Table, format_of, named_format, spell, value_of
 from sklearn_spt.datasets._texts import label_of, target_of, text_of
 
 #: Spellings of a label that mean "no label", in lower case.
@@ -90,8 +90,8 @@ def labels_of(table: Table, column: str | None, marker: str | None = None) -> li
         _whole(table, line, column, label_of(table, line, row, column) or "")
         for line, row in table.rows
     ]
-    unlabeled = (*_NO_LABEL, *([] if marker is None else [marker.lower()]))
-    return [None if label.lower() in unlabeled else label for label in spelled]
+    marker = None if marker is None else spell(marker)
+    return [None if label == marker or label.lower() in _NO_LABEL else label for label in spelled]
 
 
 def training_data(options: argparse.Namespace) -> tuple[AnyArray, AnyArray]:

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 
 from sklearn_spt._progress import Progress
 from sklearn_spt._typing import AnyArray, IntArray
-from sklearn_spt._validation import check_flag, check_integer, check_verbose
+from sklearn_spt._validation import check_flag, check_integer, check_verbose, last_step
 from sklearn_spt.inspection._display import CurveDisplay
 from sklearn_spt.inspection._grouping import Record, finished, finite, grouped
 from sklearn_spt.inspection._style import draw_curves, finish
@@ -142,15 +142,15 @@ class LearningCurveDisplay(CurveDisplay):
                         X_rest, rows, train_size=n, stratify=y_rest, random_state=seed
                     )
                     model = clone(clf)
-                    if "random_state" in model.get_params(deep=False):
-                        model.set_params(random_state=seed)
+                    if "random_state" in last_step(model).get_params(deep=False):
+                        last_step(model).set_params(random_state=seed)
                     if supervised:
                         model.fit(X_known, y_rest[known])
                     else:
                         model.fit(X_rest, _hidden(y_rest, known, model))
                     scores[i, j] = scorer(model, X_test, y_test)
                     progress.advance(1)
-        name = type(clf).__name__ if name is None else name
+        name = type(last_step(clf)).__name__ if name is None else name
         score_name = scoring.replace("_", " ") if isinstance(scoring, str) else "score"
         score_name = "macro-F1" if scoring == "f1_macro" else score_name
         return cls._of({name: sizes}, {name: scores}, score_name=score_name).plot(ax)
@@ -185,7 +185,7 @@ class LearningCurveDisplay(CurveDisplay):
 
 def _hidden(y: AnyArray, known: IntArray, model: Any) -> AnyArray:
     """Replace all labels but the known ones by the marker."""
-    marker = model.get_params(deep=False).get("unlabeled_marker", -1)
+    marker = last_step(model).get_params(deep=False).get("unlabeled_marker", -1)
     # numeric labels keep a numeric dtype if the marker is a whole number
     whole = isinstance(marker, int | float) and float(marker).is_integer()
     numeric = whole and y.dtype.kind in "iuf"

@@ -62,7 +62,7 @@ class SupervisedComparison:
     probability : float
         Share of the resamples in which the semi-supervised classifier is better.
     verdict : {"use", "do not use"}
-        "use" if the whole interval lies above 0.
+        "use" if the whole interval lies above 0, and the classifier predicts more than one class.
     shares : dict or None
         Class label -> its share among the unlabelled rows, corrected for the classifier's errors,
         and the ends of its interval. None if not requested, or if it cannot be estimated.

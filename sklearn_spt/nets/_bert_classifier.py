@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -94,11 +95,10 @@ class BertClassifier(DocumentedMixin, SavingMixin, FitTaskMixin, LabelsMixin, To
         "auto" computes in bf16 if the hardware supports it, else in fp32; weights stay fp32.
     cuda_graphs : bool, default=False
         On a CUDA device, launch a whole training step as one graph, recorded for each shape of
-        batch that keeps coming up. Nets of one kind share their graphs, which stay on the device
-        when a fit is over. Meant for small encoders, whose kernels take less time than their
-        launches. Off because no gain has been measured yet. It needs the default criterion and
-        optimiser. No effect on other devices, with ``compile=True``, or with a module that has no
-        `Encoder`.
+        batch that keeps coming up. Nets of one kind share their graphs, which stay on the device.
+        Meant for small encoders, whose kernels take less time than their launches. Off because no
+        gain has been measured yet. Needs the default criterion and optimiser, and no code of your
+        own in the step. No effect on other devices, with ``compile=True``, or without `Encoder`.
     n_threads : int or None, default=None
         CPU threads during fit and predict; None keeps torch's setting. Results are identical for
         the same number of threads, and differ in the last digits between numbers.
@@ -328,12 +328,16 @@ class BertClassifier(DocumentedMixin, SavingMixin, FitTaskMixin, LabelsMixin, To
         return ids, codes[labeled], classes, weights
 
     def _check_classes(self, classes: Any) -> None:
-        """Raise an error if the marker of unlabelled rows is among the classes."""
-        if classes is not None and unlabeled_mask(classes, self.unlabeled_marker)[0].any():
-            raise ValueError(
-                f"classes holds {shown(self.unlabeled_marker)}, the marker of unlabelled rows; "
-                "leave it out."
-            )
+        """Raise an error if the classes hold more than the labels of classes."""
+        if classes is None:
+            return
+        with suppress(ValueError):  # an error of y
+            if not unlabeled_mask(classes, self.unlabeled_marker)[0].any():
+                return
+        raise ValueError(
+            "classes must be a list of all labels, without the marker of unlabelled rows, "
+            f"{shown(self.unlabeled_marker)}; got {shown(classes, 200)}."
+        )
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         """Return texts or a matrix as an array that can be indexed by row; ids are not checked."""

@@ -164,6 +164,7 @@ class Slot:
 
     def __init__(self, module: nn.Module, update: Update) -> None:
         self.module = copy.deepcopy(module).train()
+        self.kind = _kind(module)
         self.update = update
         device = next(module.parameters()).device
         self._rate = torch.zeros((), dtype=_RATE, device=device)
@@ -201,6 +202,11 @@ class Slot:
                 if held and held is self.optimizer.state.get(place):
                     optimizer.state[weight] = {name: v.clone() for name, v in held.items()}
             self._weights = []
+
+    def fits(self, module: nn.Module) -> bool:
+        """Whether a module that trains is still of the kind of the slot, and at its places."""
+        pairs = zip(_tensors(module), _tensors(self.module), strict=True)
+        return _kind(module) == self.kind and all(one.is_set_to(place) for one, place in pairs)
 
     def step(
         self,

@@ -26,10 +26,15 @@ from sklearn_spt.nets._parts import optimizers
 #: Methods of a net that make a training step; a graph takes the place of all of them.
 _STEP = (
     *("train_step", "train_step_single", "infer", "get_loss", "get_train_step_accumulator"),
-    *("on_grad_computed", "_zero_grad_optimizer", "_step_optimizer"),
+    *("notify", "on_grad_computed", "_zero_grad_optimizer", "_step_optimizer"),
+    "get_all_learnable_params",
 )
-#: Attributes of a weight that hold hooks.
-_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
+#: Attributes that hold the hooks of an optimiser, of modules and of weights.
+_HOOKS = (
+    *("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"),
+    *("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"),
+    "_post_accumulate_grad_hooks",
+)
 
 
 def fetch(entries: list[dict[str, Any]], name: str) -> None:
@@ -91,6 +96,9 @@ class DeviceLoop(NeuralNetClassifier):
         self, iterator: Any, training: bool, prefix: str, step_fn: Any, **fit_params: Any
     ) -> None:
         """Run one epoch; on a GPU the history holds tensors until its end, when all are fetched."""
+        # a callback may have changed what no step looks at
+        if self._slot is not None and (any(_obstacles(self)) or not self._slot.fits(self.module_)):
+            self._slot = None
         if iterator is None or not is_asynchronous(self.device_) or is_plain("losses"):
             super().run_single_epoch(iterator, training, prefix, step_fn, **fit_params)
             return
@@ -121,7 +129,7 @@ def _update(net: Any) -> Update:
     clipping = tuple(
         (float(callback.gradient_clip_value), float(callback.gradient_clip_norm_type))
         for callback in _using_gradients(net)
-        if callback.gradient_clip_value is not None
+        if type(callback) is GradientNormClipping and callback.gradient_clip_value is not None
     )
     return Update(clipping, tuple(group["betas"]), group["eps"], group["weight_decay"])
 
@@ -129,15 +137,17 @@ def _update(net: Any) -> Update:
 def _obstacles(net: Any) -> Iterator[str]:
     """Say what a training step of a net does that a graph does not."""
     optimizer, criterion, weights = net.optimizer_, net.criterion_, [*net.module_.parameters()]
-    if type(optimizer) is not torch.optim.AdamW or list(optimizers(net)) != ["optimizer"]:
-        yield f"its optimizer is {type(optimizer).__name__} and not AdamW alone"
+    if list(optimizers(net)) != ["optimizer"]:
+        yield "it has several optimizers"
+    elif type(optimizer) is not torch.optim.AdamW:
+        yield f"its optimizer is {type(optimizer).__name__} and not AdamW"
     elif len(optimizer.param_groups) > 1:
         yield "its optimizer has several groups of weights"
     elif [*map(id, optimizer.param_groups[0]["params"])] != [*map(id, weights)]:
         yield "its optimizer holds other weights than its module"
     else:
         (group,) = optimizer.param_groups
-        others = {"amsgrad": False, "maximize": False, "differentiable": False, "fused": True}
+        others = {"amsgrad": False, "maximize": False, "fused": True}
         for name, wanted in others.items():
             if bool(group[name]) != wanted:
                 yield f"its optimizer has {name}={group[name]}"
@@ -147,12 +157,13 @@ def _obstacles(net: Any) -> Iterator[str]:
         if type(callback) is not GradientNormClipping:
             yield f"its callback {type(callback).__name__} uses gradients"
     for name in _STEP:
-        if getattr(type(net), name).__module__.partition(".")[0] not in ("skorch", "sklearn_spt"):
+        owner = next(kind for kind in type(net).__mro__ if name in vars(kind))
+        own = owner.__module__.partition(".")[0] not in ("skorch", "sklearn_spt")
+        if own or name in vars(net):
             yield f"{type(net).__name__} replaces {name}"
-    held = [vars(optimizer).get(f"_optimizer_step_{when}_hooks") for when in ("pre", "post")]
-    held += [getattr(w, name) for w in weights for name in _HOOKS]
-    if any(held):
-        yield "its optimizer or its weights have hooks"
+    parts = (optimizer, criterion, *net.module_.modules(), *weights)
+    if any(getattr(part, name, None) for part in parts for name in _HOOKS):
+        yield "its optimizer, modules or weights have hooks"
 
 
 def _using_gradients(net: Any) -> list[Any]:

@@ -48,10 +48,10 @@ def warn_of_sizes(
     """Warn of very many iterations, and of inertia that has no effect."""
     message = None
     given = f"step_size={step_size} and {n_unlabeled} unlabelled documents"
-    if len(sizes) > _MANY:
+    if len(sizes) > _MANY and max_iter is None:
         message = (
-            f"{given} make {len(sizes)} iterations. An int is a number of documents and a float is "
-            "a share of them: with 1.0 there is one iteration."
+            f"{given} make {len(sizes)} iterations; use a greater step_size. An int is a number of "
+            "documents and a float is a share of them: with 1.0 there is one iteration."
         )
     elif alpha > 0 and len(sizes) == 1:
         ended = sizes[0] < n_unlabeled

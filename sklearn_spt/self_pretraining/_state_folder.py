@@ -73,14 +73,14 @@ class StateFolder:
         """Release the folder, and remove it if it holds no state."""
         if not self._lock.is_locked:
             return
-        lock, empty = self.path / _LOCK, not (self.path / _STATE).exists()
+        lock, empty, unlinked = self.path / _LOCK, not (self.path / _STATE).exists(), False
         if empty:
             self._clean({".safetensors"})
             # Deleted before it is unlocked: another process could lock the deleted file. Windows
             # cannot delete an open file.
             with suppress(OSError):
                 lock.unlink()
-        unlinked = not lock.exists()
+                unlinked = True  # what lies there from now on is the lock of another fit
         self._lock.release()
         if empty:
             with suppress(OSError):

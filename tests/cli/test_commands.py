@@ -370,9 +370,13 @@ def test_spellings_of_a_missing_label(spelled, tmp_path):
 
 def test_a_further_spelling_of_a_missing_label(tmp_path):
     path = tmp_path / "posts.csv"
-    path.write_text("text,label\na,yes\nb,no\nc,na\nd,\n")
-    options = parsed(["fit", str(path), "--out", "model", "--unlabeled-marker", "NA"])
-    assert training_data(options)[1].tolist() == ["yes", "no", -1, -1]
+    path.write_text("text,label\na,yes\nb,NA\nc,na\nd,\ne,9.0\n")
+    for marker, expected in (
+        ("NA", ["yes", -1, "na", -1, "9"]),
+        ("9.0", ["yes", "NA", "na", -1, -1]),
+    ):
+        options = parsed(["fit", str(path), "--out", "model", "--unlabeled-marker", marker])
+        assert training_data(options)[1].tolist() == expected
 
 
 def test_a_positive_class_may_be_spelled_as_in_the_file(posts, tiny_long_encoder, tmp_path, capsys):

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from helpers.figures import names_of
 from numpy.testing import assert_allclose, assert_array_equal
 from records import record
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from sklearn_spt.inspection import LearningCurveDisplay
@@ -60,6 +65,33 @@ def test_from_estimator_hides_labels(numbers):
     assert_array_equal(both.lines_[0].get_xdata(), [10, 40])
     assert display.ax_.get_ylabel() == "macro-F1, mean ± sd of 2 seeds"
     assert not hasattr(clf, "classes_")
+
+
+def test_a_pipeline_gets_the_marker_and_the_seeds_of_its_last_step(numbers):
+    clf = Seeds(unlabeled_marker="?")
+    LearningCurveDisplay.from_estimator(
+        make_pipeline(FunctionTransformer(), clf), *numbers, n_labeled=(10,), n_repeats=2
+    )
+    assert Seeds.seen == [(0, "?"), (1, "?")]
+
+
+class Seeds(ClassifierMixin, BaseEstimator):
+    """Notes its seed and the value of most rows of y."""
+
+    seen: ClassVar = []
+
+    def __init__(self, unlabeled_marker=-1, random_state=None):
+        self.unlabeled_marker = unlabeled_marker
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        values, counts = np.unique(np.asarray(y, dtype=str), return_counts=True)
+        Seeds.seen.append((self.random_state, values[counts.argmax()]))
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X), dtype=int)
 
 
 @pytest.mark.parametrize("verbose", [0, 1])

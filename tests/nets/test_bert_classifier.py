@@ -253,11 +253,19 @@ def test_partial_fit_continues(make, texts, y):
 )
 def test_the_marker_is_no_class(make, texts, classes, marker):
     given = ["a", "b", marker] if "a" in classes else [0, 1, marker]
-    message = rf"classes holds {re.escape(repr(marker))}, the marker of unlabelled rows; leave it"
+    message = rf"without the marker of unlabelled rows, {re.escape(repr(marker))}; got \["
     with pytest.raises(ValueError, match=message):
         make(unlabeled_marker=marker).partial_fit(texts[:3], given, classes=classes)
     with pytest.raises(ValueError, match=message):
         make(unlabeled_marker=marker, classes=classes).fit(texts[:3], given)
+
+
+@pytest.mark.parametrize("classes", [["a", None, "b"], ["a", "b", "-1"], {"a", "b"}, "ab"])
+def test_unusable_classes_are_named(make, texts, classes):
+    with pytest.raises(
+        ValueError, match=r"classes must be a list of all labels, without the marker .*-1; got"
+    ):
+        make().partial_fit(texts[:2], ["a", "b"], classes=classes)
 
 
 def test_partial_fit_starts_at_the_initial_rate(make, texts, y):

@@ -403,17 +403,6 @@ def test_nets_of_another_kind_take_another_slot(net, tiny_texts, recorders, tiny
     assert cuda_graphs._KEPT == {}
 
 
-def test_a_hook_keeps_a_net_from_the_graphs_of_others(net, tiny_texts, recorders):
-    class Hooks(Callback):
-        def on_train_begin(self, net, **kwargs):
-            net.module_.head.register_forward_hook(lambda *args: None)
-
-    net.set_params(cuda_graphs=True, max_epochs=1)
-    clone(net).fit(tiny_texts, Y)
-    clone(net).set_params(callbacks=[Hooks()]).fit(tiny_texts, Y)
-    assert len(recorders) == 2
-
-
 def test_a_net_owns_its_weights_after_its_fit(net, tiny_texts, recorders):
     net.set_params(cuda_graphs=True)
     first = clone(net).fit(tiny_texts, Y)
@@ -492,6 +481,46 @@ def test_parameters_that_a_callback_sets_take_effect(net, tiny_texts, recorders,
     assert_same(clone(net).set_params(cuda_graphs=True).fit(tiny_texts, Y), expected)
 
 
+def scaled(net):
+    net.module_.head.weight.data = net.module_.head.weight.data * 0.5
+
+
+CHANGES = {
+    "dropout": lambda net: setattr(net.module_.dropout, "p", 0.0),
+    "other memory": scaled,
+    "hook": lambda net: net.module_.head.register_forward_hook(lambda m, x, out: 2 * out),
+    "hook of a weight": lambda net: net.module_.head.weight.register_hook(lambda g: 2 * g),
+    "maximize": lambda net: net.optimizer_.param_groups[0].update(maximize=True),
+    "callback": lambda net: net.callbacks_.append(("further", DoublesGradients())),
+    "optimizer": lambda net: net.initialize_optimizer(),
+}
+
+
+class Does(Callback):
+    """Changes the net at the end of the first epoch."""
+
+    def __init__(self, what):
+        self.what = what
+
+    def on_epoch_end(self, net, **kwargs):
+        if len(net.history) == 1:
+            CHANGES[self.what](net)
+
+
+class DoublesGradients(Callback):
+    def on_grad_computed(self, net, named_parameters, **kwargs):
+        for _, weight in named_parameters:
+            if weight.grad is not None:
+                weight.grad.mul_(2)
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_a_callback_does_to_a_net_takes_effect(net, tiny_texts, recorders, what):
+    net.set_params(callbacks=[Does(what)])
+    expected = clone(net).fit(tiny_texts, Y)
+    assert_same(clone(net).set_params(cuda_graphs=True).fit(tiny_texts, Y), expected)
+
+
 class UsesGradients(Callback):
     def on_grad_computed(self, net, **kwargs):
         pass
@@ -521,15 +550,38 @@ class TrainsHead(BertClassifier):
 class Hooked(BertClassifier):
     def initialize_optimizer(self, *args, **kwargs):
         super().initialize_optimizer(*args, **kwargs)
+        self.hook()
+        return self
+
+
+class HookBefore(Hooked):
+    def hook(self):
         self.optimizer_.register_step_pre_hook(lambda *args: None)
-        return self
 
 
-class HookedWeight(BertClassifier):
-    def initialize_module(self):
-        super().initialize_module()
+class HookAfter(Hooked):
+    def hook(self):
+        self.optimizer_.register_step_post_hook(lambda *args: None)
+
+
+class HookOfModule(Hooked):
+    def hook(self):
+        self.module_.head.register_forward_hook(lambda *args: None)
+
+
+class HookOfWeight(Hooked):
+    def hook(self):
         self.module_.head.weight.register_hook(lambda gradient: gradient)
-        return self
+
+
+class HookOfGradient(Hooked):
+    def hook(self):
+        self.module_.head.weight.register_post_accumulate_grad_hook(lambda weight: None)
+
+
+class OfInstance(Hooked):
+    def hook(self):
+        self.get_loss = self.get_loss
 
 
 def replacing(name):
@@ -538,14 +590,16 @@ def replacing(name):
     def method(self, *args, **kwargs):
         return getattr(super(type(self), self), name)(*args, **kwargs)
 
+    # as by functools.wraps
+    method.__module__ = BertClassifier.__module__
     return type("Own", (BertClassifier,), {name: method, "__module__": __name__})
 
 
 @pytest.mark.parametrize(
     ("kind", "change", "reason"),
     [
-        (None, {"optimizer": torch.optim.SGD}, "its optimizer is SGD and not AdamW alone"),
-        (TwoOptimizers, {}, "its optimizer is AdamW and not AdamW alone"),
+        (None, {"optimizer": torch.optim.SGD}, "its optimizer is SGD and not AdamW"),
+        (TwoOptimizers, {}, "it has several optimizers"),
         (TrainsHead, {}, "its optimizer holds other weights than its module"),
         (None, {"optimizer__amsgrad": True}, "its optimizer has amsgrad=True"),
         (None, {"optimizer__maximize": True}, "its optimizer has maximize=True"),
@@ -558,8 +612,11 @@ def replacing(name):
         (None, {"criterion": OwnCriterion}, "its criterion is OwnCriterion"),
         (None, {"callbacks": [UsesGradients()]}, "its callback UsesGradients uses gradients"),
         (None, {"callbacks": [ClipsOtherwise(1)]}, "its callback ClipsOtherwise uses gradients"),
-        (Hooked, {}, "its optimizer or its weights have hooks"),
-        (HookedWeight, {}, "its optimizer or its weights have hooks"),
+        *(
+            (kind, {}, "its optimizer, modules or weights have hooks")
+            for kind in (HookBefore, HookAfter, HookOfModule, HookOfWeight, HookOfGradient)
+        ),
+        (OfInstance, {}, "OfInstance replaces get_loss"),
         *((replacing(name), {}, f"Own replaces {name}") for name in device_loop._STEP),
     ],
 )

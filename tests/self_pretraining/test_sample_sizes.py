@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -60,10 +61,13 @@ class TestGrowingSampleSizes:
 
 def test_a_step_of_one_document_is_questioned():
     """``step_size=1`` is one document, and 1.0 is all of them."""
-    message = r"step_size=1 and 101 unlabelled documents make 101 iterations.*with 1.0 there is one"
+    message = r"step_size=1 and 101 unlabelled documents make 101 iterations; .*with 1.0 there is"
     with pytest.warns(UserWarning, match=message):
         warn_of_sizes(growing_sample_sizes(101, 1), 1, None, 0.1, 101)
-    warn_of_sizes(growing_sample_sizes(100, 1), 1, None, 0.1, 100)
+    for sizes in (growing_sample_sizes(100, 1), 1, None), (growing_sample_sizes(900, 1), 1, 900):
+        with warnings.catch_warnings(record=True) as found:
+            warn_of_sizes(*sizes, 0.1, len(sizes[0]))
+        assert found == []
 
 
 class TestResolveStepSize:
