@@ -51,7 +51,15 @@ from sklearn_spt.nets._protocol import TextNet, prepared
 from sklearn_spt.nets._training import predict_logits
 from sklearn_spt.persistence._saving import SavingMixin
 from sklearn_spt.text._allocator import give_back
-from sklearn_spt.text._documents import check_documents, check_finite, check_matrix
+from sklearn_spt.text._documents import (
+    arrays_of,
+    check_documents,
+    check_finite,
+    check_matrix,
+    concatenated,
+    for_torch,
+    of_one_kind,
+)
 from sklearn_spt.text._encoding import check_texts, is_text
 from sklearn_spt.text._locations import encoder_folder
 
@@ -288,7 +296,7 @@ class BaseSemiSupervisedClassifier(
         return SemiSupervisedData(X_l, X_u, codes[codes >= 0], classes, weights, labeled)
 
     def _encode(self, net: NeuralNet, X: Any, *, reset: bool, name: str = "X") -> Any:
-        """Return documents in the form that the net takes; mappings of arrays pass unchanged."""
+        """Return documents in the form that the net takes; of a mapping, the parts as arrays."""
         text = is_text(X)
         if isinstance(net, TextNet):
             check_documents(X, name)
@@ -304,7 +312,7 @@ class BaseSemiSupervisedClassifier(
         if mapping or text:
             if reset:
                 forget_features(self)
-            return X if mapping else net.encode(check_texts(X, name))
+            return arrays_of(X) if mapping else net.encode(check_texts(X, name))
         if isinstance(X, torch.Tensor):
             X = X.detach().cpu().numpy()
         check_matrix(X, name)
@@ -312,10 +320,7 @@ class BaseSemiSupervisedClassifier(
         if isinstance(net, TextNet):
             return net.encode(array)
         check_finite(array, name)
-        array = array.astype(array.dtype.newbyteorder("="), copy=False)
-        if array.dtype.kind == "f" and array.dtype.itemsize > 4:  # torch's weights are float32
-            array = array.astype(np.float32 if torch.get_default_dtype() == torch.float32 else "d")
-        return array
+        return for_torch(array)
 
     def _encode_both(self, net: NeuralNet, X: Any, X_unlabeled: Any) -> tuple[Any, Any]:
         """Encode X and X_unlabeled, which must be of the same kind; None for no rows."""
@@ -356,7 +361,7 @@ class BaseSemiSupervisedClassifier(
                 f"X_unlabeled {kinds[1]} (shape of a row, or names of the parts). Pass both as "
                 "texts, or encode both in the same way."
             )
-        return encoded, more
+        return of_one_kind(encoded, more)
 
     def _set_transduction(
         self, data: SemiSupervisedData, pseudo: IntArray, labeled_iter: IntArray
@@ -377,13 +382,6 @@ class BaseSemiSupervisedClassifier(
             labels = labels.astype(kind)
             labels[codes < 0] = marker
         self.transduction_ = np.asarray(labels)
-
-
-def concatenated(first: Any, second: Any) -> Any:
-    """Concatenate the rows of two encoded inputs of the same kind."""
-    if isinstance(first, Mapping):
-        return {key: np.concatenate([first[key], second[key]]) for key in first}
-    return np.concatenate([first, second])
 
 
 def _reject_own_criterion(net: NeuralNet, parameter: str) -> None:

@@ -555,3 +555,17 @@ def test_several_arrays_in_a_mapping(moons):
     clf.fit(split(X[:150]), y[:150], X_unlabeled=split(X[150:]))
     np.testing.assert_array_equal(clf.predict_proba(split(X)), expected)
     assert not hasattr(clf, "n_features_in_")
+
+
+def test_parts_of_a_mapping_are_rows_by_position(moons):
+    """A Series keeps its order, whatever its index; float64 is turned into float32."""
+    X, y, _ = moons
+    parts = {"left": X[:, :1], "right": X[:, 1:]}
+    clf = over_mlp().set_params(estimator=mlp_net(TwoInputs, batch_size=20))
+    expected = clf.fit(parts, y).predict_proba(parts)
+    index = np.random.default_rng(0).permutation(len(X))
+    frames = {k: pd.DataFrame(v.astype(float), index=index) for k, v in parts.items()}
+    np.testing.assert_array_equal(clf.predict_proba(frames), expected)
+    np.testing.assert_array_equal(clf.fit(frames, y).predict_proba(parts), expected)
+    more = {k: np.zeros((5, 1), dtype=int) for k in parts}
+    clf.fit(parts, y, X_unlabeled=more)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from skorch.utils import multi_indexing
 
-from sklearn_spt._base import SemiSupervisedData, concatenated
+from sklearn_spt._base import SemiSupervisedData
 from sklearn_spt._holdout import weights_of
 from sklearn_spt._typing import FloatArray, IntArray
+from sklearn_spt.text._documents import concatenated
 
 
 def training_set(

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from skorch import NeuralNet
 
-from sklearn_spt._base import concatenated
 from sklearn_spt._functional import predicted_classes
 from sklearn_spt._random import derive_seed, isolated
 from sklearn_spt._typing import FloatArray
@@ -24,6 +23,7 @@ from sklearn_spt.self_pretraining._trainer import (
     SelfPretrainingTrainer,
     seed_path,
 )
+from sklearn_spt.text._documents import concatenated
 
 
 class _OneStageTrainer(SelfPretrainingTrainer):

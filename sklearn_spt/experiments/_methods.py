@@ -79,7 +79,11 @@ def _own(
     **fixed: Any,
 ) -> Method:
     """Describe a classifier of this package, with the paper's settings or its own defaults."""
-    of_the_net = {f"estimator__{parameter}" for parameter in NET_PARAMETERS}
+    # a method sets the epochs and the draws of its nets
+    of_the_net = {f"estimator__{name}" for name in NET_PARAMETERS} - {
+        "estimator__max_epochs",
+        "estimator__balanced_batches",
+    }
     parameters = of_the_net | set(inspect.signature(kind.__init__).parameters) - {
         "self",
         "estimator",

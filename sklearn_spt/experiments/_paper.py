@@ -113,8 +113,9 @@ def parameters(cell: Mapping[str, Any]) -> dict[str, Any]:
     step, n = found["step_size"], cell["n_unlabeled"]
     if isinstance(step, int) and n:
         found["step_size"] = min(step / n, 1.0)
-    # 3 and 3.0 are the same temperature
-    return {k: float(v) if k in ("temperature", "lam", "alpha") else v for k, v in found.items()}
+    # 3 and 3.0 are the same temperature; a failed cell may hold what is no number
+    numbers = ("temperature", "lam", "alpha")
+    return {k: float(v) if k in numbers and isinstance(v, int) else v for k, v in found.items()}
 
 
 def _scores(row: Mapping[str, Any]) -> dict[str, float]:

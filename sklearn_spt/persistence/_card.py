@@ -116,7 +116,7 @@ def _training(clf: Any) -> tuple[str, int, Any, float | None]:
     """Return labelled and unlabelled rows, and losses and held-out score of the kept iteration."""
     if isinstance(clf, NeuralNet):
         sizes = [sum(b["train_batch_size"] for b in epoch["batches"]) for epoch in clf.history]
-        losses = [round(epoch["train_loss"], 4) for epoch in clf.history]
+        losses = _rounded([epoch["train_loss"] for epoch in clf.history])
         return f"{max(sizes, default=0)} in an epoch", 0, losses, None
     is_labeled = clf.labeled_iter_ == 0
     labels, counts = np.unique(clf.transduction_[is_labeled], return_counts=True)
@@ -124,4 +124,14 @@ def _training(clf: Any) -> tuple[str, int, Any, float | None]:
     labeled = f"{is_labeled.sum()} ({by_class})"
     kept = getattr(clf, "best_iter_", clf.n_iter_)
     entry = clf.history_[min(kept, len(clf.history_) - 1)]
-    return labeled, (~is_labeled).sum(), entry["loss"], entry.get("validation_score")
+    losses = _rounded(entry["loss"]) or "none in the last iteration"
+    return labeled, (~is_labeled).sum(), losses, entry.get("validation_score")
+
+
+def _rounded(losses: Any) -> Any:
+    """Return losses, in lists and dictionaries, as numbers of Python with four digits."""
+    if isinstance(losses, dict):
+        return {name: _rounded(part) for name, part in losses.items()}
+    if isinstance(losses, list):
+        return [_rounded(loss) for loss in losses]
+    return round(float(losses), 4)

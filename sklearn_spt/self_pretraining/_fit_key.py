@@ -49,9 +49,11 @@ def fit_key(net: NeuralNet, **parts: Any) -> str:
         content = (type(net), sorted(params.items()), machine, sorted(parts.items()))
         return str(joblib.hash(_without_tensors(content)))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
+        reason = str(error)  # joblib's begins with all that it hashed
+        reason = f"... {reason[-200:]}" if len(reason) > 200 else reason
         raise ValueError(
             "memory and checkpoint_dir need data and an estimator that can be pickled: "
-            f"{error}. Define the module and functions at the top level of a file."
+            f"{reason}. Define the module and functions at the top level of a file."
         ) from error
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 import numpy as np
+import torch
 
 from sklearn_spt._labels import is_missing
 from sklearn_spt._typing import AnyArray
@@ -85,6 +86,44 @@ def check_finite(array: AnyArray, name: str) -> None:
         )
 
 
+# -- arrays for a net ------------------------------------------------------------------------------
+def for_torch(array: AnyArray) -> AnyArray:
+    """Return numbers in the byte order of the machine, and no wider than torch's weights."""
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if array.dtype.kind == "f" and array.dtype.itemsize > 4:
+        array = array.astype(np.float32 if torch.get_default_dtype() == torch.float32 else "d")
+    return array
+
+
+def arrays_of(X: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of a mapping; skorch would read rows of a pandas Series by its index."""
+    parts = {key: part.to_numpy() if hasattr(part, "to_numpy") else part for key, part in X.items()}
+    return {
+        key: for_torch(part) if isinstance(part, np.ndarray) and part.dtype.kind in "biuf" else part
+        for key, part in parts.items()
+    }
+
+
+def of_one_kind(first: Any, second: Any) -> tuple[Any, Any]:
+    """Return two inputs; where one holds floats and the other integers, both hold floats."""
+    if isinstance(first, Mapping):
+        pairs = {key: of_one_kind(first[key], second[key]) for key in first}
+        return {k: one for k, (one, _) in pairs.items()}, {k: two for k, (_, two) in pairs.items()}
+    kinds = {part.dtype.kind for part in (first, second) if isinstance(part, np.ndarray)}
+    if "f" in kinds and kinds <= set("biuf"):
+        dtype = next(part.dtype for part in (first, second) if part.dtype.kind == "f")
+        return first.astype(dtype, copy=False), second.astype(dtype, copy=False)
+    return first, second
+
+
+def concatenated(first: Any, second: Any) -> Any:
+    """Concatenate the rows of two encoded inputs of the same kind."""
+    if isinstance(first, Mapping):
+        return {key: np.concatenate([first[key], second[key]]) for key in first}
+    return np.concatenate([first, second])
+
+
+# -- checks of rows --------------------------------------------------------------------------------
 def _check_rows(X: Any, name: str) -> None:
     for row, entry in enumerate(X):
         if isinstance(entry, str | bytes) or is_missing(entry):

@@ -166,5 +166,6 @@ class KeywordWindow(TextTransformer):
         kept: set[int] = set()
         for start, end in spans:
             inside = [i for i, w in enumerate(words) if w.end() > start and w.start() < end]
-            kept.update(range(inside[0] - self.window, inside[-1] + self.window + 1))
+            end_of_window = min(inside[-1] + self.window + 1, len(words))
+            kept.update(range(max(inside[0] - self.window, 0), end_of_window))
         return " ".join(word.group() for i, word in enumerate(words) if i in kept)

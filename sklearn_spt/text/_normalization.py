@@ -41,8 +41,8 @@ class TweetNormalizer(TextTransformer):
     Notes
     -----
     The steps run in the order of the parameters. Runs of white space become one blank.
-    Normalising a text again does not change it, except that text escaped twice (``&amp;amp;``)
-    loses one layer each time.
+    Normalising a text again does not change it, with two exceptions: text escaped twice
+    (``&amp;amp;``) loses one layer each time, and the end of an e-mail address becomes a user.
 
     References
     ----------

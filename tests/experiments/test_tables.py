@@ -283,6 +283,19 @@ def test_notes_name_failed_and_missing_cells():
     assert not any(note.startswith("failed") for note in notes)
 
 
+def test_a_failed_cell_with_a_parameter_that_is_no_number_is_named():
+    mistyped = record("self_pretraining", 0, status="failed", params={"lam": "abc"})
+    table = make_table("main", [*grid(), mistyped])
+    assert row_of(table, dataset="illness", method="Self-Pretraining")["n_seeds"] == 3
+
+
+def test_parameters_that_a_method_sets_itself_are_not_offered():
+    for name in ("self_pretraining", "self_pretraining_classifier", "tri_training"):
+        offered = methods()[name].parameters
+        assert "estimator__lr" in offered
+        assert not {"estimator__max_epochs", "estimator__balanced_batches"} & set(offered)
+
+
 def test_notes_name_cells_in_bf16_unless_all_are():
     def notes(records):
         return [note for note in notes_of(records) if "bf16" in note]

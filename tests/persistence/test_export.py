@@ -234,9 +234,19 @@ def test_card_says_what_was_trained_and_holds_no_text(tiny_encoder, tiny_texts, 
         'pipeline("text-classification"',
     ):
         assert part in card
+    (loss,) = clf.history_[clf.best_iter_]["loss"]["supervised" if not clf.best_iter_ else "stage1"]
+    assert f"[{loss:.4g}" in card
     assert not [text for text in tiny_texts if text in card]
     assert str(tmp_path) not in card
     assert "base_model" not in card  # it is a folder
+
+
+def test_card_of_a_net_tells_its_losses_in_four_digits(tiny_encoder, tiny_texts, tmp_path):
+    net = BertClassifier(tiny_encoder, max_length=24, max_epochs=2, random_state=0)
+    net.fit(tiny_texts, [1, 0] * 12).export(tmp_path / "out")
+    losses = [round(float(loss), 4) for loss in net.history[:, "train_loss"]]
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert f"Training loss of each epoch: {losses}.\n" in card
 
 
 def test_card_of_a_named_encoder_names_it(minilm, tiny_texts, tmp_path):

@@ -44,6 +44,13 @@ def test_the_key_changes_with_data_net_seed_and_kernels(data):
     assert len({base, *keys}) == 7
 
 
+def test_what_cannot_be_pickled_is_named_in_a_few_words(data):
+    X, y = data
+    with pytest.raises(ValueError, match=r"that can be pickled: .*lambda.*top level") as error:
+        fit_key(mlp_net(callbacks=[("scores", lambda net: 0)]), X=X, y=y)
+    assert len(str(error.value)) < 500
+
+
 def test_tensors_among_the_parameters_are_hashed_by_value():
     code = (
         "import torch; from helpers.nets import mlp_net;"

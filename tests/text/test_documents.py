@@ -195,6 +195,18 @@ def test_foreign_number_formats_of_a_net_of_numbers(kind):
     np.testing.assert_array_equal(clf.fit(X.astype(kind), y).predict_proba(X), expected)
 
 
+def test_integers_beside_floats_are_floats():
+    X, y = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32), [0, 1] * 10
+    clf = SelfPretrainingClassifier(mlp_net(), step_size=1.0, alpha=0.0, random_state=0)
+    whole = np.round(3 * X)
+    expected = clf.fit(X, y, X_unlabeled=whole[:9]).predict_proba(X)
+    found = clf.fit(X, y, X_unlabeled=whole[:9].astype(int)).predict_proba(X)
+    np.testing.assert_array_equal(found, expected)
+    expected = clf.fit(whole, y, X_unlabeled=X[:9]).predict_proba(X)
+    found = clf.fit(whole.astype(int), y, X_unlabeled=X[:9]).predict_proba(X)
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_weights_that_are_no_numbers_are_named():
     X, y = np.zeros((4, 2), dtype=np.float32), [0, 1, 0, -1]
     clf = SelfPretrainingClassifier(mlp_net(), random_state=0)

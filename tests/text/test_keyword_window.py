@@ -179,6 +179,10 @@ def test_punctuation_belongs_to_its_word():
     assert cut.tolist() == ["the (flu), really"]
 
 
+def test_a_window_may_be_wider_than_any_text():
+    assert KeywordWindow("w5", 10**15).transform([WORDS]).tolist() == [WORDS]
+
+
 def test_keywords_in_a_second_column_come_first():
     X = np.array([[WORDS, "w1"], [WORDS, "w10"], [WORDS, None]], dtype=object)
     assert KeywordWindow("w5", 0).transform(X).tolist() == ["w1", "w10", "w5"]
