@@ -333,8 +333,8 @@ class BaseSemiSupervisedClassifier(
         if isinstance(net, TextNet) and is_text(X) != is_text(X_unlabeled):
             which = ("X", "X_unlabeled") if is_text(X) else ("X_unlabeled", "X")
             raise TypeError(
-                f"{which[0]} holds texts and {which[1]} holds none; pass both as texts, or encode "
-                "both by the same TokenIdVectorizer."
+                f"{which[0]} is a column of texts and {which[1]} is not; pass both as texts, both "
+                "with keywords, or encode both by the same TokenIdVectorizer."
             )
         if one_text_a_row and is_text(X):
             # together, so that both have the width of the longest text

@@ -74,7 +74,7 @@ class TwoViewClassifier(ThrottledClassifier):
                 "column of X or by keywords=) that occur in texts longer than the window; for "
                 "other documents, pass views=.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return encoded
 

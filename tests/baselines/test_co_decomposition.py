@@ -328,9 +328,20 @@ def test_swapped_columns_raise_an_error(tiny_encoder, words, container):
 @pytest.mark.parametrize("params", [{}, {"keywords": "absent"}])
 def test_no_keyword_in_any_document_warns(tiny_encoder, words, params):
     texts, truth = words
-    with pytest.warns(UserWarning, match="both views of the documents are the same"):
+    with pytest.warns(UserWarning, match="both views of the documents are the same") as warned:
         clf = of_texts(tiny_encoder, **params).fit(texts, marked(truth))
     assert clf.n_iter_ == 1
+    assert {warning.filename for warning in warned} == {__file__}
+
+
+def test_keywords_beside_some_texts_alone_are_named(tiny_encoder, words):
+    texts, truth = words
+    clf = of_texts(tiny_encoder)
+    message = (
+        "X_unlabeled is a column of texts and X is not; pass both as texts, both with keywords"
+    )
+    with pytest.raises(TypeError, match=message):
+        clf.fit([[text, "shot"] for text in texts], truth, X_unlabeled=texts[:5])
 
 
 def test_numbers_are_seen_twice_with_a_warning(moons):

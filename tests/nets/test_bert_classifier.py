@@ -225,9 +225,9 @@ def test_unlabelled_texts_may_be_longer_or_shorter_than_labelled_ones(make, text
 def test_texts_and_token_ids_are_not_mixed(make, texts, y, tiny_encoder):
     ids = TokenIdVectorizer(tiny_encoder, max_length=16).fit_transform(texts)
     clf = SelfPretrainingClassifier(make(), step_size=1.0, alpha=0.0, random_state=0)
-    with pytest.raises(TypeError, match="X holds texts and X_unlabeled holds none"):
+    with pytest.raises(TypeError, match="X is a column of texts and X_unlabeled is not"):
         clf.fit(texts, y, X_unlabeled=ids[:9])
-    with pytest.raises(TypeError, match="X_unlabeled holds texts and X holds none"):
+    with pytest.raises(TypeError, match="X_unlabeled is a column of texts and X is not"):
         clf.fit(ids, y, X_unlabeled=list(texts[:9]))
     clf.fit(texts, y, X_unlabeled=list(texts[:9]))
     for fitted in (clf, make().fit(texts, y)):
