@@ -27,11 +27,13 @@ from sklearn.model_selection import (
     StratifiedKFold,
     TunedThresholdClassifierCV,
     cross_val_predict,
+    cross_val_score,
 )
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
 from skorch import NeuralNetClassifier
+from skorch.helper import SliceDict
 from torch import nn
 
 from sklearn_spt import (
@@ -569,3 +571,13 @@ def test_parts_of_a_mapping_are_rows_by_position(moons):
     np.testing.assert_array_equal(clf.fit(frames, y).predict_proba(parts), expected)
     more = {k: np.zeros((5, 1), dtype=int) for k in parts}
     clf.fit(parts, y, X_unlabeled=more)
+
+
+def test_parts_in_a_slice_dict_are_cross_validated(moons):
+    X, y, _ = moons
+    cv = SemiSupervisedStratifiedKFold(2)
+    expected = cross_val_score(over_mlp(), X, y, cv=cv, error_score="raise")
+    clf = over_mlp().set_params(estimator=mlp_net(TwoInputs, batch_size=20))
+    parts = SliceDict(left=X[:, :1], right=X[:, 1:])
+    found = cross_val_score(clf, parts, y, cv=cv, error_score="raise")
+    np.testing.assert_array_equal(found, expected)

@@ -38,9 +38,9 @@ Random numbers: the same seed draws the same rows, batches and initial weights o
 CPU, and recording a graph gives back the random numbers that it took. Weights that are cast at
 once have the digits of autocast. These are tests that run without a GPU. Not the same: kernels of
 CUDA add up in an order of their own, some of them in another one at each run, so that two fits
-may differ in the last digits, and more after many steps. A CPU draws other dropout masks than a
-GPU. How much differs between two fits of the same seed, as the greatest difference of a
-probability:
+may differ in the last digits, and more after many steps. On graphs AdamW reads a learning rate of
+32 bits, in plain steps one of 64. A CPU draws other dropout masks than a GPU. How much differs
+between two fits of the same seed, as the greatest difference of a probability:
 
 {equal}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -147,6 +147,8 @@ def _first_column(X: Any) -> tuple[Iterable[Any] | None, int]:
         if X.shape[1] == 0:
             return None, 0
         return (X.iloc[:, 0] if hasattr(X, "iloc") else X[:, 0]), X.shape[1]
+    if isinstance(X, Mapping):  # a SliceDict of skorch has a shape
+        return None, 0
     if isinstance(X, Sequence) or len(getattr(X, "shape", ())) == 1:
         return X, 1
     return None, 0
