@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,8 +16,10 @@ from helpers.methods import half_labeled
 from helpers.nets import bert_net
 from sklearn.metrics import f1_score
 from sklearn.semi_supervised import SelfTrainingClassifier
+from sklearn.utils import Bunch
 
 from sklearn_spt import SelfPretrainingClassifier
+from sklearn_spt.experiments._split_protocol import cut
 
 FOLDER = Path(__file__).parents[1] / "examples" / "studies"
 
@@ -29,7 +32,20 @@ def program(monkeypatch, tiny_encoder):
     monkeypatch.setattr(module, "BertClassifier", lambda n_threads: bert_net(tiny_encoder))
     monkeypatch.setattr(module, "N_STARTS", 2)
     yield module
-    sys.modules.pop("gain_study")
+    for name in ("gain_study", "_gain_report", "_gain_tasks"):
+        sys.modules.pop(name)
+
+
+@pytest.fixture
+def reports(program):
+    """The records and reports of the study."""
+    return importlib.import_module("_gain_report")
+
+
+@pytest.fixture
+def tasks(program):
+    """The tasks of the study."""
+    return importlib.import_module("_gain_tasks")
 
 
 def test_arms_of_starts_and_students(program, tiny_encoder, tiny_texts):
@@ -46,6 +62,60 @@ def test_arms_of_starts_and_students(program, tiny_encoder, tiny_texts):
     )
     expected = one.fit(tiny_texts, y).predict_proba(tiny_texts[:5])
     np.testing.assert_allclose(found["start1"], expected, atol=1e-7)
+
+
+def test_halves_label_each_other(program, tiny_encoder, tiny_texts, monkeypatch):
+    y, taught = half_labeled(24), []
+    split = SimpleNamespace(texts=tiny_texts, y=y, texts_test=tiny_texts[:5])
+    students = program.Study.students
+
+    def noted(study, t, rows, P, q, n):
+        nets = students(study, t, rows, P, q, n)
+        taught.append((rows, P, q, study.soft(nets[0], study.labels.X_unlabeled)))
+        return nets
+
+    monkeypatch.setattr(program.Study, "students", noted)
+    found = program.cross_fitting(SimpleNamespace(seed=3, scratch=None, draw=lambda: (split, y)))
+    (one, P1, q, of_one), (two, P2, _, of_two), (_, P, plain_q, _), (_, crossed, Q, _) = taught
+    np.testing.assert_array_equal(np.sort([*one, *two]), np.arange(y.count(-1)))
+    assert abs(len(one) - len(two)) <= 1
+    np.testing.assert_array_equal((P[one], P[two]), (P1, P2))
+    np.testing.assert_allclose(crossed[one], of_two[one], atol=1e-7)
+    np.testing.assert_allclose(crossed[two], of_one[two], atol=1e-7)
+    assert plain_q is q is not Q
+    starts = found["start0"] + found["start1"]
+    np.testing.assert_allclose(
+        found["students of halves, and the starts as one"],
+        (starts / 2 + found["student of half 0"] + found["student of half 1"]) / 3,
+    )
+    np.testing.assert_allclose(
+        found["plain student, and the starts as one"], (starts / 2 + found["plain student"]) / 2
+    )
+
+
+def test_labels_at_random_stay_within_the_same_texts(tasks, monkeypatch):
+    target = np.repeat([0, 1], [700, 300])
+    bunch = Bunch(
+        data=np.array([f"text {i}" for i in range(1000)], dtype=object),
+        target=target,
+        target_names=["0", "1"],
+    )
+    monkeypatch.setattr(tasks, "bunch_of", lambda task: bunch)
+    monkeypatch.setattr(tasks, "cut", lambda bunch, *sizes: cut(bunch, 400))
+    cells = [tasks.Cell("psytar:INF", seed, None, 100, 300) for seed in range(20)]
+    shares = []
+    for cell in cells:
+        by_class, truth = cell.draw()
+        at_random, same = replace(cell, by_class=False).draw()
+        np.testing.assert_array_equal(at_random.texts, by_class.texts)
+        np.testing.assert_array_equal(truth, same)
+        for split in (by_class, at_random):
+            labeled = split.y >= 0
+            assert labeled.sum() == 100
+            np.testing.assert_array_equal(split.y[labeled], truth[labeled])
+        assert by_class.y[by_class.y >= 0].mean() == 0.3
+        shares.append(at_random.y[at_random.y >= 0].mean())
+    assert 0.2 < min(shares) < 0.3 < max(shares) < 0.4
 
 
 def test_students_that_learn_longer_from_deletions(program, tiny_encoder, tiny_texts, monkeypatch):
@@ -89,41 +159,42 @@ def test_the_confirming_arm_has_the_starts_and_what_a_user_gets(program, tiny_en
 
 
 @pytest.mark.parametrize(("task", "n_validation"), [("psytar:INF", None), ("psytar:EF", 1000)])
-def test_only_confirming_tasks_are_scored_on_test_rows(program, monkeypatch, task, n_validation):
+def test_only_confirming_tasks_are_scored_on_test_rows(tasks, monkeypatch, task, n_validation):
     cuts = []
 
     def cut(bunch, *parts):
         cuts.append((bunch, *parts))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(program, "bunch_of", lambda task: task)
-    monkeypatch.setattr(program, "cut", cut)
+    monkeypatch.setattr(tasks, "bunch_of", lambda task: task)
+    monkeypatch.setattr(tasks, "cut", cut)
     with pytest.raises(KeyboardInterrupt):
-        program.Cell(task, 0, None).draw()
+        tasks.Cell(task, 0, None).draw()
     assert cuts == [(task, 1000, n_validation)]
 
 
-def test_the_numbers_of_texts_are_those_of_the_arm(program, tmp_path, monkeypatch):
+def test_the_numbers_of_texts_are_those_of_the_arm(program, reports, tmp_path, monkeypatch):
     cells = []
 
     def arm(cell):
         cells.append(cell)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(program, "RECORDS", tmp_path)
-    for name in ("nets", "at_100", "at_1000", "u_300"):
+    monkeypatch.setattr(reports, "RECORDS", tmp_path)
+    for name in ("nets", "at_100", "at_1000", "u_300", "random_draw"):
         monkeypatch.setitem(program.ARMS, name, arm)
         with pytest.raises(KeyboardInterrupt):
             program.run(name, ["psytar:EF"], 2, None)
-    sizes = [(300, 3000), (100, 3000), (1000, 3000), (300, 300)]
+    sizes = [(300, 3000), (100, 3000), (1000, 3000), (300, 300), (300, 3000)]
     assert [(cell.n_labeled, cell.n_unlabeled) for cell in cells] == sizes
+    assert [cell.by_class for cell in cells] == [True] * 4 + [False]
     assert {cell.seed for cell in cells} == {2}
     monkeypatch.setattr(program, "defaults", lambda cell: {"defaults": cell.seed})
-    assert program.defaults_with_fewer(cells[-1]) == {"defaults, 300 texts": 2}
+    assert program.defaults_with_fewer(cells[3]) == {"defaults, 300 texts": 2}
 
 
-def test_the_picture_of_the_records(program, tmp_path, capsys):
-    program.plot(tmp_path / "gains.png")
+def test_the_picture_of_the_records(reports, tmp_path, capsys):
+    reports.plot(tmp_path / "gains.png")
     assert (tmp_path / "gains.png").stat().st_size > 10_000
     of_ranking, _, _, of_f1, *_ = capsys.readouterr().out.splitlines()
     counts = "better than one net on 16 of 17 tasks, and on 7 of the 8 with a star"
@@ -131,14 +202,14 @@ def test_the_picture_of_the_records(program, tmp_path, capsys):
     assert of_f1.startswith("F1 at the labels' share: better than one net on 15 of 17")
 
 
-def test_a_report_without_cells_says_so(program, tmp_path, monkeypatch):
-    monkeypatch.setattr(program, "RECORDS", tmp_path)
+def test_a_report_without_cells_says_so(reports, tmp_path, monkeypatch):
+    monkeypatch.setattr(reports, "RECORDS", tmp_path)
     with pytest.raises(SystemExit, match="No cell is there that all of nets, defaults have"):
-        program.report(["nets", "defaults"], "five nets")
+        reports.report(["nets", "defaults"], "five nets")
 
 
-def test_the_halves_have_no_task_in_common(program):
-    assert set(program.CONFIRMING).isdisjoint(program.CHOOSING)
+def test_the_halves_have_no_task_in_common(tasks):
+    assert set(tasks.CONFIRMING).isdisjoint(tasks.CHOOSING)
 
 
 def test_self_training_is_that_of_the_experiments(program, monkeypatch, tiny_encoder, tiny_texts):
@@ -151,11 +222,11 @@ def test_self_training_is_that_of_the_experiments(program, monkeypatch, tiny_enc
     np.testing.assert_allclose(P, expected, atol=1e-7)
 
 
-def test_cells_are_made_once_and_packed(program, tmp_path, monkeypatch, capsys):
+def test_cells_are_made_once_and_packed(program, reports, tmp_path, monkeypatch, capsys):
     tasks, made = ["psytar:INF", "illness:alzheimer@9%"], []
     y = np.arange(8) % 2
     split = SimpleNamespace(y=y, y_test=y)
-    monkeypatch.setattr(program, "RECORDS", tmp_path)
+    monkeypatch.setattr(reports, "RECORDS", tmp_path)
     monkeypatch.setattr(program.Cell, "draw", lambda cell: (split, y))
 
     def arm(cell):
@@ -168,15 +239,15 @@ def test_cells_are_made_once_and_packed(program, tmp_path, monkeypatch, capsys):
     for _ in range(2):
         for seed in (0, 1):
             program.run("nets", tasks, seed, None)
-        program.report(["nets"], "a")
+        reports.report(["nets"], "a")
         printed.append(capsys.readouterr().out.partition("4 cells")[2])
-        program.pack()
+        reports.pack()
     assert made == 2 * tasks
     assert printed[0] == printed[1] != ""
     assert [path.name for path in tmp_path.iterdir()] == ["nets.npz"]
     program.run("nets", ["psytar:DI"], 0, None)
-    program.pack()
-    assert len(program.recorded("nets")) == 5
+    reports.pack()
+    assert len(reports.recorded("nets")) == 5
 
 
 @pytest.fixture
@@ -184,7 +255,7 @@ def words(monkeypatch):
     """The study of word embeddings."""
     monkeypatch.syspath_prepend(str(FOLDER))
     yield importlib.import_module("word_embeddings")
-    for name in ("word_embeddings", "gain_study"):
+    for name in ("word_embeddings", "_gain_report", "_gain_tasks"):
         sys.modules.pop(name)
 
 

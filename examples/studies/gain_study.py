@@ -15,114 +15,26 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
+import _gain_report
 import numpy as np
 import torch
 from _deletion import Deletion
-from scipy.stats import spearmanr
-from scipy.stats import t as student_t
+from _gain_report import N_STARTS, N_STUDENTS
+from _gain_tasks import CHOOSING, CONFIRMING, Cell
 from sklearn.base import clone
-from sklearn.metrics import average_precision_score, f1_score
-from sklearn.utils import Bunch
 from sklearn.utils.validation import check_memory
 from skorch.utils import multi_indexing
 
 from sklearn_spt import PAPER_SETTINGS, BertClassifier, SelfPretrainingClassifier
 from sklearn_spt._functional import tempered_softmax
-from sklearn_spt.datasets import fetch_psytar
-from sklearn_spt.experiments._corpora import read, thinned
 from sklearn_spt.experiments._methods import methods
-from sklearn_spt.experiments._split_protocol import Split, cut, draw
 from sklearn_spt.nets._training import predict_logits
 from sklearn_spt.self_pretraining._trainer import SelfPretrainingTrainer
 
-RECORDS = Path(__file__).parents[2] / "docs" / "records" / "gain_study"
-CHOOSING = (
-    "illness:cancer",
-    "illness:diabetes",
-    "illness:cancer@5%",
-    "illness:diabetes@9%",
-    "phm_tuning",
-    "phm_tuning@9%",
-    "psytar:ADR",
-    "psytar:EF",
-    "psytar:WD",
-)
-CONFIRMING = (
-    "illness:alzheimer",
-    "illness:parkinson",
-    "illness:alzheimer@9%",
-    "illness:parkinson@5%",
-    "psytar:INF",
-    "psytar:SSI",
-    "psytar:DI",
-    "crisislex_t6:sandy@9%",
-)
-N_STARTS, N_STUDENTS, N_SEEDS = 5, 2, 3
-#: Nets of a cell by their name, without the number; what one of them and all together are called.
-ALONE_AND_TOGETHER = {
-    "start": ("one net", "five nets"),
-    "student": ("one student", "two students"),
-    "adapted": ("one adapted net", "five adapted nets"),
-}
-SCORES = ("average precision", "F1 at the labels' share", "F1 at 0.5", "best F1", "Brier score")
 
-
-# -- data ----------------------------------------------------------------------------------------
-def bunch_of(task: str) -> Bunch:
-    """Texts and labels of a task, for example ``illness:cancer@5%`` or ``psytar:WD``."""
-    whole, at, share = task.partition("@")
-    name, _, part = whole.partition(":")
-    if name == "psytar":
-        everything = fetch_psytar(download_if_missing=False)
-        column = everything.annotation_names.index(part)
-        bunch = Bunch(
-            data=everything.data,
-            target=everything.annotations[:, column],
-            target_names=["0", "1"],
-        )
-    elif name == "illness" and part:
-        everything = read(name, download=False)
-        kept = everything.keyword == part
-        bunch = Bunch(
-            data=everything.data[kept],
-            target=everything.target[kept],
-            target_names=everything.target_names,
-        )
-    else:
-        bunch = read(whole, download=False)
-    return thinned(bunch, share, task) if at else bunch
-
-
-@dataclass(frozen=True)
-class Cell:
-    """300 labelled and up to 3,000 unlabelled texts of a task, and 1,000 rows to score.
-
-    Those are validation rows in the tasks for choosing, and test rows in those for confirming.
-    Some arms have other numbers of texts.
-    """
-
-    task: str
-    seed: int
-    scratch: Path | None
-    n_labeled: int = 300
-    n_unlabeled: int = 3000
-
-    def draw(self) -> tuple[Split, Any]:
-        """Return the rows, and the true labels of labelled and unlabelled ones."""
-        corpus = cut(bunch_of(self.task), 1000, None if self.task in CONFIRMING else 1000)
-        sizes = self.n_labeled, min(self.n_unlabeled, len(corpus.rest) - self.n_labeled)
-        numbered = replace(corpus, texts=np.arange(len(corpus.texts)))
-        rows = draw(numbered, *sizes, self.seed).texts
-        return draw(corpus, *sizes, self.seed), corpus.target[rows]
-
-
-# -- cells ---------------------------------------------------------------------------------------
 class Study(SelfPretrainingClassifier):
     """Five supervised starts, and students that are taught by the mean of their probabilities."""
 
@@ -248,6 +160,33 @@ def halves(cell: Cell) -> dict[str, Any]:
     return {"by halves": np.mean([of.soft(M, of.V) for M in nets], axis=0)}
 
 
+def cross_fitting(cell: Cell) -> dict[str, Any]:
+    """Each of two students learns from half of U and labels the other half for a third one.
+
+    A fourth learns from the labels of the starts.
+    """
+    of = study(cell)
+    found = of.starts()
+    P, q = found.pop("U"), found.pop("L")
+    n = len(P)
+    parts = np.array_split(np.random.default_rng(cell.seed).permutation(n), 2)
+    crossed, Q = np.empty_like(P), []
+    for i, (own, other) in enumerate((parts, parts[::-1])):
+        (M,) = of.students(3 + i, own := np.sort(own), P[own], q, 1)
+        crossed[other] = of.soft(M, multi_indexing(of.labels.X_unlabeled, other))
+        Q.append(of.soft(M, of.labels.X_labeled))
+        found[f"student of half {i}"] = of.soft(M, of.V)
+    for name, labels in (("plain", (P, q)), ("cross-fitted", (crossed, np.mean(Q, axis=0)))):
+        (M,) = of.students(2, np.arange(n), *labels, 1)
+        found[f"{name} student"] = of.soft(M, of.V)
+    starts = np.mean([found[f"start{i}"] for i in range(N_STARTS)], axis=0)
+    halves = [found[f"student of half {i}"] for i in range(2)]
+    return found | {
+        "plain student, and the starts as one": (starts + found["plain student"]) / 2,
+        "students of halves, and the starts as one": np.mean([starts, *halves], axis=0),
+    }
+
+
 def fitted(clf: Any, cell: Cell, *, all_labels: bool = False) -> tuple[Any, list[str]]:
     """Fit a classifier; return it and the texts to score."""
     split, truth = cell.draw()
@@ -323,6 +262,7 @@ ARMS = {
     "nets": nets,
     "ensemble": ensemble_first,
     "halves": halves,
+    "cross_fitting": cross_fitting,
     "longer": longer,
     "four_students": four_students,
     "defaults": defaults,
@@ -333,63 +273,29 @@ ARMS = {
     "ceiling": ceiling,
     "at_100": nets_and_defaults,
     "at_1000": nets_and_defaults,
+    "random_draw": nets_and_defaults,
     "u_300": defaults_with_fewer,
     "u_1000": defaults_with_fewer,
 }
-#: Numbers of texts of the arms in which they are others.
-SIZES = {
+#: How the draws of some arms differ.
+DRAWS = {
     "at_100": {"n_labeled": 100},
     "at_1000": {"n_labeled": 1000},
+    "random_draw": {"by_class": False},
     "u_300": {"n_unlabeled": 300},
     "u_1000": {"n_unlabeled": 1000},
 }
 
 
-Record = dict[str, Any]
-
-
-def recorded(arm: str) -> dict[str, Record]:
-    """Arrays by task and seed: those that `pack` joined, and those of single files."""
-    found: dict[str, Record] = {}
-    if (packed := RECORDS / f"{arm}.npz").exists():
-        with np.load(packed) as arrays:
-            for key, array in arrays.items():
-                name, _, part = key.partition("/")
-                found.setdefault(name, {})[part] = array
-    for path in sorted((RECORDS / arm).glob("*.npz")):
-        with np.load(path) as arrays:
-            found[path.stem] = dict(arrays)
-    return found
-
-
-def pack() -> None:
-    """Join the cells of each arm in one file."""
-    for arm in ARMS:
-        paths = list((RECORDS / arm).glob("*.npz"))
-        if paths:
-            joined = {
-                f"{name}/{part}": array
-                for name, record in sorted(recorded(arm).items())
-                for part, array in record.items()
-            }
-            new = RECORDS / f"{arm}.new.npz"
-            np.savez_compressed(new, **joined)
-            new.replace(RECORDS / f"{arm}.npz")
-            for path in paths:
-                path.unlink()
-            with suppress(OSError):  # a run has just written another cell
-                paths[0].parent.rmdir()
-
-
 def run(arm: str, tasks: list[str], seed: int, scratch: str | None) -> None:
     torch.set_num_threads(1)
-    done = recorded(arm)
+    done = _gain_report.recorded(arm)
     for task in tasks:
-        path = RECORDS / arm / f"{task.replace(':', '_')}_{seed}.npz"
+        path = _gain_report.RECORDS / arm / f"{task.replace(':', '_')}_{seed}.npz"
         if path.stem in done:
             continue
         kept = None if scratch is None else Path(scratch) / f"{path.stem}.npz"
-        cell = Cell(task, seed, kept, **SIZES.get(arm, {}))
+        cell = Cell(task, seed, kept, **DRAWS.get(arm, {}))
         start = time.process_time()
         P = ARMS[arm](cell)
         seconds = time.process_time() - start
@@ -401,160 +307,6 @@ def run(arm: str, tasks: list[str], seed: int, scratch: str | None) -> None:
             path, y=split.y_test.astype(np.int8), share=share, seconds=seconds, **positive
         )
         print(f"{arm}, {task}, seed {seed}, {seconds:.0f} s", flush=True)
-
-
-# -- report --------------------------------------------------------------------------------------
-def scores(y: Any, p: Any, share: float) -> list[float]:
-    """Scores in the order of `SCORES`."""
-    order = np.argsort(-p, kind="stable")
-    matched = np.zeros(len(y), dtype=int)
-    matched[order[: round(share * len(y))]] = 1
-    hits = np.cumsum(y[order])
-    best = np.max(2 * hits / (np.arange(1, len(y) + 1) + y.sum()))
-    brier = np.mean((p - y) ** 2)
-    return [
-        average_precision_score(y, p),
-        f1_score(y, matched),
-        f1_score(y, p > 0.5),
-        float(best),
-        float(brier),
-    ]
-
-
-def combinations(cell: Record) -> dict[str, list[float]]:
-    """Scores of the nets of a cell, alone and together."""
-    y, share = cell["y"].astype(int), float(cell["share"])
-    found = {}
-    for kind, (one, together) in ALONE_AND_TOGETHER.items():
-        if f"{kind}0" in cell:
-            n = N_STUDENTS if kind == "student" else N_STARTS  # older cells have more students
-            nets = [cell[f"{kind}{i}"] for i in range(n)]
-            found[one] = np.mean([scores(y, p, share) for p in nets], axis=0).tolist()
-            found[together] = scores(y, np.mean(nets, axis=0), share)
-    return found
-
-
-def cells_of(arms: list[str]) -> dict[str, list[dict[str, list[float]]]]:
-    """Scores by task and method, of the cells that all `arms` have."""
-    records = [recorded(arm) for arm in arms]
-    by_task: dict[str, list[dict[str, list[float]]]] = {}
-    for name in sorted(set.intersection(*map(set, records))):
-        found: dict[str, list[float]] = {}
-        for arm, cells in zip(arms, records, strict=True):
-            cell, first = cells[name], records[0][name]
-            y, share = cell["y"].astype(int), float(cell["share"])
-            if not np.array_equal(y, first["y"]):
-                raise ValueError(f"{name} of {arm} has other labels than that of {arms[0]}.")
-            found.update(combinations(cell))
-            for method in sorted(set(cell) - {"y", "share", "seconds"}):
-                if method.rstrip("0123456789") not in ALONE_AND_TOGETHER:
-                    found[method] = scores(y, cell[method], share)
-        by_task.setdefault(name.rpartition("_")[0], []).append(found)
-    return by_task
-
-
-def sign_flip(d: Any) -> float:
-    """Return the one-sided p-value of a mean above 0 over tasks, under all changes of sign."""
-    signs = np.array(list(product([1, -1], repeat=len(d))))
-    return float(np.mean((signs * d).mean(axis=1) >= d.mean() - 1e-12))
-
-
-def report(arms: list[str], against: str) -> None:
-    """Print scores, and differences to the method `against`; the unit is the task."""
-    by_task = cells_of(arms)
-    if not by_task:
-        raise SystemExit(f"No cell is there that all of {', '.join(arms)} have.")
-    n_cells = sum(map(len, by_task.values()))
-    if "confirm" in arms and n_cells < (due := N_SEEDS * len(CONFIRMING)):
-        raise SystemExit(
-            f"The confirmation is looked at once, with {due} cells; {n_cells} are there."
-        )
-    print(f"{n_cells} cells, {len(by_task)} tasks: {', '.join(by_task)}\n")
-    means = {
-        task: {name: np.mean([cell[name] for cell in cells], axis=0) for name in cells[0]}
-        for task, cells in by_task.items()
-    }
-    names = list(next(iter(means.values())))
-    if against not in names:
-        raise SystemExit(f"--against must be one of {', '.join(names)}; got {against}.")
-    header = f"| | {' | '.join(SCORES)} |\n| --- | {' | '.join('---:' for _ in SCORES)} |"
-    print(header)
-    for name in names:
-        level = np.mean([means[task][name] for task in means], axis=0)
-        print(f"| {name} |", " | ".join(f"{value:.3f}" for value in level), "|")
-    print(f"\nDifference to {against}, mean over tasks with its 95% interval:\n")
-    print(header)
-    for name in names:
-        d = np.array([means[task][name] - means[task][against] for task in means])
-        se = d.std(axis=0, ddof=1) / np.sqrt(len(d))
-        half = student_t.ppf(0.975, len(d) - 1) * se
-        cells = [
-            f"{m:+.3f} [{m - h:.3f}, {m + h:.3f}]"
-            for m, h in zip(d.mean(axis=0), half, strict=True)
-        ]
-        if name != against:
-            print(f"| {name} |", " | ".join(cells), "|")
-            least = d.mean(axis=0) - student_t.ppf(0.95, len(d) - 1) * se
-            print(
-                f"<!-- one-sided 95% bounds of the first two: {least[0]:+.4f}, {least[1]:+.4f}; "
-                f"sign-flip test, average precision: p = {sign_flip(d[:, 0]):.3f} -->"
-            )
-    if "ceiling" in names:
-        print("\nShare of the gap from one net to the ceiling, of the means over tasks:\n")
-        level = {name: np.mean([means[task][name] for task in means], axis=0) for name in names}
-        print(header)
-        for name in names:
-            closed = (level[name] - level["one net"]) / (level["ceiling"] - level["one net"])
-            print(f"| {name} |", " | ".join(f"{share:.0%}" for share in closed), "|")
-
-
-def plot(path: Path) -> None:
-    """Draw what five nets and the defaults gain over one net, a row for each task."""
-    from matplotlib.figure import Figure
-
-    from sklearn_spt.inspection._style import PALETTE, ZERO_LINE
-
-    tasks = {task.replace(":", "_"): task for task in CHOOSING + CONFIRMING}
-    rows: list[tuple[float, str, Any]] = []  # share of positives, name, gains of both methods
-    for arm, mark in (("nets", ""), ("confirm", "*")):
-        records = recorded(arm)
-        for name, cells in cells_of([arm, "defaults"]).items():
-            one, *both = (
-                np.mean([cell[method][:2] for cell in cells], axis=0)
-                for method in ("one net", "five nets", "defaults")
-            )
-            share = np.mean([r["y"].mean() for key, r in records.items() if key[:-2] == name])
-            once = ", one seed" if len(cells) == 1 else ""
-            rows.append((float(share), f"{tasks[name]}{mark}, {share:.0%}{once}", both - one))
-    rows.sort(reverse=True, key=lambda row: row[0])
-    gains = np.array([gain for _, _, gain in rows])  # task, method, score
-    places = np.arange(len(rows))
-    figure = Figure(figsize=(9, 1.3 + 0.24 * len(rows)), layout="constrained")
-    for score, ax in enumerate(figure.subplots(1, 2, sharey=True)):
-        ax.axvline(0, **ZERO_LINE)
-        ax.hlines(places, *gains[:, :, score].T, color="0.75", zorder=1)
-        for method, label in enumerate(("five nets", "SelfPretrainingClassifier")):
-            style = {"color": PALETTE[method], "marker": "os"[method], "label": label}
-            ax.scatter(gains[:, method, score], places, zorder=2, **style)
-        ax.set_title(SCORES[score], fontsize="medium")
-        ax.spines[["top", "right"]].set_visible(False)
-    ax.set_yticks(places, [label for _, label, _ in rows])
-    figure.supxlabel("gain over one net, mean over seeds", fontsize="medium")
-    figure.legend(
-        *ax.get_legend_handles_labels(), loc="outside upper right", ncols=2, frameon=False
-    )
-    figure.savefig(path, dpi=110)
-    starred = np.array(["*" in label for _, label, _ in rows])
-    for score, of_score in enumerate(SCORES[:2]):
-        over = gains[:, 1, score], gains[:, 1, score] - gains[:, 0, score]
-        for other, gain in zip(("one net", "five nets"), over, strict=True):
-            better, n = (gain > 0).sum(), len(rows)
-            print(
-                f"{of_score}: better than {other} on {better} of {n} tasks, and on "
-                f"{(gain[starred] > 0).sum()} of the {starred.sum()} with a star"
-            )
-        rank = spearmanr([share for share, _, _ in rows], over[1])[0]
-        print(f"rank correlation of the gain over five nets with the share: {rank:+.2f}")
 
 
 def main() -> None:
@@ -576,11 +328,11 @@ def main() -> None:
         tasks = CONFIRMING if args.arm == "confirm" else CHOOSING
         run(args.arm, args.tasks or list(tasks), args.seed, args.scratch)
     elif args.command == "pack":
-        pack()
+        _gain_report.pack()
     elif args.command == "plot":
-        plot(args.out)
+        _gain_report.plot(args.out)
     else:
-        report(list(args.arms), args.against)
+        _gain_report.report(list(args.arms), args.against)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 import torch
 from _deletion import Deletion, Noisy
+from _gain_report import scores
+from _gain_tasks import CHOOSING, Cell
 from _lines import parsers, read
-from gain_study import CHOOSING, Cell, Study, scores
+from gain_study import Study
 from skorch.utils import to_tensor
 from torch import Tensor
 from torch.nn.functional import kl_div, log_softmax

@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 import numpy as np
-from gain_study import N_STARTS, recorded
+from _gain_report import N_STARTS, recorded
 
 from sklearn_spt.model_selection._intervals import interval_of, paired_gain, weighted_f1
 

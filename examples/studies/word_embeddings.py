@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from _gain_report import scores
+from _gain_tasks import bunch_of
 from _lines import parsers, read
-from gain_study import bunch_of, scores
 from scipy.stats import t as student_t
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier

@@ -325,7 +325,7 @@ def test_real_texts_are_as_hard(minilm, needs_data, monkeypatch):
 
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples" / "studies"))
     monkeypatch.setenv("SKLEARN_SPT_DATA", str(needs_data))
-    from gain_study import bunch_of
+    from _gain_tasks import bunch_of
 
     found = []
     for task in REAL:  # rows for validation
