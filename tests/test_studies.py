@@ -142,6 +142,8 @@ def test_students_that_learn_longer_from_deletions(program, tiny_encoder, tiny_t
     assert set(trained) == {4}
     np.testing.assert_array_equal(four["4 epochs, student 0"], found["4 epochs, student 0"])
     np.testing.assert_allclose(together, (np.mean(nets[:2], axis=0) + sum(nets[2:])) / 5)
+    monkeypatch.setattr(program, "learners_from_deletions", lambda *args: args)
+    assert program.patient("cell") == ("cell", [16], 1)  # as many epochs as the four have
 
 
 def test_the_confirming_arm_has_the_starts_and_what_a_user_gets(program, tiny_encoder, tiny_texts):

@@ -137,6 +137,11 @@ def longer(cell: Cell) -> dict[str, Any]:
     return learners_from_deletions(cell, [1, 2, 4], 1)
 
 
+def patient(cell: Cell) -> dict[str, Any]:
+    """One student with as many epochs as four students with four."""
+    return learners_from_deletions(cell, [16], 1)
+
+
 def four_students(cell: Cell) -> dict[str, Any]:
     """Four students with four epochs in stage 1, and their mean with the starts as one member."""
     found = learners_from_deletions(cell, [4], 4)
@@ -264,6 +269,7 @@ ARMS = {
     "halves": halves,
     "cross_fitting": cross_fitting,
     "longer": longer,
+    "patient": patient,
     "four_students": four_students,
     "defaults": defaults,
     "five_starts": five_starts,
