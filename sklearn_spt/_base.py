@@ -27,7 +27,7 @@ from sklearn_spt._labels import (
     is_missing,
     warn_of_markers,
 )
-from sklearn_spt._progress import Progress
+from sklearn_spt._progress import prediction_bar
 from sklearn_spt._random import exclusive, isolated
 from sklearn_spt._runtime import DocumentedMixin
 from sklearn_spt._typing import AnyArray, BoolArray, FloatArray, IntArray
@@ -194,10 +194,10 @@ class BaseSemiSupervisedClassifier(
         with exclusive(prepared(nets[0]).n_threads):
             encoded = self._encode(nets[0], X, reset=False)
             P, K = [], len(self.classes_)
-            with Progress(self.verbose, "prediction", len(nets), unit="net", delay=1.0) as progress:
+            total = len(nets) * get_len(encoded)
+            with prediction_bar(self.verbose, total) as progress:
                 for net in nets:
-                    P.append(tempered_softmax(predict_logits(net, encoded, K)))
-                    progress.advance(1)
+                    P.append(tempered_softmax(predict_logits(net, encoded, K, progress.advance)))
             return P
 
     def _combine(self, P: Sequence[FloatArray]) -> FloatArray:

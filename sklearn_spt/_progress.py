@@ -9,6 +9,9 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
+#: Seconds after which the bar of a prediction appears.
+DELAY = 1.0
+
 
 class Progress:
     """Shows the number of processed texts, or of another unit, on standard error.
@@ -65,6 +68,11 @@ class Progress:
         if self._bar is not None:
             self._bar.leave = error is None or self._bar.n > 0  # a bar at zero says nothing
             self._bar.close()
+
+
+def prediction_bar(verbose: int, n: int) -> Progress:
+    """Return a bar for a prediction of `n` texts, by all nets together."""
+    return Progress(verbose, "prediction", n, delay=DELAY)
 
 
 def iteration_line(entry: Mapping[str, Any]) -> str:

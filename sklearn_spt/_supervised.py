@@ -115,9 +115,8 @@ class SupervisedTrainer:
         """Return the class probabilities of encoded documents."""
         self.progress.expect(get_len(X))
         with isolated():
-            p = tempered_softmax(predict_logits(net, X, len(self.classes)))
-        self.progress.advance(get_len(X))
-        return p
+            K = len(self.classes)
+            return tempered_softmax(predict_logits(net, X, K, self.progress.advance))
 
 
 @contextmanager

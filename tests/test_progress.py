@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
+from helpers.methods import METHODS
 
-from sklearn_spt import BertClassifier, SelfPretrainingClassifier, _base
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier, _progress
 from sklearn_spt._progress import Progress
+from sklearn_spt.nets import _batching
 
 
 @pytest.mark.parametrize("verbose", [0, 1])
@@ -46,17 +49,29 @@ def test_fine_tuning_reaches_its_total(tiny_encoder, tiny_texts, counted, capfd)
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_prediction_counts_its_nets(tiny_encoder, tiny_texts, monkeypatch, capfd):
-    shown = Progress
-    monkeypatch.setattr(
-        _base, "Progress", lambda *args, delay, **more: shown(*args, **more)
-    )  # at once
-    net = BertClassifier(tiny_encoder, max_length=16)
-    clf = SelfPretrainingClassifier(net, step_size=0.5, finetune_epochs=1, random_state=0)
-    clf.fit(tiny_texts, [1, 0] * 4 + [-1] * 16)
+@pytest.mark.parametrize(
+    ("name", "n_nets"), [("bert", 1), ("self_pretraining", 3), ("co_decomposition", 2)]
+)
+def test_a_prediction_counts_texts_by_batches(
+    name, n_nets, tiny_encoder, tiny_texts, monkeypatch, capfd
+):
+    monkeypatch.setattr(_progress, "DELAY", 0.0)
+    net = BertClassifier(tiny_encoder, max_length=16, max_epochs=1, random_state=0)
+    texts = [f"{text} shot" for text in tiny_texts]
+    clf = net if name == "bert" else METHODS[name](net)
+    clf.fit(texts[:8], [1, 0] * 4, X_unlabeled=None if clf is net else texts[8:])
     assert "prediction" not in capfd.readouterr().err
-    clf.set_params(verbose=1).predict(tiny_texts)
-    assert "3/3" in capfd.readouterr().err
+    plain = clf.predict_proba(texts)
+    assert capfd.readouterr().err == ""
+    counts = []
+    advance = Progress.advance
+    monkeypatch.setattr(Progress, "advance", lambda self, n: (counts.append(n), advance(self, n)))
+    monkeypatch.setattr(_batching, "INFERENCE_TOKENS", {"cpu": 100})
+    found = clf.set_params(verbose=1).predict_proba(texts)
+    np.testing.assert_allclose(found, plain, atol=1e-5)
+    assert "prediction: 100%" in capfd.readouterr().err
+    assert sum(counts) == n_nets * len(texts)
+    assert len(counts) >= 2 * n_nets
 
 
 def test_self_pretraining_reaches_its_total(tiny_encoder, tiny_texts, counted, capfd):

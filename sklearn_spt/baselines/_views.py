@@ -12,8 +12,10 @@ from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 from skorch import NeuralNet
+from skorch.dataset import get_len
 
 from sklearn_spt._functional import tempered_softmax
+from sklearn_spt._progress import prediction_bar
 from sklearn_spt._random import exclusive
 from sklearn_spt._supervised import SupervisedTrainer
 from sklearn_spt._typing import FloatArray
@@ -112,10 +114,12 @@ class TwoViewClassifier(ThrottledClassifier):
         nets, K = self.estimators_, len(self.classes_)
         with exclusive(prepared(nets[0]).n_threads):
             views = self._encode(nets[0], X, reset=False).values()
-            return [
-                tempered_softmax(predict_logits(net, view, K))
-                for net, view in zip(nets, views, strict=True)
-            ]
+            total = sum(map(get_len, views))
+            with prediction_bar(self.verbose, total) as progress:
+                return [
+                    tempered_softmax(predict_logits(net, view, K, progress.advance))
+                    for net, view in zip(nets, views, strict=True)
+                ]
 
     def _probabilities(
         self, trainer: SupervisedTrainer, nets: Sequence[NeuralNet], X: Any

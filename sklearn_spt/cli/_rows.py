@@ -18,10 +18,8 @@ from sklearn_spt._typing import AnyArray, FloatArray
 from sklearn_spt._validation import half_character
 from sklearn_spt.datasets._parts import STANDARD_INPUT, table_parts
 from sklearn_spt.datasets._tables import Table, format_of, named_format, spell, value_of
-from sklearn_spt.datasets._texts import label_of, target_of, text_of
+from sklearn_spt.datasets._texts import NO_LABEL, label_of, target_of, text_of
 
-#: Spellings of a label that mean "no label", in lower case.
-_NO_LABEL = ("", "-1", "nan")
 #: Ends of names that do not settle the format.
 _VAGUE = re.compile(r"\.(txt|json)(\.gz)?$", re.IGNORECASE)
 #: Column of the predicted classes, and the begin of those of the probabilities.
@@ -91,7 +89,7 @@ def labels_of(table: Table, column: str | None, marker: str | None = None) -> li
         for line, row in table.rows
     ]
     marker = None if marker is None else spell(marker)
-    return [None if label == marker or label.lower() in _NO_LABEL else label for label in spelled]
+    return [None if label == marker or label.lower() in NO_LABEL else label for label in spelled]
 
 
 def training_data(options: argparse.Namespace) -> tuple[AnyArray, AnyArray]:

@@ -14,6 +14,9 @@ from sklearn_spt._validation import check_flag, shown
 from sklearn_spt.datasets._docstrings import with_shared_paragraphs
 from sklearn_spt.datasets._tables import WHOLE, Table, read_table, spell, value_of
 
+#: Values of a label column that mean "no label".
+NO_LABEL = ("", "-1", "nan", "NaN")
+
 
 @with_shared_paragraphs
 def load_texts(
@@ -24,7 +27,7 @@ def load_texts(
     keyword: str | None = None,
     id: str | None = None,
     positive: Any = None,
-    unlabeled: Iterable[int | str] | int | str = ("", "-1"),
+    unlabeled: Iterable[int | str] | int | str = NO_LABEL,
     sep: str | None = None,
     format: str | None = None,
     encoding: str = "utf-8",
@@ -60,7 +63,7 @@ def load_texts(
         Labels of the positive class. All other labels are negative then, and the target is 0 or 1.
         None: the classes are the labels, as they are.
 
-    unlabeled : int, str or iterable of them, default=("", "-1")
+    unlabeled : int, str or iterable of them, default=("", "-1", "nan", "NaN")
         Values of the label column that mean "no label". A missing or null value in JSON always
         means that.
 

@@ -16,7 +16,7 @@ from skorch.utils import multi_indexing
 
 from sklearn_spt._functional import tempered_softmax
 from sklearn_spt._labels import LabelsMixin, check_labels, check_weights, unlabeled_mask
-from sklearn_spt._progress import Progress
+from sklearn_spt._progress import Progress, prediction_bar
 from sklearn_spt._random import derive_seed, exclusive, isolated, root_seed
 from sklearn_spt._runtime import DocumentedMixin
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
@@ -292,8 +292,8 @@ class BertClassifier(DocumentedMixin, SavingMixin, FitTaskMixin, LabelsMixin, To
         """
         self.check_is_fitted()
         X = self._rows(X, reset=False)
-        with exclusive(self.n_threads):
-            return tempered_softmax(predict_logits(self, X, len(self.classes_)))
+        with exclusive(self.n_threads), prediction_bar(self.verbose, len(X)) as progress:
+            return tempered_softmax(predict_logits(self, X, len(self.classes_), progress.advance))
 
     def __sklearn_tags__(self) -> Tags:
         """Declare that texts are accepted besides matrices."""

@@ -16,6 +16,7 @@ import torch
 from sklearn.base import clone
 from skorch import NeuralNet
 from skorch.callbacks import EarlyStopping, EpochScoring, PassthroughScoring
+from skorch.dataset import get_len, unpack_data
 from skorch.utils import get_dim, multi_indexing, to_numpy
 from torch.utils.data import DataLoader
 
@@ -214,9 +215,14 @@ def epoch_loss(net: NeuralNet) -> float:
     return float((losses * sizes).sum() / sizes.sum())
 
 
-def predict_logits(net: NeuralNet, X: Any, n_classes: int) -> FloatArray:
-    """Return logits of shape (n, n_classes) in evaluation mode; check their shape and values."""
-    out = _with_own_generator(net).forward(X)
+def predict_logits(
+    net: NeuralNet, X: Any, n_classes: int, advance: Callable[[int], object] | None = None
+) -> FloatArray:
+    """Return logits of shape (n, n_classes) in evaluation mode; check their shape and values.
+
+    `advance` is called with the number of rows of each finished batch.
+    """
+    out = _view(net, advance).forward(X)
     logits = to_numpy(out[0] if isinstance(out, tuple) else out).astype(np.float64)
     if get_dim(logits) != 2 or logits.shape[1] != n_classes:
         raise ValueError(
@@ -233,16 +239,26 @@ def predict_logits(net: NeuralNet, X: Any, n_classes: int) -> FloatArray:
     return logits
 
 
-def _with_own_generator(net: NeuralNet) -> NeuralNet:
-    """Return a view of the net whose DataLoader draws no number from torch's global generator."""
-    # A DataLoader draws the seed of its workers, even if it has none. The net itself stays as it
-    # is, so that several threads can predict.
-    loader = net.iterator_valid
-    own = isinstance(loader, type) and issubclass(loader, DataLoader)
-    if not own or "iterator_valid__generator" in vars(net):
-        return net
+def _view(net: NeuralNet, advance: Callable[[int], object] | None) -> NeuralNet:
+    """Return a view of the net that counts its batches.
+
+    Its DataLoader draws no number from torch's global generator.
+    """
+    # The net itself stays as it is, so that several threads can predict.
     view = object.__new__(type(net))
-    vars(view).update(vars(net), iterator_valid__generator=torch.Generator())
+    vars(view).update(vars(net))
+    loader = net.iterator_valid
+    # a DataLoader draws the seed of its workers, even if it has none
+    if isinstance(loader, type) and issubclass(loader, DataLoader):
+        vars(view).setdefault("iterator_valid__generator", torch.Generator())
+    if advance is not None:
+
+        def counted(batch: Any, training: bool = False) -> Any:
+            out = net.evaluation_step(batch, training=training)
+            advance(get_len(unpack_data(batch)[0]))
+            return out
+
+        vars(view)["evaluation_step"] = counted
     return view
 
 

@@ -142,6 +142,7 @@ def test_json_objects(tmp_path):
         (["3", "1", "2"], {"positive": ("3", 2.0)}, [1, 0, 1], ["negative", "positive"]),
         (["-1", "1", "?"], {"positive": 1, "unlabeled": "?"}, [0, 1, -1], ["negative", "positive"]),
         (["", "-1", " "], {}, [-1, -1, -1], []),
+        (["yes", "nan", "NaN"], {}, ["yes", -1, -1], ["yes"]),
     ],
 )  # fmt: skip
 def test_labels(tmp_path, labels, options, target, names):
