@@ -293,10 +293,10 @@ def labeled_part(X: Any, y: Any, sample_weight: Any, marker: Any) -> tuple[Any, 
     if len(rows) == len(labels):
         return X, labels, sample_weight, 0
     if isinstance(X, Mapping):
-        X = {name: part[rows] for name, part in X.items()}
+        X = {name: _safe_indexing(part, rows) for name, part in X.items()}
     else:
         X = _safe_indexing(X, rows)
-    if sample_weight is not None:
+    if np.ndim(sample_weight) == 1:
         sample_weight = np.asarray(sample_weight)[rows]
     # without a marker, an array of objects may hold numbers alone
     return X, label_column(labels[rows]), sample_weight, len(labels) - len(rows)

@@ -16,10 +16,8 @@ from sklearn.pipeline import Pipeline
 
 
 def last_step(estimator: Any) -> Any:
-    """Return an estimator itself, or the last step of a pipeline, which may be one, too."""
-    while isinstance(estimator, Pipeline):
-        estimator = estimator.steps[-1][1]
-    return estimator
+    """Return an estimator itself, or the last step of a pipeline."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
 def shown(value: Any, limit: int = 60) -> str:

@@ -6,7 +6,9 @@ import copy
 import io
 import json
 import pickle
+import warnings
 from email.message import Message
+from functools import partial
 from pathlib import Path
 
 import joblib
@@ -14,7 +16,7 @@ import numpy as np
 import pytest
 import sklearn
 import torch
-from helpers.nets import MLP, mlp_net
+from helpers.nets import TwoInputs, mlp_net
 from helpers.optional import pd
 from helpers.processes import run_python
 from helpers.sgd import partial_moons
@@ -43,7 +45,7 @@ from sklearn_spt import (
     TokenIdVectorizer,
     _runtime,
 )
-from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
+from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold, make_labeled_scorer
 
 API = Path(__file__).parents[1] / "docs" / "api.md"
 
@@ -540,11 +542,6 @@ def test_images(shape):
     np.testing.assert_array_equal(clf.transduction_[:15], y[:15])
 
 
-class TwoInputs(MLP):
-    def forward(self, left, right):
-        return super().forward(torch.cat([left, right], dim=1))
-
-
 def test_several_arrays_in_a_mapping(moons):
     X, y, _ = moons
 
@@ -569,6 +566,11 @@ def test_parts_of_a_mapping_are_rows_by_position(moons):
     frames = {k: pd.DataFrame(v.astype(float), index=index) for k, v in parts.items()}
     np.testing.assert_array_equal(clf.predict_proba(frames), expected)
     np.testing.assert_array_equal(clf.fit(frames, y).predict_proba(parts), expected)
+    lists = {k: v.tolist() for k, v in parts.items()}
+    np.testing.assert_array_equal(clf.fit(lists, y).predict_proba(lists), expected)
+    for score in (clf.score, partial(make_labeled_scorer("accuracy"), clf)):
+        with warnings.catch_warnings(action="ignore"):  # of rows that do not count
+            assert score(frames, y) == score(lists, y) == score(parts, y)
     more = {k: np.zeros((5, 1), dtype=int) for k in parts}
     clf.fit(parts, y, X_unlabeled=more)
 

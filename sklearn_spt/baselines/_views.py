@@ -56,11 +56,16 @@ class TwoViewClassifier(ThrottledClassifier):
     # -- views ----------------------------------------------------------------------------------
     def _encode(self, net: NeuralNet, X: Any, *, reset: bool, name: str = "X") -> Any:
         """Encode both views of the documents."""
-        if not holds_texts(X):
-            X = super()._encode(net, X, reset=reset, name=name)
+        return self._encode_views(self._nets(net), X, reset=reset, name=name)
+
+    def _encode_views(
+        self, nets: Sequence[NeuralNet], X: Any, *, reset: bool, name: str = "X"
+    ) -> dict[str, Any]:
+        named = hasattr(X, "columns") or (isinstance(X, Mapping) and not hasattr(X, "tocsr"))
+        if not (holds_texts(X) or (named and self.views is not None)):
+            X = super()._encode(nets[0], X, reset=reset, name=name)
         elif reset:
             forget_features(self)
-        nets = self._nets(net)
         if reset:
             self.views_ = tuple(
                 clone(view).fit(X) if _is_transformer(view) else view
@@ -76,7 +81,7 @@ class TwoViewClassifier(ThrottledClassifier):
                 "column of X or by keywords=) that occur in texts longer than the window; for "
                 "other documents, pass views=.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         return encoded
 
@@ -113,7 +118,7 @@ class TwoViewClassifier(ThrottledClassifier):
         check_is_fitted(self)
         nets, K = self.estimators_, len(self.classes_)
         with exclusive(prepared(nets[0]).n_threads):
-            views = self._encode(nets[0], X, reset=False).values()
+            views = self._encode_views(nets, X, reset=False).values()
             total = sum(map(get_len, views))
             with prediction_bar(self.verbose, total) as progress:
                 return [

@@ -65,11 +65,6 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the commands that fit."""
     _add_file(parser, "file", "the texts with their labels", labels=True)
     parser.add_argument("--unlabeled", metavar="FILE", help="more texts, whose labels do not count")
-    parser.add_argument(
-        "--unlabeled-marker",
-        metavar="LABEL",
-        help="a further label of rows without one, such as NA, besides -1 and nan",
-    )
     # without a default here, those of the classifier count
     parser.add_argument("--encoder", help="name or folder of the encoder (default: MiniLM)")
     parser.add_argument("--lam", type=float, help="weight of the teacher's opinion, 0 to 1")
@@ -90,6 +85,11 @@ def _add_file(parser: argparse.ArgumentParser, name: str, about: str, *, labels:
     parser.add_argument("--text", default="text", help=f"{column} (default: text)")
     if labels:
         parser.add_argument("--label", default="label", help=f"{column} (default: label)")
+        parser.add_argument(
+            "--unlabeled-marker",
+            metavar="LABEL",
+            help="a further label of rows without one, such as NA, besides -1 and nan",
+        )
     parser.add_argument(
         "--no-header", action="store_true", help="the first line of a CSV or TSV is a row"
     )

@@ -132,7 +132,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     n_rows = 0
     with Progress(int(not options.quiet), "evaluation") as progress:
         for part, text, column in parts(options, options.file, labeled=True):
-            labels = labels_of(part, column)
+            labels = labels_of(part, column, options.unlabeled_marker)
             for (line, _), label in zip(part.rows, labels, strict=True):
                 if label is not None and label not in names:
                     raise ValueError(

@@ -80,7 +80,7 @@ def _no_column(table: Table, given: str, option: str) -> NoReturn:
     )
 
 
-def labels_of(table: Table, column: str | None, marker: str | None = None) -> list[str | None]:
+def labels_of(table: Table, column: str | None, marker: str | None) -> list[str | None]:
     """Return the spelled labels of a part, None where there is no label or the marker."""
     if column is None:
         return [None] * len(table.rows)

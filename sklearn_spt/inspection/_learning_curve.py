@@ -11,9 +11,10 @@ from sklearn.base import clone
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import train_test_split
 
+from sklearn_spt._labels import unlabeled_mask
 from sklearn_spt._progress import Progress
 from sklearn_spt._typing import AnyArray, IntArray
-from sklearn_spt._validation import check_flag, check_integer, check_verbose, last_step
+from sklearn_spt._validation import check_flag, check_integer, check_verbose, last_step, shown
 from sklearn_spt.inspection._display import CurveDisplay
 from sklearn_spt.inspection._grouping import Record, finished, finite, grouped
 from sklearn_spt.inspection._style import draw_curves, finish
@@ -123,6 +124,12 @@ class LearningCurveDisplay(CurveDisplay):
             raise ValueError("n_labeled must hold at least one number of labelled rows.")
         scorer = get_scorer(scoring)
         labels = np.asarray(y)
+        marker = _marker(clf)
+        if not supervised and unlabeled_mask(labels, marker)[0].any():
+            raise ValueError(
+                f"y must hold the labels of all rows, but holds {shown(marker)}, the marker of "
+                "unlabelled rows. If it is a class, set unlabeled_marker to another value."
+            )
         scores = np.empty((n_repeats, len(sizes)))
         n_fits = n_repeats * len(sizes)
         with Progress(check_verbose(verbose), "learning curve", n_fits, unit="fit") as progress:
@@ -183,9 +190,13 @@ class LearningCurveDisplay(CurveDisplay):
         _ticks_at_sizes(ax)
 
 
+def _marker(model: Any) -> Any:
+    return last_step(model).get_params(deep=False).get("unlabeled_marker", -1)
+
+
 def _hidden(y: AnyArray, known: IntArray, model: Any) -> AnyArray:
     """Replace all labels but the known ones by the marker."""
-    marker = last_step(model).get_params(deep=False).get("unlabeled_marker", -1)
+    marker = _marker(model)
     # numeric labels keep a numeric dtype if the marker is a whole number
     whole = isinstance(marker, int | float) and float(marker).is_integer()
     numeric = whole and y.dtype.kind in "iuf"

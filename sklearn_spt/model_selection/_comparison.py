@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +35,7 @@ from sklearn_spt.model_selection._intervals import (
 )
 from sklearn_spt.model_selection._splitter import SemiSupervisedStratifiedKFold
 from sklearn_spt.self_pretraining._classifier import SelfPretrainingClassifier
+from sklearn_spt.text._documents import arrays_of
 from sklearn_spt.text._encoding import is_text, text_array
 
 #: Number of supervised nets that the unlabelled rows have to beat.
@@ -219,6 +221,8 @@ def compare_with_supervised(
         X = text_array(X)
     elif isinstance(X, list):
         X = np.asarray(X)
+    elif isinstance(X, Mapping) and not hasattr(X, "tocsr"):
+        X = arrays_of(X)
     elif hasattr(X, "tocsr"):
         X = X.tocsr()  # other sparse formats cannot be indexed by row
     n = n_rows(X, "X")
@@ -255,7 +259,8 @@ def compare_with_supervised(
         results = run(
             joblib.delayed(_predicted)(
                 (rival, estimator)[which],
-                *(multi_indexing(part, train) for part in (X, labels)),
+                multi_indexing(X, train),
+                label_column(labels[train]),  # without a marker, objects may be numbers alone
                 multi_indexing(X, test),
                 U if which else None,
                 first_net=not which and supervised is None,

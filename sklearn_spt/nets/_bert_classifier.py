@@ -115,10 +115,9 @@ class BertClassifier(DocumentedMixin, SavingMixin, FitTaskMixin, LabelsMixin, To
         callback ``gradient_clip``). ``module__train_word_embeddings=False`` leaves the word
         embeddings, half of the default encoder's weights, as they are. A net then needs less
         memory and scored the same; `SelfPretrainingClassifier` may lose a little F1
-        ("docs/results/word_embeddings"). `module__adapter`, a
-        configuration of peft such as LoRA, leaves the encoder as it is and trains an adapter (extra
-        ``[peft]``). A module of your own is called with ``pretrained, n_classes, pooling, dropout,
-        precision`` and returns logits.
+        ("docs/results/word_embeddings"). `module__adapter`, a configuration of peft such as LoRA,
+        leaves the encoder as it is and trains an adapter (extra ``[peft]``). A module of your own
+        is called with ``pretrained, n_classes, pooling, dropout, precision`` and returns logits.
 
     Attributes
     ----------
@@ -263,11 +262,11 @@ class BertClassifier(DocumentedMixin, SavingMixin, FitTaskMixin, LabelsMixin, To
             return self.fit(X, y, X_unlabeled=X_unlabeled, sample_weight=sample_weight)
         with all_or_nothing(self):
             self._check_classes(classes)
-            known = np.unique(classes) if fresh else self.classes_
+            known = np.unique(classes) if fresh and self.classes is None else self.classes_
             if classes is not None and not np.array_equal(np.unique(classes), known):
                 raise ValueError(
-                    f"classes={np.unique(classes).tolist()} differ from the classes of the fitted "
-                    f"net, {known.tolist()}; leave classes out, or call fit."
+                    f"classes={np.unique(classes).tolist()} differ from the classes of the net, "
+                    f"{known.tolist()}; leave classes out, or call fit."
                 )
             X, codes, _, weights = self._check_fit(
                 X, y, X_unlabeled, sample_weight, known, reset=fresh
@@ -332,11 +331,12 @@ class BertClassifier(DocumentedMixin, SavingMixin, FitTaskMixin, LabelsMixin, To
         if classes is None:
             return
         with suppress(ValueError):  # an error of y
-            if not unlabeled_mask(classes, self.unlabeled_marker)[0].any():
+            marked, labels = unlabeled_mask(classes, self.unlabeled_marker)
+            if not marked.any() and len(np.unique(labels)) > 1:
                 return
         raise ValueError(
-            "classes must be a list of all labels, without the marker of unlabelled rows, "
-            f"{shown(self.unlabeled_marker)}; got {shown(classes, 200)}."
+            "classes must be a list of all labels, two or more, without the marker of unlabelled "
+            f"rows, {shown(self.unlabeled_marker)}; got {shown(classes, 200)}."
         )
 
     def _rows(self, X: Any, *, reset: bool) -> Any:

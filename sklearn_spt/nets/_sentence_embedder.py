@@ -14,7 +14,13 @@ from sklearn.utils.validation import validate_data
 from sklearn_spt._progress import Progress
 from sklearn_spt._random import exclusive
 from sklearn_spt._runtime import DocumentedMixin
-from sklearn_spt._validation import check_flag, check_integer, check_option, forget_features
+from sklearn_spt._validation import (
+    check_flag,
+    check_integer,
+    check_option,
+    check_verbose,
+    forget_features,
+)
 from sklearn_spt.nets._batching import in_batches
 from sklearn_spt.nets._device import resolve_device, resolve_precision
 from sklearn_spt.nets._encoder import POOLINGS, Encoder
@@ -157,6 +163,7 @@ class SentenceEmbedder(
         check_integer(self.batch_size, "batch_size", low=1)
         check_integer(self.n_threads, "n_threads", low=1, allow_none=True)
         check_flag(self.normalize, "normalize")
+        check_verbose(self.verbose)
         resolve_precision(self.precision, resolve_device(self.device))
 
     def __sklearn_tags__(self) -> Tags:

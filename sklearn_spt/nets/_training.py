@@ -7,7 +7,7 @@ is the same everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ import torch
 from sklearn.base import clone
 from skorch import NeuralNet
 from skorch.callbacks import EarlyStopping, EpochScoring, PassthroughScoring
-from skorch.dataset import get_len, unpack_data
+from skorch.dataset import get_len
 from skorch.utils import get_dim, multi_indexing, to_numpy
 from torch.utils.data import DataLoader
 
@@ -222,7 +222,17 @@ def predict_logits(
 
     `advance` is called with the number of rows of each finished batch.
     """
-    out = _view(net, advance).forward(X)
+    left = get_len(X)
+
+    def count(n: int) -> None:
+        nonlocal left
+        if advance is not None and left:
+            n = min(n, left)
+            left -= n
+            advance(n)
+
+    out = _view(net, count).forward(X)
+    count(left)  # of a net that has no batches
     logits = to_numpy(out[0] if isinstance(out, tuple) else out).astype(np.float64)
     if get_dim(logits) != 2 or logits.shape[1] != n_classes:
         raise ValueError(
@@ -239,26 +249,27 @@ def predict_logits(
     return logits
 
 
-def _view(net: NeuralNet, advance: Callable[[int], object] | None) -> NeuralNet:
-    """Return a view of the net that counts its batches.
+def _view(net: NeuralNet, count: Callable[[int], None]) -> NeuralNet:
+    """Return a view of the net that counts the rows of its batches.
 
     Its DataLoader draws no number from torch's global generator.
     """
     # The net itself stays as it is, so that several threads can predict.
     view = object.__new__(type(net))
-    vars(view).update(vars(net))
-    loader = net.iterator_valid
-    # a DataLoader draws the seed of its workers, even if it has none
-    if isinstance(loader, type) and issubclass(loader, DataLoader):
-        vars(view).setdefault("iterator_valid__generator", torch.Generator())
-    if advance is not None:
+    own = vars(view)
+    own.update(vars(net))
+    if isinstance(net.iterator_valid, type) and issubclass(net.iterator_valid, DataLoader):
+        # a DataLoader draws the seed of its workers, even if it has none
+        own.setdefault("iterator_valid__generator", torch.Generator())
+    step = view.evaluation_step
 
-        def counted(batch: Any, training: bool = False) -> Any:
-            out = net.evaluation_step(batch, training=training)
-            advance(get_len(unpack_data(batch)[0]))
-            return out
+    def counted(batch: Any, *args: Any, **kwargs: Any) -> Any:
+        out = step(batch, *args, **kwargs)
+        with suppress(TypeError, ValueError):  # of a batch without rows that can be counted
+            count(get_len(batch[0] if isinstance(batch, tuple | list) else batch))
+        return out
 
-        vars(view)["evaluation_step"] = counted
+    own["evaluation_step"] = counted
     return view
 
 

@@ -88,9 +88,9 @@ def check_finite(array: AnyArray, name: str) -> None:
 
 # -- arrays for a net ------------------------------------------------------------------------------
 def for_torch(array: AnyArray) -> AnyArray:
-    """Return numbers in the byte order of the machine, and no wider than torch's weights."""
+    """Return numbers in the byte order of the machine, and floats as wide as torch's weights."""
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
-    if array.dtype.kind == "f" and array.dtype.itemsize > 4:
+    if array.dtype.kind == "f" and array.dtype.itemsize != 4:
         array = array.astype(np.float32 if torch.get_default_dtype() == torch.float32 else "d")
     return array
 
@@ -98,6 +98,7 @@ def for_torch(array: AnyArray) -> AnyArray:
 def arrays_of(X: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parts of a mapping; skorch would read rows of a pandas Series by its index."""
     parts = {key: part.to_numpy() if hasattr(part, "to_numpy") else part for key, part in X.items()}
+    parts = {k: np.asarray(p) if isinstance(p, list | tuple) else p for k, p in parts.items()}
     return {
         key: for_torch(part) if isinstance(part, np.ndarray) and part.dtype.kind in "biuf" else part
         for key, part in parts.items()

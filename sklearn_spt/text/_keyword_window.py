@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,8 @@ def parsed_keywords(given: Any, name: str) -> tuple[str, ...]:
         words = given.split(",")
     elif is_missing(given):
         words = []
+    elif isinstance(given, Iterator):
+        raise TypeError(f"{name} must be a list; got a {type(given).__name__}, which is read once.")
     elif isinstance(given, Iterable) and not isinstance(given, bytes):
         words = list(given)
         for word in words:

@@ -395,6 +395,28 @@ def test_views_may_take_parts_of_a_mapping(moons):
         model(one_column_net()).fit(parts, y)
 
 
+@pytest.mark.parametrize("container", ["frame", "frame of texts", "mapping of texts"])
+def test_views_get_frames_and_mappings_as_they_are(moons, words, tiny_encoder, container):
+    views = (operator.itemgetter("a"), operator.itemgetter("b"))
+    if container == "frame":
+        X, y = moons
+        named = (operator.itemgetter(["a"]), operator.itemgetter(["b"]))
+        clf = model(one_column_net(), views=named)
+        clf.fit(pd.DataFrame(X, columns=["a", "b"]), y)
+        same = model(one_column_net(), views=COLUMNS).fit(X, y)
+        found = clf.predict_proba(pd.DataFrame(X[:, ::-1], columns=["b", "a"]))
+        np.testing.assert_array_equal(found, same.predict_proba(X))
+        return
+    texts, truth = words
+    short = [text.split(" shot")[0] for text in texts]
+    parts = {"a": pd.Series(texts, index=range(7, 55)), "b": pd.Series(short, index=range(7, 55))}
+    X = parts if container == "mapping of texts" else pd.DataFrame({"id": range(7, 55)} | parts)
+    clf = of_texts(tiny_encoder, views=views, n_iterations=0).fit(X, marked(truth))
+    cut = FunctionTransformer(lambda X: [text.split(" shot")[0] for text in X])
+    same = of_texts(tiny_encoder, views=(None, cut), n_iterations=0).fit(texts, marked(truth))
+    np.testing.assert_array_equal(clf.predict_proba(X), same.predict_proba(texts))
+
+
 # -- a net for the keyword view ----------------------------------------------------------------
 WIDE = (None, first_column)  # two columns and one
 OWN = {"module__n_in": 1, "lr": 1.0, "batch_size": 16}
@@ -466,10 +488,13 @@ def test_a_text_net_for_the_keyword_view(tiny_encoder, words):
     texts, truth = words
     clf = of_texts(tiny_encoder, keywords="shot", keyword_estimator=net_of(tiny_encoder))
     clf.set_params(keyword_estimator__max_length=8).fit(texts, marked(truth))
-    encoded = clf._encode(clf.estimators_[0], texts, reset=False)
+    encoded = clf._encode_views(clf.estimators_, texts, reset=False)
     assert encoded["keyword"].shape == (48, 8)
     assert encoded["sentence"].shape[1] > 8
     assert clf.estimators_[1].max_length == 8
+    before = clf.predict_proba(texts)
+    clf.set_params(keyword_estimator__max_length=4)  # of the next fit
+    np.testing.assert_array_equal(clf.predict_proba(texts), before)
 
 
 @pytest.mark.parametrize(

@@ -179,6 +179,11 @@ def test_evaluate_prints_the_scores_of_labelled_rows(model, posts, tmp_path, cap
     assert main(["evaluate", str(model[0]), path, "--quiet"]) == 0
     out, err = capsys.readouterr()
     assert err == "rows without a label, which do not count: 2\n"
+    again = write_csv(
+        tmp_path / "again.csv", ("text", "label"), [*rows, ("a shot", "?"), ("b", "")]
+    )
+    assert main(["evaluate", str(model[0]), again, "--quiet", "--unlabeled-marker", "?"]) == 0
+    assert capsys.readouterr() == (out, err)
     predicted = sklearn_spt.load(model[0]).predict([text for text, _ in rows])
     true = [label for _, label in rows]
     for label in ("no", "yes"):

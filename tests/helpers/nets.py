@@ -38,6 +38,13 @@ class NaNMLP(MLP):
         return super().forward(x) * float("nan")
 
 
+class TwoInputs(MLP):
+    """Takes two parts of a mapping."""
+
+    def forward(self, left, right):
+        return super().forward(torch.cat([left, right], dim=1))
+
+
 def mlp_net(module=MLP, **params):
     """A skorch net over a small MLP, with skorch's default of verbose=1."""
     settings = {"lr": 0.1, "batch_size": 8, "optimizer": torch.optim.SGD, **params}

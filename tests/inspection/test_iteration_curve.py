@@ -53,8 +53,7 @@ def test_from_estimator_draws_the_validation_scores():
 
 
 def test_a_pipeline_is_drawn_as_its_last_step():
-    pipeline = make_pipeline(make_pipeline(scored(0.2, 0.4)))
-    (line,) = IterationCurveDisplay.from_estimator(pipeline).lines_
+    (line,) = IterationCurveDisplay.from_estimator(make_pipeline(scored(0.2, 0.4))).lines_
     assert_allclose(line.get_ydata(), [0.2, 0.4])
     assert line.get_label() == "Noted"
 

@@ -67,6 +67,14 @@ def test_from_estimator_hides_labels(numbers):
     assert not hasattr(clf, "classes_")
 
 
+def test_the_marker_among_the_labels_is_an_error(numbers):
+    X, y = numbers
+    with pytest.raises(ValueError, match=r"y must hold the labels of all rows, but holds -1"):
+        LearningCurveDisplay.from_estimator(Seeds(), X, np.asarray(y) - 1, n_labeled=(10,))
+    params = {"n_labeled": (10,), "n_repeats": 1}
+    LearningCurveDisplay.from_estimator(LogisticRegression(), X, y - 1, supervised=True, **params)
+
+
 def test_a_pipeline_gets_the_marker_and_the_seeds_of_its_last_step(numbers):
     clf = Seeds(unlabeled_marker="?")
     LearningCurveDisplay.from_estimator(

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from helpers.nets import mlp_net
+from helpers.nets import TwoInputs, mlp_net
 from helpers.optional import pd, pl
 from scipy.sparse import coo_array
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification, make_moons
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
@@ -250,6 +250,27 @@ def test_lists_of_labels_of_more_than_one_kind(moons, names, marker):
     assert found.semi_supervised_predictions.tolist() == [
         [names[label] for label in row] for row in expected.semi_supervised_predictions
     ]
+
+
+@pytest.mark.parametrize("marker", [None, "?"])
+def test_whole_numbers_beside_a_marker_for_a_rival_of_another_package(moons, marker):
+    X, partial, _ = moons
+    y = [marker if label == -1 else int(label) for label in partial]
+    rival = {"supervised": LogisticRegression()}
+    expected = compare(model(), X, partial, **rival)
+    found = compare(model(unlabeled_marker=marker), X, y, **rival)
+    assert (found.gain, found.supervised) == (expected.gain, expected.supervised)
+
+
+def test_parts_of_a_mapping_are_rows_by_position(moons):
+    X, partial, _ = moons
+    net = clone(model()).set_params(estimator=mlp_net(TwoInputs))
+    index = np.random.default_rng(0).permutation(len(X))
+    arrays = {"left": X[:, :1], "right": X[:, 1:]}
+    frames = {k: pd.DataFrame(part, index=index) for k, part in arrays.items()}
+    lists = {k: part.tolist() for k, part in arrays.items()}
+    expected = str(compare(net, arrays, partial))
+    assert str(compare(net, frames, partial)) == str(compare(net, lists, partial)) == expected
 
 
 def test_lists_of_rows_and_sparse_matrices(moons):

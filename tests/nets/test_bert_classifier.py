@@ -174,8 +174,10 @@ def test_classes_may_have_any_order(make, texts, y):
     more = make(classes=["pos", "other", "neg"]).fit(texts, labels)
     assert more.classes_.tolist() == ["neg", "other", "pos"]
     assert (more.predict_proba(texts).argmax(axis=1) == 1).mean() < 0.5
-    with pytest.raises(ValueError, match=r"y holds 'pos' in row 1, which is none of \['neg'\]"):
-        make(classes=["neg"]).fit(texts, labels)
+    with pytest.raises(
+        ValueError, match=r"y holds 'pos' in row 1, which is none of \['neg', 'other'\]"
+    ):
+        make(classes=["neg", "other"]).fit(texts, labels)
 
 
 def test_a_failed_fit_keeps_model_and_history(make, texts, y):
@@ -244,7 +246,7 @@ def test_partial_fit_continues(make, texts, y):
     assert np.abs(clf.predict_proba(texts) - first).max() > 0
     with pytest.raises(ValueError, match=r"y holds 5 in row 0, which is none of \[0, 1\]"):
         clf.partial_fit(texts[:1], [5])
-    with pytest.raises(ValueError, match=r"classes=\[5, 6\] differ from the classes of the fitted"):
+    with pytest.raises(ValueError, match=r"classes=\[5, 6\] differ from the classes of the net"):
         clf.partial_fit(texts, y + 5, classes=[5, 6])
 
 
@@ -260,12 +262,25 @@ def test_the_marker_is_no_class(make, texts, classes, marker):
         make(unlabeled_marker=marker, classes=classes).fit(texts[:3], given)
 
 
-@pytest.mark.parametrize("classes", [["a", None, "b"], ["a", "b", "-1"], {"a", "b"}, "ab"])
+@pytest.mark.parametrize("classes", [["a", "b"], ["a", "b", "c", "d"]])
+def test_classes_of_the_net_and_of_partial_fit_must_agree(make, texts, classes):
+    clf = make(classes=["c", "b", "a"])
+    with pytest.raises(ValueError, match=r"differ from the classes of the net, \['a', 'b', 'c'\]"):
+        clf.partial_fit(texts[:2], ["a", "b"], classes=classes)
+    clf.partial_fit(texts[:2], ["a", "b"], classes=["b", "a", "c"])
+    assert clf.classes_.tolist() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "classes", [["a", None, "b"], ["a", "b", "-1"], {"a", "b"}, "ab", [], ["a", "a"]]
+)
 def test_unusable_classes_are_named(make, texts, classes):
     with pytest.raises(
-        ValueError, match=r"classes must be a list of all labels, without the marker .*-1; got"
+        ValueError, match=r"classes must be a list of all labels, two or more, without .*-1; got"
     ):
         make().partial_fit(texts[:2], ["a", "b"], classes=classes)
+    with pytest.raises(ValueError, match="classes must be a list of all labels, two or more"):
+        make(classes=classes).fit(texts[:2], ["a", "b"])
 
 
 def test_partial_fit_starts_at_the_initial_rate(make, texts, y):

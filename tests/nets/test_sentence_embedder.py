@@ -164,6 +164,8 @@ def test_it_changes_no_global_state_and_shows_a_bar_if_verbose(
         ({"max_length": 65}, ValueError, "max_length must be at most 64"),
         ({"batch_size": 0}, ValueError, "batch_size must be at least 1, got 0"),
         ({"n_threads": 0}, ValueError, "n_threads must be at least 1, got 0"),
+        ({"verbose": "x"}, ValueError, "verbose must be"),
+        ({"verbose": -1}, ValueError, "verbose must be"),
         ({"normalize": "l2"}, TypeError, "normalize must be True or False, got 'l2'"),
         ({"device": "gpu"}, ValueError, "device must be 'auto' or a torch device .*'gpu'"),
         ({"precision": "fp16"}, ValueError, "precision must be one of .*'fp16'"),

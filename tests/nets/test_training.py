@@ -10,7 +10,9 @@ import pytest
 import torch
 from helpers.nets import MLP, NaNMLP, SoftmaxMLP, mlp_net
 from sklearn.base import clone
+from skorch import NeuralNetClassifier
 from skorch.callbacks import Callback, EarlyStopping
+from skorch.dataset import Dataset
 from torch import nn
 
 from sklearn_spt import SelfPretrainingClassifier
@@ -324,3 +326,50 @@ def test_probabilities_instead_of_logits(data):
     with pytest.raises(ValueError, match="SoftmaxMLP returns probabilities"):
         check_outputs(fresh_net(mlp_net(SoftmaxMLP), CLASSES, 1), data[0], 2)
     assert check_outputs(fresh_net(mlp_net(MLP), CLASSES, 1), data[0], 2) is None
+
+
+class Tempered(NeuralNetClassifier):
+    """Keeps on itself, while it predicts, what its step divides by."""
+
+    divisor = 1.0
+
+    def forward_iter(self, X, training=False, device="cpu"):
+        self.divisor = 2.0
+        yield from super().forward_iter(X, training=training, device=device)
+
+    def evaluation_step(self, batch, training=False):
+        return super().evaluation_step(batch, training) / self.divisor
+
+
+class Triples(Dataset):
+    """Adds a third part to each row."""
+
+    def __getitem__(self, i):
+        return *super().__getitem__(i), 0
+
+
+class OfTriples(NeuralNetClassifier):
+    def train_step_single(self, batch, **fit_params):
+        return super().train_step_single(batch[:2], **fit_params)
+
+    def evaluation_step(self, batch, training=False):
+        return super().evaluation_step(batch[:2], training)
+
+
+class Whole(NeuralNetClassifier):
+    """Predicts without batches."""
+
+    def forward(self, X, training=False, device="cpu"):
+        return self.module_(torch.as_tensor(X)).detach()
+
+
+@pytest.mark.parametrize("kind", [Tempered, OfTriples, Whole])
+def test_rows_of_nets_with_their_own_methods_are_counted(data, kind):
+    settings = {"dataset": Triples} if kind is OfTriples else {}
+    net = fresh_net(kind(MLP, batch_size=8, **settings), CLASSES, 1)
+    counts = []
+    logits = predict_logits(net, data[0], 2, counts.append)
+    plain = net.module_(torch.from_numpy(data[0])).detach().numpy()
+    np.testing.assert_allclose(logits, plain / (2 if kind is Tempered else 1), rtol=1e-6)
+    assert counts == ([30] if kind is Whole else [8, 8, 8, 6])
+    assert "divisor" not in vars(net)

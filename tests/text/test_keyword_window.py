@@ -68,6 +68,12 @@ def test_keywords_in_a_second_column(X):
     assert texts_and_keywords(X, "here")[1] == [*EXPECTED[:2], ("here",)]
 
 
+def test_keywords_that_can_be_read_once_are_refused():
+    window = KeywordWindow(map(str.strip, ["flu ", "shot"]))
+    with pytest.raises(TypeError, match="keywords must be a list; got a map, which is read once"):
+        window.fit_transform(["My flu."])
+
+
 def test_keywords_of_every_text():
     assert texts_and_keywords(TEXTS, ["flu"]) == (TEXTS, [("flu",)] * 3)
     assert texts_and_keywords(pd.DataFrame({"text": TEXTS}))[1] == [()] * 3
