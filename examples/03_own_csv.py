@@ -22,7 +22,8 @@ from sklearn_spt.datasets import load_texts, make_short_texts
 # -----------------------------------------------
 posts = make_short_texts(180, n_labeled=60, weights=[0.7], random_state=0)
 names = {0: "no", 1: "yes"}  # -1 has no name: the cell stays empty
-path = Path(tempfile.mkdtemp()) / "posts.csv"
+folder = tempfile.TemporaryDirectory()  # removed at the end of the program
+path = Path(folder.name) / "posts.csv"
 pd.DataFrame(
     {"text": posts.data, "ill": [names.get(label) for label in posts.target_partial]}
 ).to_csv(path, index=False)

@@ -34,7 +34,8 @@ posts = make_short_texts(300, n_labeled=100, weights=[0.7], random_state=0)
 words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 words += sorted({word for text in posts.data for word in text.lower().split()})
 logging.disable_progress_bar()
-folder = tempfile.mkdtemp()
+temporary = tempfile.TemporaryDirectory()  # removed at the end of the program
+folder = temporary.name
 BertTokenizerFast(vocab={word: i for i, word in enumerate(words)}).save_pretrained(folder)
 size = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
 config = BertConfig(vocab_size=len(words), intermediate_size=64, **size)

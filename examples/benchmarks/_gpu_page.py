@@ -151,17 +151,18 @@ def speeds(found: Found, encoder: str, graphs: bool) -> list[str]:
 
 
 def f1_of(entries: Entries) -> str:
-    """Return the mean F1 of each device over the fits that all have."""
+    """Return the mean F1 of each device, with and without graphs, over the fits that all have."""
     scores: dict[str, dict[tuple[Any, ...], float]] = {}
     for e in entries:
         if e.get("name") == "fit" and not e["rehearsal"]:
             place = (e["fold"], e["lam"], e["alpha"])
-            scores.setdefault(e["device"], {})[place] = e["f1"]
+            way = e["device"] + (", graphs" if e["graphs"] else "")
+            scores.setdefault(way, {})[place] = e["f1"]
     both = set.intersection(*map(set, scores.values())) if len(scores) > 1 else set()
     if not both:
         return "not measured."
     means = {d: statistics.mean(found[p] for p in both) for d, found in sorted(scores.items())}
-    return ", ".join(f"{mean:.3f} ({device})" for device, mean in means.items()) + "."
+    return ", ".join(f"{mean:.3f} ({way})" for way, mean in means.items()) + "."
 
 
 def page(files: Sequence[Path]) -> str:

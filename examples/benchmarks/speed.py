@@ -263,6 +263,9 @@ def measure(options: argparse.Namespace, record: Record) -> dict[str, Any]:
             record.add(task="setfit", seconds=times["setfit"])
             bar.update()
         bar.update(parts - bar.n)
+    # what there was no time for is left out
+    whole = {task: found for task, found in times.items() if all(found.values())}
+    rounds = [len(of_program) for found in whole.values() for of_program in found.values()]
     return {
         "machine": machine(options.device),
         "data": data,
@@ -275,13 +278,12 @@ def measure(options: argparse.Namespace, record: Record) -> dict[str, Any]:
         "epochs": options.epochs,
         "work": turns.work,
         "peak_memory": turns.peaks,
-        "rounds": options.rounds,
+        "rounds": min(rounds, default=options.rounds),
         "encoder_weights": weights,
         "precision": {name: program.precision for name, program in programs.items()},
         "matrix_product": dict(zip("nkm", sizes, strict=True)),
         "matrix_rates": rates,
-        # what there was no time for is left out
-        "seconds": {task: found for task, found in times.items() if all(found.values())},
+        "seconds": whole,
     }
 
 

@@ -40,6 +40,15 @@ def recorded(arm: str) -> dict[str, Record]:
     return found
 
 
+def write(path: Path, arrays: Record) -> None:
+    """Write arrays as a whole: a killed run leaves no damaged cell."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    with open(part, "wb") as file:
+        np.savez_compressed(file, **arrays)
+    part.replace(path)
+
+
 def pack() -> None:
     """Join the cells of each arm in one file."""
     for folder in [path for path in RECORDS.iterdir() if path.is_dir()]:
@@ -50,9 +59,7 @@ def pack() -> None:
                 for name, record in sorted(recorded(arm).items())
                 for part, array in record.items()
             }
-            new = RECORDS / f"{arm}.new.npz"
-            np.savez_compressed(new, **joined)
-            new.replace(RECORDS / f"{arm}.npz")
+            write(RECORDS / f"{arm}.npz", joined)
             for path in paths:
                 path.unlink()
             with suppress(OSError):  # a run has just written another cell

@@ -84,8 +84,7 @@ class Study(SelfPretrainingClassifier):
             of_L.append(self.soft(M, self.labels.X_labeled))
         found |= {"U": np.mean(of_U, axis=0), "L": np.mean(of_L, axis=0)}
         if scratch is not None:
-            scratch.parent.mkdir(parents=True, exist_ok=True)
-            np.savez_compressed(scratch, **found)
+            _gain_report.write(scratch, found)
         return found
 
     def students(self, t: int, rows: Any, P: Any, q: Any, n: int = N_STUDENTS) -> list[Any]:
@@ -308,10 +307,8 @@ def run(arm: str, tasks: list[str], seed: int, scratch: str | None) -> None:
         positive = {name: p[:, 1].astype(np.float32) for name, p in P.items()}
         split, _ = cell.draw()
         share = np.mean(split.y[split.y >= 0])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez_compressed(
-            path, y=split.y_test.astype(np.int8), share=share, seconds=seconds, **positive
-        )
+        facts = {"y": split.y_test.astype(np.int8), "share": share, "seconds": seconds}
+        _gain_report.write(path, facts | positive)
         print(f"{arm}, {task}, seed {seed}, {seconds:.0f} s", flush=True)
 
 

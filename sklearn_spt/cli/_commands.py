@@ -82,8 +82,9 @@ def _compare(options: argparse.Namespace) -> None:
 
     X, y = training_data(options)
     labels = set(y.tolist()) - {-1}
-    positive = [label for label in labels if spell(label) == spell(options.positive)]
-    if options.positive is not None and not positive:
+    given = None if options.positive is None else spell(options.positive)
+    positive = [label for label in labels if spell(label) == given]
+    if given is not None and not positive:
         raise ValueError(f"--positive {options.positive}: no row has this label.")
     if positive and len(labels) > 2:
         raise ValueError(

@@ -16,7 +16,7 @@ import numpy as np
 
 from sklearn_spt._typing import AnyArray, FloatArray
 from sklearn_spt._validation import half_character
-from sklearn_spt.datasets._parts import STANDARD_INPUT, table_parts
+from sklearn_spt.datasets._parts import table_parts
 from sklearn_spt.datasets._tables import Table, format_of, named_format, spell, value_of
 from sklearn_spt.datasets._texts import NO_LABEL, label_of, target_of, text_of
 
@@ -50,15 +50,18 @@ def parts(
 
 
 def _format(options: argparse.Namespace, source: str) -> str | None:
-    """Return the format that --format gives a file: beside standard input, it is that of the input.
+    """Return the format that --format gives a file.
 
-    A file whose name does not settle its format has it in any case.
+    It is that of all files, or of the one whose name does not say it.
     """
-    inputs = (options.file, getattr(options, "unlabeled", None))
-    told = named_format(source) is not None and not _VAGUE.search(source)
-    if source != STANDARD_INPUT and STANDARD_INPUT in inputs and told:
+    others = {options.file, options.unlabeled} - {None, source}
+    if _says_its_format(source) and not all(map(_says_its_format, others)):
         return None
     return str(options.format) if options.format else None
+
+
+def _says_its_format(source: str) -> bool:
+    return named_format(source) is not None and not _VAGUE.search(source)
 
 
 def _is_json(options: argparse.Namespace, source: str) -> bool:

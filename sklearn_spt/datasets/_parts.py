@@ -22,6 +22,7 @@ from sklearn_spt.datasets._tables import (
     fields_of_lines,
     first_uneven,
     format_of,
+    has_line_breaks,
     header_of,
     is_quoted,
     json_objects,
@@ -102,12 +103,23 @@ def _fields(path: Path, stream: BinaryIO, kind: str) -> Iterator[tuple[int, list
         return csv_fields(path, _split(_lines(path, stream)), ",")
     uneven = first_uneven(_tabs(path, stream))
     stream.seek(0)
-    if uneven is not None:
+    several_lines = uneven is None and _has_line_breaks(path, stream)
+    if uneven is not None or several_lines:
         return csv_fields(path, _split(_lines(path, stream)), "\t", uneven)
     quoted = all(is_quoted(f) for _, row in _tabs(path, stream) for f in row if '"' in f)
     stream.seek(0)
     rows = _tabs(path, stream)
     return ((n, [unquoted(field) for field in row]) for n, row in rows) if quoted else rows
+
+
+def _has_line_breaks(path: Path, stream: BinaryIO) -> bool:
+    def again() -> Iterator[str]:
+        stream.seek(0)
+        yield from _split(_lines(path, stream))
+
+    found = has_line_breaks(path, _tabs(path, stream), again())
+    stream.seek(0)
+    return found
 
 
 def _split(lines: Iterable[str]) -> Iterator[str]:

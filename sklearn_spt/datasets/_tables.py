@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
@@ -182,8 +182,8 @@ def read_table(
         rows = list(json_objects(path, read_text(path, encoding).split("\n")))
         return Table(path, list(dict.fromkeys(name for _, row in rows for name in row)), rows)
     if kind == "parquet":
-        with open(path, "rb") as stream:
-            columns, found = parquet_rows(path, stream, 1000)
+        with gzip.open(path) if path.suffix.lower() == ".gz" else open(path, "rb") as stream:
+            columns, found = parquet_rows(path, cast(BinaryIO, stream), 1000)
             return Table(path, columns, list(found))
     fields = read_fields(path, sep=sep, format=format, encoding=encoding)
     columns, rest = header_of(path, iter(fields), header)
@@ -254,7 +254,7 @@ def read_fields(
         return list(csv_fields(path, io.StringIO(text, newline=""), sep))
     fields = list(fields_of_lines(lines_of(text)))
     uneven = first_uneven(fields)
-    if uneven is not None:
+    if uneven is not None or has_line_breaks(path, fields, io.StringIO(text, newline="")):
         return list(csv_fields(path, io.StringIO(text, newline=""), sep, uneven))
     return _without_marks(fields)
 
@@ -280,6 +280,30 @@ def first_uneven(fields: Iterable[tuple[int, list[str]]]) -> str | None:
         if len(row) != width:
             return f"line {number} has {len(row)} column(s) instead of {width}"
     return None
+
+
+def has_line_breaks(
+    path: Path, fields: Iterable[tuple[int, list[str]]], lines: Iterable[str]
+) -> bool:
+    """Whether a TSV of one column is quoted as a CSV, so that a text may fill several lines.
+
+    `fields` are those of its lines, read without a meaning of quotation marks. With several
+    columns, a text of several lines would make the number of columns uneven.
+    """
+    n_marks, quoted = 0, True
+    for _, row in fields:
+        if len(row) > 1:
+            return False
+        n_marks += row[0].count('"')
+        quoted = quoted and ('"' not in row[0] or is_quoted(row[0]))
+    if quoted:
+        return False
+    try:
+        texts = (row[0] for _, row in csv_fields(path, lines, "\t"))
+        # a CSV has each text with a mark in marks, and doubles those inside
+        return n_marks >= sum(2 * t.count('"') + 2 for t in texts if '"' in t or "\n" in t)
+    except ValueError:
+        return False
 
 
 def _without_marks(fields: Fields) -> Fields:

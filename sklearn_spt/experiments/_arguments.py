@@ -21,7 +21,10 @@ def _integers(text: str) -> list[int]:
     try:
         for part in text.split(","):
             first, dash, last = part.partition("-")
-            values += range(int(first), int(last) + 1) if dash else [int(first)]
+            found = range(int(first), int(last) + 1) if dash else [int(first)]
+            if not found:
+                raise ValueError(part)
+            values += found
     except ValueError:
         values = []
     if not values:

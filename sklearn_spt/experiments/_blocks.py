@@ -156,6 +156,11 @@ def check_same(records: Sequence[Record], keys: Sequence[str], what: str, where:
     """Raise an error if the cells differ in one of the attributes `keys`."""
     for key in keys:
         values = distinct(record["cell"].get(key, DEFAULT) for record in records)
+        if len(values) > 1 and key == "file":
+            raise ValueError(
+                f"{what} were made on different contents or columns of a file and must not stand "
+                f"in one {where}; keep the records of each version in a folder of its own (--out)."
+            )
         if len(values) > 1:
             raise ValueError(
                 f"{what} differ in {key} ({', '.join(map(str, values))}) and must not stand in "

@@ -78,7 +78,8 @@ def expand(
     cells: dict[str, Cell] = {}
     for seed, dataset, n, method in itertools.product(seeds, datasets, n_labeled, methods):
         axes = {}
-        for name, values in params.items():
+        # what is given for a method comes later and replaces what is given for all
+        for name, values in sorted(params.items(), key=lambda item: "." in item[0]):
             owner, _, short = name.rpartition(".")
             if short not in method_params[method]:  # the method is the net itself
                 short = short.removeprefix("estimator__")

@@ -81,7 +81,7 @@ def _check(method: str, sets: dict[Given, Groups]) -> None:
     every = [record for groups in sets.values() for record in _all(groups)]
     for dataset in distinct(record["cell"]["dataset"] for record in every):
         here = [record for record in every if record["cell"]["dataset"] == dataset]
-        check_same(here, ("n_test",), f"the cells of {dataset}", "mean")
+        check_same(here, ("n_test", "file"), f"the cells of {dataset}", "mean")
 
 
 def _base(method: str, sets: dict[Given, Groups]) -> Given:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -121,6 +122,11 @@ def _search(options: argparse.Namespace) -> int:
     from sklearn_spt.experiments._search import search, search_file
     from sklearn_spt.experiments._split_protocol import draw
 
+    varied = [
+        name for name in parse_params(options.param) if name.split(".")[-1] in ("lam", "alpha")
+    ]
+    if varied:
+        raise ValueError(f"--param {varied[0]}: search varies it; use --lam and --alpha.")
     corpus_of = _corpus_reader(options)
     with _backend(options):
         for cell in _cells(options):
@@ -249,14 +255,23 @@ def _name(data: str) -> str:
 
 def _files(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Return what identifies each file: its checksum and the names of its columns."""
-    from sklearn_spt.experiments._corpora import checksums
+    from sklearn_spt.experiments._corpora import checksums, sources
 
     more = {} if options.unlabeled_file is None else {"unlabeled": options.unlabeled_file}
+    unused = set(_columns(options)) - ({"text"} if more else set())
+    known = {name.partition(":")[0] for name in sources()}
+    if unused and all(re.split("[:@]", data)[0] in known for data in options.data):
+        raise ValueError(
+            f"the name of a column or class ({', '.join(sorted(unused))}) is for files of your "
+            f"own, and --data {','.join(options.data)} names none."
+        )
     files: dict[str, dict[str, Any]] = {}
     for data in options.data:
         own = {"data": data} if Path(data).is_file() else {}
         if own or more:
-            columns = _columns(options) if own else {}
+            columns = _columns(options)
+            if not own:  # the other columns are those of the labelled file
+                columns = {name: value for name, value in columns.items() if name == "text"}
             if _name(data) in files:
                 raise ValueError(f"two of the files are called {_name(data)}; rename one.")
             files[_name(data)] = {**checksums({**own, **more}), **columns}
@@ -273,6 +288,11 @@ def _n_jobs(options: argparse.Namespace) -> int:
 @contextmanager
 def _backend(options: argparse.Namespace) -> Iterator[None]:
     """Set joblib's backend: local processes, a backend by name, or a dask cluster."""
+    if options.backend == "threading":
+        raise ValueError(
+            "--backend threading: cells need processes of their own, since warnings belong to the "
+            "whole process; leave it out, or name another backend."
+        )
     if options.scheduler is None:
         with joblib.parallel_config(options.backend) if options.backend else nullcontext():
             yield

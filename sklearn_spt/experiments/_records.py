@@ -41,10 +41,10 @@ def _parsed(content: bytes, where: str, advice: str) -> dict[str, Any]:
 def pack_records(folder: Path, file: Path) -> int:
     """Join the records of a folder into one file of JSON lines; return their number.
 
-    Lines are in the order of the cells' file names, and their keys are sorted.
+    Lines are in the order of the cells' file names.
     """
     records = read_records([folder])
-    lines = [json.dumps(record, sort_keys=True, allow_nan=False) + "\n" for record in records]
+    lines = [json.dumps(record, allow_nan=False) + "\n" for record in records]
     write_whole(file, "".join(lines).encode())
     return len(lines)
 
@@ -73,7 +73,7 @@ def read_records(places: Iterable[Path]) -> list[dict[str, Any]]:
         records += [
             read_record(path)
             for path in sorted(place.rglob("*.json"))
-            if not path.name.startswith((".", "_"))
+            if not any(part.startswith((".", "_")) for part in path.relative_to(place).parts)
         ]
     if not records:
         names = ", ".join(map(str, places))

@@ -95,7 +95,7 @@ def ranks_table(records: Sequence[Record], against: str = "baseline") -> Table:
                 None
                 if method == against
                 else Interval(*mean_of_means_with_interval(gains, CONFIDENCE)),
-                sum(map(len, gains)),
+                None if method == against else sum(map(len, gains)),
             )
         )
     columns = (

@@ -54,7 +54,8 @@ class SetFitClassifier(ClassifierMixin, BaseEstimator):
             from setfit import SetFitModel, Trainer, TrainingArguments
         except ImportError as error:
             raise ImportError(
-                "SetFit is not installed; install it with: pip install 'sklearn-spt[benchmarks]'"
+                f"SetFit cannot be imported ({error}); install it with: pip install "
+                "'sklearn-spt[benchmarks]'"
             ) from error
         self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
         texts = list(X)

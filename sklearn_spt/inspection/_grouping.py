@@ -25,7 +25,7 @@ CALIBRATION = {"brier": "Brier score", "ece": "calibration error"}
 #: Keys of a cell that must be equal within a comparison.
 SETTING = ("n_unlabeled", "n_test", "encoder", "normalize", "protocol")
 #: Also part of the setting, but absent from cells that use the default.
-LATER_SETTING = ("n_validation",)
+LATER_SETTING = ("n_validation", "file")
 #: Keys that every cell has.
 CELL_KEYS = ("dataset", "method", "n_labeled", "seed", *SETTING)
 #: Keys that do not change the result of a method, or over which means are taken.
@@ -209,9 +209,13 @@ def _clashes(conditions: list[dict[str, Any]], varying: list[str], by: str) -> l
 
 def _listed(conditions: list[dict[str, Any]], keys: list[str]) -> str:
     """List keys with their values, for a message."""
+    if "file" in keys:
+        return "the content or the columns of the file"
     return ", ".join(f"{key} ({', '.join(map(str, values_of(conditions, key)))})" for key in keys)
 
 
 def _advice(key: str) -> str:
     """Say how to select records by a key."""
+    if key == "file":
+        return "keep the records of each version of a file in a folder of its own (--out)"
     return f"select the records first, as with where={{{key!r}: value}} (--select {key}=value)"

@@ -208,6 +208,19 @@ def test_evaluate_needs_labels_of_the_model(model, label, message, tmp_path, cap
 
 
 # -- compare -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("given", "expected"), [([], None), (["--positive", "None"], "None")])
+def test_compare_takes_no_class_for_the_positive_one(tmp_path, monkeypatch, given, expected):
+    path = write_csv(tmp_path / "a.csv", ("text", "label"), [("a", "None"), ("b", "sick")])
+    seen = []
+    monkeypatch.setattr(
+        sklearn_spt.model_selection,
+        "compare_with_supervised",
+        lambda *args, pos_label, **more: seen.append(pos_label),
+    )
+    assert main(["compare", path, *given]) == 0
+    assert seen == [expected]
+
+
 def test_compare_prints_the_comparison(posts, tiny_long_encoder, tmp_path, capsys):
     rows = [(t, y if i % 2 else "") for i, (t, y) in enumerate(posts)]
     path = write_csv(tmp_path / "train.csv", ("text", "label"), rows)
@@ -304,6 +317,9 @@ def test_the_format_of_standard_input_is_not_that_of_a_file(posts, tmp_path, sta
         parsed(["fit", str(other), "--format", "tsv", "--out", "model", "--label", "text"])
     )
     assert len(texts) == 3
+    train = write_csv(tmp_path / "train.csv", ("text", "label"), posts)
+    given = ["fit", train, "--unlabeled", str(other), "--format", "tsv", "--out", "model"]
+    assert len(training_data(parsed(given))[0]) == len(posts) + 3
 
 
 @pytest.mark.parametrize(("kind", "more"), [("csv", []), ("csv", ["1"]), ("tsv", ["1"])])

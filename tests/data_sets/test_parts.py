@@ -36,6 +36,8 @@ CONTENTS = {
     "csv": csv_text(","),
     "quoted.tsv": csv_text("\t", ROWS[:4]),
     "broken.tsv": csv_text("\t"),
+    "one.tsv": csv_text("\t", [(text,) for text, _ in ROWS]).replace("text\tlabel", "text"),
+    "one plain.tsv": "text\n" + "".join(f"{text}\n" for text, _ in ROWS[:4]),
     "plain.tsv": "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in ROWS[:4]),
     "jsonl": "".join(json.dumps({"text": t, "label": y}) + "\n\n" for t, y in ROWS),
 }

@@ -69,6 +69,12 @@ def test_values_of_a_parameter_are_an_axis_of_the_methods_that_have_it():
     ]
 
 
+def test_a_value_for_one_method_replaces_that_for_all_in_any_order():
+    given = {"self_pretraining.lam": [0.9], "lam": [0.1]}
+    for params in (given, dict(reversed(given.items()))):
+        assert [dict(c.params) for c in grid(**params) if c.params] == [{"lam": 0.9}]
+
+
 @pytest.mark.parametrize("name", ["gamma", "self_pretraining.gamma", "baseline.lr"])
 def test_a_parameter_of_no_method_is_an_error(name):
     with pytest.raises(ValueError, match=f"{name}.*belongs to none"):

@@ -23,6 +23,8 @@ def test_a_dry_run_lists_cells_and_runs_none(arguments, tmp_path, capsys):
         (["--method=bert"], "no method 'bert'"),
         (["--data=nothing"], "no data set 'nothing'"),
         (["--n-labeled=5000"], "n_labeled=5000 must be"),
+        (["--backend=threading"], "--backend threading: cells need processes of their own"),
+        (["--data=illness"], "(keyword, positive) is for files of your own, and --data illness"),
     ],
 )
 def test_bad_arguments_are_named(arguments, more, message, capsys, tmp_path):
@@ -40,7 +42,8 @@ def test_a_cluster_that_does_not_answer_is_named(arguments, capsys):
 
 
 @pytest.mark.parametrize(
-    "argument", ["--seeds=a", "--seeds=2-0", "--n-labeled=x", "--data=", "--n-threads=0"]
+    "argument",
+    ["--seeds=a", "--seeds=2-0", "--seeds=1,2-0", "--n-labeled=x", "--data=", "--n-threads=0"],
 )
 def test_malformed_arguments_are_named(arguments, argument, capsys):
     with pytest.raises(SystemExit, match="2"):
@@ -102,3 +105,20 @@ def test_an_unlabelled_file_adds_texts(arguments, tmp_path):
     (record,) = read_records([tmp_path / "records"])
     assert record["split"]["n_unlabeled"] > 300
     assert record["split"]["n_test"] == 80
+
+
+def test_the_column_of_an_unlabelled_file_is_part_of_the_cell(tmp_path, capsys):
+    more = tmp_path / "more.csv"
+    more.write_text("text,body\na,b\n")
+    grid = ["run", "--data=illness", f"--unlabeled-file={more}", "--method=tfidf_lr", "--dry-run"]
+    names = set()
+    for column in ("text", "body"):
+        assert main([*grid, "--seeds=0", f"--text-column={column}"]) == 0
+        names.add(capsys.readouterr().out)
+    assert len(names) == 2
+
+
+def test_a_search_varies_its_parameters_itself(arguments, capsys):
+    given = [a for a in arguments if a != "run"]
+    assert main(["search", *given, "--param=lam=0.3"]) == 2
+    assert "--param lam: search varies it; use --lam and --alpha" in capsys.readouterr().err

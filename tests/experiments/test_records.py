@@ -42,6 +42,23 @@ def test_a_packed_file_reads_like_its_folder(folder, tmp_path):
     assert read_records([again, folder]) == packed * 2
 
 
+def test_a_packed_record_keeps_the_order_of_the_classes(tmp_path):
+    new = record()
+    new["split"] = {"labeled_counts": {"other": 3, "adverse": 2}}
+    write_record(tmp_path / "cells" / "x.json", new)
+    pack_records(tmp_path / "cells", tmp_path / "cells.jsonl")
+    for place in ("cells", "cells.jsonl"):
+        (found,) = read_records([tmp_path / place])
+        assert list(found["split"]["labeled_counts"]) == ["other", "adverse"]
+
+
+def test_what_a_search_keeps_is_no_record(folder):
+    kept = folder / "_search-x.memory" / "joblib" / "metadata.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("{}")
+    assert len(read_records([folder])) == 3
+
+
 def test_the_command_writes_beside_the_folder(folder, tmp_path, capsys):
     assert main(["pack", str(folder)]) == 0
     assert "3 records in" in capsys.readouterr().out

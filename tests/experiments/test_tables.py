@@ -13,6 +13,7 @@ from sklearn_spt.experiments._arguments import PAPER_TABLES
 from sklearn_spt.experiments._methods import methods
 from sklearn_spt.experiments._table import Measure
 from sklearn_spt.experiments._tables import make_table
+from sklearn_spt.inspection._grouping import grouped
 
 
 def as_frame(table):
@@ -200,6 +201,20 @@ def test_settings_are_not_mixed(key, values):
         with pytest.raises(ValueError, match=message):
             make_table(kind, records)
         assert as_frame(make_table(kind, records, where={key: values[1]}))["n_seeds"].max() == 1
+
+
+def test_versions_of_a_file_are_not_mixed():
+    records = [
+        record("baseline", seed, dataset="posts.csv", file={"data_sha256": version, "text": "text"})
+        for seed, version in enumerate("ab")
+    ]
+    message = "different contents or columns of a file and must not stand in one table; keep.*--out"
+    for kind, options in (("main", {}), ("rivals", {"against": "baseline"})):
+        with pytest.raises(ValueError, match=f"posts.csv, 300 labelled were made on {message}"):
+            make_table(kind, records, **options)
+    message = "differ in the content or the columns of the file must not be mixed; keep.*--out"
+    with pytest.raises(ValueError, match=message):
+        grouped(records, "method")
 
 
 def test_defaults_of_two_releases_are_not_mixed():
