@@ -202,7 +202,8 @@ class JointTrainer:
                 finished = all(self._epoch(unlabeled, on_epoch) for _ in range(epochs))
                 for net in self.nets:
                     release_optimizer(net)
-                self._notify("on_train_end", X=self.X, y=self.targets)
+                if epochs:  # callbacks look at the last epoch
+                    self._notify("on_train_end", X=self.X, y=self.targets)
         finally:
             for net, callbacks, schedule in zip(self.nets, own, schedules, strict=True):
                 net.callbacks_ = callbacks

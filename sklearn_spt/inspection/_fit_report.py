@@ -132,7 +132,7 @@ class FitReport:
             facts=_facts(model),
             classes=[plain_label(label) for label in model.classes_],
             entries=model.history_,
-            helped=_helped(model.history_),
+            helped=_helped([*getattr(model, "selection_history_", ()), *model.history_]),
             disputed=disputed,
             least_sure=least_sure,
         )
@@ -184,12 +184,13 @@ def _facts(model: BaseSemiSupervisedClassifier) -> dict[str, str]:
     given = model.transduction_[labeled].tolist()
     counts = (f"{label}: {given.count(label):,}" for label in model.classes_.tolist())
     drawn = int((model.labeled_iter_ > 0).sum())
+    history = [*getattr(model, "selection_history_", ()), *model.history_]
     facts = {
         "labelled rows": f"{len(given):,} ({', '.join(counts)})",
         "unlabelled rows": f"{(~labeled).sum():,}, of which {drawn:,} got a pseudo-label",
         "iterations": f"{model.n_iter_} (ended by {model.termination_condition_})",
         "nets that predict": str(len(model.estimators_)),
-        "time": f"{sum(sum(e['seconds'].values()) for e in model.history_):,.1f} s",
+        "time": f"{sum(sum(e['seconds'].values()) for e in history):,.1f} s",
     }
     if getattr(model, "best_iter_", model.n_iter_) != model.n_iter_:
         facts["kept iteration"] = str(model.best_iter_)

@@ -60,8 +60,8 @@ class IterationCurveDisplay(CurveDisplay):
         Parameters
         ----------
         clf : estimator
-            Fitted, with ``"validation_score"`` in its ``history_``. Methods that choose their
-            number of iterations on held-out labelled texts record it.
+            Fitted, with ``"validation_score"`` in its ``history_`` or ``selection_history_``.
+            Methods that choose their number of iterations on held-out labelled texts record it.
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; None creates a figure. Pass the axes of another display to add a line.
         name : str or None, default=None
@@ -80,7 +80,8 @@ class IterationCurveDisplay(CurveDisplay):
         check_is_fitted(clf, "history_")
         kind = type(clf).__name__
         score = "validation_score"
-        run = {e["iteration"]: e[score] for e in clf.history_ if e.get(score) is not None}
+        history = [*getattr(clf, "selection_history_", ()), *clf.history_]
+        run = {e["iteration"]: e[score] for e in history if e.get(score) is not None}
         if not run:
             raise ValueError(
                 f"history_ of this {kind} holds no 'validation_score', and past students are not "

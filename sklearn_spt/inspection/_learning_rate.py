@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_spt._typing import FloatArray
-from sklearn_spt._validation import check_integer
+from sklearn_spt._validation import check_integer, last_step
 from sklearn_spt.inspection._display import Display
 from sklearn_spt.inspection._style import (
     LINES,
@@ -84,6 +84,7 @@ class LearningRateDisplay(Display):
         ValueError
             If the classifier has no `students_`: only Self-Pretraining trains in stages.
         """
+        clf = last_step(clf)
         check_is_fitted(clf)
         if not hasattr(clf, "students_"):
             raise ValueError(
@@ -97,7 +98,11 @@ class LearningRateDisplay(Display):
         first = len(losses.get("stage1", ()))
         n_constant, n_decay = sum(per_epoch[:first]), sum(per_epoch[first:])
         schedule = "right-trapezoidal" if "stage2" in losses else "slanted"
-        rates = {schedule: lr * _relative_rates(n_constant, n_decay)[schedule]}
+        planned = n_decay
+        if (ended := len(per_epoch) - first) and schedule == "right-trapezoidal":
+            planned = n_decay // ended * clf.finetune_epochs  # EarlyStopping may have ended it
+        relative = _relative_rates(n_constant, planned)[schedule][: n_constant + n_decay]
+        rates = {schedule: lr * relative}
         return cls(rates=rates, n_constant=n_constant).plot(ax)
 
     @classmethod

@@ -140,7 +140,7 @@ class PseudoLabelDisplay:
     ) -> PseudoLabelDisplay:
         """Collect the numbers of some histories; `what` names them in an error."""
         runs = [
-            {entry["iteration"]: entry for entry in history if entry.get("pseudo_label_counts")}
+            {e["iteration"]: e for e in history if e["iteration"] and e.get("pseudo_label_counts")}
             for history in histories
         ]
         points = sorted({t for run in runs for t in run})

@@ -241,10 +241,10 @@ class BertClassifier(DocumentedMixin, SavingMixin, FitTaskMixin, LabelsMixin, To
     ) -> BertClassifier:
         """Continue training for `max_epochs` epochs from the present weights and optimiser.
 
-        The learning rate starts at its initial value again and falls as in `fit`. Bad input
-        changes nothing; an error during training keeps the weights reached so far. A pickle or copy
-        of the net holds the weights but not the state of the optimiser, which is twice as large: it
-        continues with a new optimiser.
+        The learning rate starts at its initial value again and falls as in `fit`, and rows are
+        drawn anew. Bad input changes nothing; an error during training keeps the weights reached so
+        far. A pickle or copy of the net holds the weights but not the state of the optimiser, which
+        is twice as large: it continues with a new optimiser.
 
         Parameters
         ----------
@@ -360,7 +360,7 @@ class BertClassifier(DocumentedMixin, SavingMixin, FitTaskMixin, LabelsMixin, To
         fresh: bool,
     ) -> None:
         """Train the present module, or a fresh one that starts from a linear probe."""
-        seed = derive_seed(root_seed(self.random_state), 0)
+        seed = derive_seed(root_seed(self.random_state), 0, *([] if fresh else [len(self.history)]))
         with isolated(seed, self.n_threads):
             self.n_threads_ = torch.get_num_threads()
             if fresh:

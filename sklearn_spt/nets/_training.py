@@ -23,6 +23,7 @@ from torch.utils.data import DataLoader
 from sklearn_spt._progress import Progress
 from sklearn_spt._random import epoch_rows, isolated
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
+from sklearn_spt._validation import n_rows
 from sklearn_spt.nets._callbacks import BatchProgress, ScheduledLR, steps_per_epoch
 from sklearn_spt.nets._losses import DistillationLoss
 from sklearn_spt.nets._parts import optimizers
@@ -100,8 +101,15 @@ def set_loss(
 
 def release_optimizer(net: NeuralNet) -> None:
     """Free the state of the optimiser after the last training step."""
+    release_gradients(net)
     for optimizer in optimizers(net).values():
         optimizer.state.clear()
+
+
+def release_gradients(net: NeuralNet) -> None:
+    """Free the gradients, which are as large as the weights."""
+    for optimizer in optimizers(net).values():
+        optimizer.zero_grad(set_to_none=True)
 
 
 @contextmanager
@@ -188,8 +196,10 @@ def train(
                         break
                 if not keep_optimizer:
                     release_optimizer(net)
-            net.notify("on_train_end", X=X, y=targets)
+            if losses:  # callbacks look at the last epoch
+                net.notify("on_train_end", X=X, y=targets)
     finally:
+        release_gradients(net)
         net.callbacks_ = own
         schedule.restore(net)
     return losses
@@ -222,7 +232,7 @@ def predict_logits(
 
     `advance` is called with the number of rows of each finished batch.
     """
-    left = get_len(X)
+    left = n_rows(X, "X")
 
     def count(n: int) -> None:
         nonlocal left
@@ -231,7 +241,11 @@ def predict_logits(
             left -= n
             advance(n)
 
-    out = _view(net, count).forward(X)
+    view = _view(net, count)
+    try:
+        out = view.forward(X)
+    finally:
+        vars(view).clear()  # it holds itself, and the weights
     count(left)  # of a net that has no batches
     logits = to_numpy(out[0] if isinstance(out, tuple) else out).astype(np.float64)
     if get_dim(logits) != 2 or logits.shape[1] != n_classes:

@@ -77,8 +77,10 @@ def model_card(clf: Any, net: NeuralNet, names: list[str], library: str) -> str:
     """Return the card as Markdown."""
     encoder = _public_name(net.pretrained)
     labeled, unlabeled, losses, score = _training(clf)
-    what, parameters, of_how_many = "The net", _parameters(net), ""
+    what, parameters, of_how_many, of_all = "The net", _parameters(net), "", ""
     if clf is not net:
+        if len(clf.estimators_) > 1:
+            of_all = f", of the {len(clf.estimators_)} nets of the classifier together"
         what = "A student" if hasattr(clf, "students_") else "One of the nets"
         parameters.update(_parameters(clf))  # the seed and the draws of the net are not used
         of_how_many = f"\nThe classifier itself predicts with {len(clf.estimators_)} nets."
@@ -93,7 +95,7 @@ def model_card(clf: Any, net: NeuralNet, names: list[str], library: str) -> str:
         labeled=labeled,
         unlabeled=unlabeled,
         losses=losses,
-        score="none was measured during training" if score is None else f"{score:.3f}",
+        score="none was measured during training" if score is None else f"{score:.3f}{of_all}",
         parameters="\n".join(f"| {name} | {value} |" for name, value in parameters.items()),
         of_how_many=of_how_many,
     )
@@ -122,6 +124,8 @@ def _training(clf: Any) -> tuple[str, int, Any, float | None]:
     labels, counts = np.unique(clf.transduction_[is_labeled], return_counts=True)
     by_class = ", ".join(f"{n} of `{label}`" for label, n in zip(labels, counts, strict=True))
     labeled = f"{is_labeled.sum()} ({by_class})"
+    if share := getattr(clf, "validation_fraction", None):
+        labeled += f", of which {share:.0%} were held out"
     kept = getattr(clf, "best_iter_", clf.n_iter_)
     entry = clf.history_[min(kept, len(clf.history_) - 1)]
     losses = _rounded(entry["loss"]) or "none in the last iteration"

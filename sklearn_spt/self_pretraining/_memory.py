@@ -74,11 +74,12 @@ def open_memory(memory: Any) -> joblib.Memory:
     location = memory if path or memory is None else memory.location
     if location is not None and (path or memory.backend == "local"):
         folder = Path(location).expanduser()  # as joblib does
-        make_folder(folder, "memory")
         for place in (folder, folder / "joblib"):  # joblib's own subfolder
-            if place.exists():
-                _refuse_what_others_can_change(place)
-    return joblib.Memory(location, verbose=0) if path or memory is None else memory
+            make_folder(place, "memory")
+            _refuse_what_others_can_change(place)
+    if path:
+        return joblib.Memory(os.fspath(memory), verbose=0)  # joblib treats a Path otherwise
+    return joblib.Memory(None, verbose=0) if memory is None else memory
 
 
 def _refuse_what_others_can_change(folder: Path) -> None:

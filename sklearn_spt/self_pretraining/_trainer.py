@@ -166,7 +166,7 @@ class SelfPretrainingTrainer(SupervisedTrainer):
         return M, {"stage1": loss_1, "stage2": loss_2}
 
     def _first_stage(self, path: _Path, C: Any, P: FloatArray, on_L: AnyArray) -> _AfterStage1:
-        if path[0] > 1:
+        if path[0] > 1 or self.keep_optimizer:  # a pickle of a net lacks the optimiser's state
             return self._stage_1(path, C, P, on_L)
         # In the first iteration the key determines P, so the result can be kept.
         n_texts = self.pretrain_epochs * len(P)

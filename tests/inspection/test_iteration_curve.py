@@ -52,6 +52,13 @@ def test_from_estimator_draws_the_validation_scores():
     assert first.lines_[0].get_color() != second.lines_[0].get_color()
 
 
+def test_scores_of_the_run_that_chose_the_number_of_iterations():
+    clf = Noted([{"iteration": 0}, {"iteration": 1}])
+    clf.selection_history_ = scored(0.2, 0.5, 0.4).history_
+    (line,) = IterationCurveDisplay.from_estimator(clf).lines_
+    assert_allclose(line.get_ydata(), [0.2, 0.5, 0.4])
+
+
 def test_a_pipeline_is_drawn_as_its_last_step():
     (line,) = IterationCurveDisplay.from_estimator(make_pipeline(scored(0.2, 0.4))).lines_
     assert_allclose(line.get_ydata(), [0.2, 0.4])

@@ -10,6 +10,9 @@ from helpers.nets import mlp_net
 from helpers.variants import variant
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from skorch.callbacks import EarlyStopping
 
 from sklearn_spt._holdout import HoldOut
 from sklearn_spt.inspection import LearningRateDisplay
@@ -50,6 +53,18 @@ def test_rates_are_those_of_the_optimiser(numbers, params, name, boundary):
         assert display.boundary_ is None
     else:
         assert_array_equal(display.boundary_.get_xdata(), [boundary] * 2)
+
+
+def test_rates_of_a_stage_that_ended_early(numbers):
+    X, y = numbers
+    stop = EarlyStopping("train_loss", patience=1, threshold=1e9)
+    net = mlp_net(module__n_in=8, lr=0.25, optimizer=RecordingSGD, callbacks=[stop])
+    pipeline = make_pipeline(FunctionTransformer(), variant(net, step_size=0.5, random_state=0))
+    RecordingSGD.rates.clear()
+    pipeline.fit(X.astype(np.float32), np.where(np.arange(200) < 40, y, -1))
+    drawn = LearningRateDisplay.from_estimator(pipeline).lines_[0].get_ydata()
+    assert len(drawn) == 20 + 2 * 5
+    assert_allclose(RecordingSGD.rates[-len(drawn) :], drawn)
 
 
 def test_rates_are_those_of_the_kept_iteration(numbers, monkeypatch):

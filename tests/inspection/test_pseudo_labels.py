@@ -30,6 +30,15 @@ def test_from_estimator_shows_the_history(fitted):
     assert after.get_label() == "1, after inertia"
 
 
+def test_the_start_has_no_pseudo_labels():
+    start = {"iteration": 0, "pseudo_label_counts": {"no": 0, "yes": 0}}
+    first = {"iteration": 1, "pseudo_label_counts": {"no": 3, "yes": 2}}
+    display = PseudoLabelDisplay.from_estimator(Noted([start, first]))
+    assert list(display.iterations) == [1]
+    with pytest.raises(ValueError, match="holds no pseudo-labels"):
+        PseudoLabelDisplay.from_estimator(Noted([start]))
+
+
 def test_error_bars_are_one_sd_of_the_class():
     display = drawn(history(("no", "yes")))
     (bars,) = display.errorbars_[0].lines[2]

@@ -18,7 +18,8 @@ from skorch.exceptions import DeviceWarning, NotInitializedError
 from torch import nn
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier, TokenIdVectorizer
-from sklearn_spt.nets import _device
+from sklearn_spt._random import epoch_rows
+from sklearn_spt.nets import _device, _training
 from sklearn_spt.nets._bert_module import BertModule
 
 
@@ -281,6 +282,20 @@ def test_unusable_classes_are_named(make, texts, classes):
         make().partial_fit(texts[:2], ["a", "b"], classes=classes)
     with pytest.raises(ValueError, match="classes must be a list of all labels, two or more"):
         make(classes=classes).fit(texts[:2], ["a", "b"])
+
+
+def test_each_partial_fit_draws_other_rows(make, texts, y, monkeypatch):
+    drawn = []
+
+    def noted(*args):
+        drawn.append(epoch_rows(*args))
+        return drawn[-1]
+
+    monkeypatch.setattr(_training, "epoch_rows", noted)
+    clf = make(max_epochs=1).fit(texts, y)
+    for _ in range(3):
+        clf.partial_fit(texts, y)
+    assert len({rows.tobytes() for rows in drawn}) == 4
 
 
 def test_partial_fit_starts_at_the_initial_rate(make, texts, y):

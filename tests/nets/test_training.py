@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import random
+import weakref
 
 import numpy as np
 import pytest
@@ -373,3 +375,24 @@ def test_rows_of_nets_with_their_own_methods_are_counted(data, kind):
     np.testing.assert_allclose(logits, plain / (2 if kind is Tempered else 1), rtol=1e-6)
     assert counts == ([30] if kind is Whole else [8, 8, 8, 6])
     assert "divisor" not in vars(net)
+
+
+def test_what_a_net_needed_is_freed_without_a_garbage_collection(data):
+    """Gradients at the end of a training run, and the view of a prediction."""
+    net = fresh_net(mlp_net(), CLASSES, 1)
+    run(net, data)
+    assert all(weight.grad is None for weight in net.module_.parameters())
+    gc.disable()
+    try:
+        predict_logits(net, data[0], 2)
+        module = weakref.ref(net.module_)
+        del net
+        assert module() is None
+    finally:
+        gc.enable()
+
+
+def test_no_epoch_is_no_error_for_callbacks(data):
+    stopping = EarlyStopping("train_loss", load_best=True)
+    net = fresh_net(mlp_net(callbacks=[stopping]), CLASSES, 0)
+    assert run(net, data, epochs=0) == []

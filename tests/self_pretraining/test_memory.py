@@ -19,7 +19,8 @@ from helpers.kills import (
     numbers,
     small_files,
 )
-from helpers.nets import mlp_net
+from helpers.nets import bert_net, mlp_net
+from helpers.variants import variant
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from skorch.callbacks import Callback, EarlyStopping
@@ -84,6 +85,20 @@ def test_only_what_does_not_depend_on_a_parameter_is_shared(data, tmp_path, chan
     start = 4 * there.finetune_epochs  # 30 rows in batches of 8
     saved = {"nothing": 0, "start": start, "start and stage 1": start + 4}[shared]
     assert batches - fewer == saved
+
+
+def test_a_kept_optimizer_is_not_kept_in_a_memory(tiny_encoder, tiny_texts, tmp_path):
+    """A pickle of a net lacks the moments of its optimiser."""
+    y = [i % 2 if i < 12 else -1 for i in range(24)]
+
+    def probabilities(memory):
+        net = bert_net(tiny_encoder)
+        clf = variant(net, "kept optimizer", step_size=0.5, memory=memory, random_state=0)
+        return clf.fit(tiny_texts, y).predict_proba(tiny_texts)
+
+    expected = probabilities(None)
+    for _ in range(2):
+        np.testing.assert_array_equal(probabilities(tmp_path), expected)
 
 
 def test_parallel_processes_share_a_memory(data, tmp_path):
@@ -200,11 +215,14 @@ def test_a_full_disk_warns_and_leaves_no_part(tmp_path):
 def test_a_new_folder_belongs_to_the_user_alone(data, tmp_path):
     old = os.umask(0o002)
     try:
-        model(memory=tmp_path / "new").fit(*data)
-        model(memory=tmp_path / "new").fit(*data)
+        for memory in (tmp_path / "new", str(tmp_path / "new")):
+            model(memory=memory).fit(*data)
+            found = entries(tmp_path / "new")
     finally:
         os.umask(old)
-    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+    for folder in (tmp_path / "new", tmp_path / "new" / "joblib"):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert found == entries(tmp_path / "new") != []  # a path and a str name the same folder
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="this system has no such permissions")
