@@ -22,7 +22,7 @@ from sklearn_spt.datasets import load_texts, make_short_texts
 # -----------------------------------------------
 posts = make_short_texts(180, n_labeled=60, weights=[0.7], random_state=0)
 names = {0: "no", 1: "yes"}  # -1 has no name: the cell stays empty
-folder = tempfile.TemporaryDirectory()  # removed at the end of the program
+folder = tempfile.TemporaryDirectory()
 path = Path(folder.name) / "posts.csv"
 pd.DataFrame(
     {"text": posts.data, "ill": [names.get(label) for label in posts.target_partial]}
@@ -68,3 +68,4 @@ print(doubtful["text"].tolist())
 # ``load_texts`` reads CSV, TSV, JSON lines and parquet, and gives texts and labels as arrays.
 bunch = load_texts(path, label="ill")
 print(len(bunch.data), "texts")
+folder.cleanup()

@@ -34,7 +34,7 @@ posts = make_short_texts(300, n_labeled=100, weights=[0.7], random_state=0)
 words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 words += sorted({word for text in posts.data for word in text.lower().split()})
 logging.disable_progress_bar()
-temporary = tempfile.TemporaryDirectory()  # removed at the end of the program
+temporary = tempfile.TemporaryDirectory()
 folder = temporary.name
 BertTokenizerFast(vocab={word: i for i, word in enumerate(words)}).save_pretrained(folder)
 size = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -47,6 +47,7 @@ clf.fit(posts.data, posts.target_partial)
 hidden = posts.target_partial == -1
 found = clf.predict(posts.data[hidden])
 print(f"F1 on the posts without a label: {f1_score(posts.target[hidden], found):.3f}")
+temporary.cleanup()
 
 
 # %%

@@ -76,7 +76,7 @@ def options(checkpoint):
     ("name", "arguments", "wanted"),
     [
         ("what_pays", "--n-texts 40 --rounds 2 --threads 1", "without any of them"),
-        ("where_time_goes", "--n-texts 40", "as one flat tensor"),
+        ("where_time_goes", "--n-texts 40", "Padding, widths in multiples of 16"),
         ("same_scores", "--n-labeled 30 --n-test 40 --seeds 2", "Difference of F1"),
         ("scaling", "unlabeled --sizes 20 40 --step-size 0.5", "| 40 |"),
         ("scaling", "unlabeled --sizes 20 --step-size 1", "| 20 |"),

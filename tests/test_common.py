@@ -336,12 +336,6 @@ ESTIMATORS = [
     KeywordWindow(),
     SentenceEmbedder(),
     BertClassifier(),
-    SelfPretrainingClassifier(),
-    ThrottledSelfTrainingClassifier(),
-    TriTrainingClassifier(),
-    MutualLearningClassifier(),
-    SpacedRepetitionClassifier(),
-    CoDecompositionClassifier(),
 ]
 
 

@@ -421,17 +421,6 @@ def test_a_pipeline_encodes_the_routed_texts(tiny_encoder, corpus):
 
 
 # -- HTML -----------------------------------------------------------------------------
-def test_html(moons):
-    X, y, _ = moons
-    clf = over_mlp()
-    unfitted, fitted = clf._repr_html_(), clone(clf).fit(X, y)._repr_html_()
-    for page in (unfitted, fitted):
-        assert "SelfPretrainingClassifier" in page
-        assert "NeuralNetClassifier" in page
-    assert "Not fitted" in unfitted
-    assert "Not fitted" not in fitted
-
-
 @pytest.mark.parametrize(
     "kind",
     [SelfPretrainingClassifier, BertClassifier, SentenceEmbedder, TokenIdVectorizer],

@@ -117,12 +117,3 @@ def test_a_line_for_each_epoch(tiny_encoder, tiny_texts, capfd):
     net.fit(tiny_texts, [1, 0] * 12)
     lines = re.findall(r"epoch (\d): loss (\d\.\d{4})\n", capfd.readouterr().err)
     assert lines == [(str(e["epoch"]), f"{e['train_loss']:.4f}") for e in net.history]
-
-
-def test_verbose_fit_shows_one_full_bar(tiny_encoder, tiny_texts, capfd):
-    net = BertClassifier(tiny_encoder, max_length=16, max_epochs=1, verbose=1, random_state=0)
-    net.fit(tiny_texts, [1, 0] * 12)
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert "fine-tuning: 100%" in err
-    assert "24/24" in err

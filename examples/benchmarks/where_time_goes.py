@@ -10,16 +10,13 @@ operations are small. A table in Markdown goes to the standard output.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 
-import numpy as np
 import torch
 from _options import parser_of
-from _rate import matrix_rate, product_sizes, seconds
+from _rate import matrix_rate, product_sizes
 from _record import Record
 from _texts import texts_of
 from skorch.dataset import Dataset
-from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 from sklearn_spt import BertClassifier
@@ -36,32 +33,6 @@ PARTS = {
 }
 REST = "all else (dropout, residuals, copies, ...)"
 N_WARM = 64
-
-
-def update_seconds(weights: Sequence[torch.Tensor], rounds: int = 21) -> tuple[float, float]:
-    """Seconds of clipping and update, tensor by tensor and as one flat tensor; medians in turn.
-
-    The flat tensor is clipped inside the kernel of the optimiser, which takes a scale for that.
-    """
-    separate = [nn.Parameter(w.detach().clone()) for w in weights]
-    flat = nn.Parameter(torch.cat([w.flatten() for w in separate]).detach())
-    for parameter in (*separate, flat):
-        parameter.grad = torch.full_like(parameter, 1e-3)
-    by_tensor = torch.optim.AdamW(separate, lr=1e-6, fused=True)
-    at_once = torch.optim.AdamW([flat], lr=1e-6, fused=True)
-
-    def now() -> None:
-        nn.utils.clip_grad_norm_(separate, 1.0)
-        by_tensor.step()
-
-    def instead() -> None:
-        at_once.grad_scale = torch.linalg.vector_norm(flat.grad).clamp(min=1.0)
-        at_once.found_inf = torch.tensor(0.0)
-        at_once.step()
-
-    took = [[seconds(way) for way in (now, instead)] for _ in range(rounds)]
-    first, second = np.median(took, axis=0)
-    return float(first), float(second)
 
 
 def main() -> None:
@@ -115,12 +86,6 @@ def main() -> None:
         batches = TokenBatches(Dataset(ids), net.batch_size, pad_id=pad_id, width_multiple=multiple)
         share = 1 - n_tokens / sum(x.numel() for x, _ in batches)
         print(f"Padding, widths in multiples of {multiple}: {share:.1%} of all tokens.")
-    trained = list(net.module_.parameters())
-    before, after = update_seconds(trained)
-    print(
-        f"Clipping and update of {sum(w.numel() for w in trained) / 1e6:.1f}M weights: "
-        f"{1000 * before:.1f} ms, as one flat tensor {1000 * after:.1f} ms."
-    )
     print(
         f"{len(y)} {data}, {options.pretrained}, {net.precision_}, threads: "
         f"{torch.get_num_threads()}, {total:.1f} s recorded."

@@ -24,6 +24,7 @@ from sklearn_spt.baselines._throttled import ThrottledClassifier
 from sklearn_spt.nets._protocol import TextNet, prepared
 from sklearn_spt.nets._token_net import TokenNet
 from sklearn_spt.nets._training import predict_logits
+from sklearn_spt.text._documents import for_torch
 from sklearn_spt.text._encoding import check_texts, is_text
 from sklearn_spt.text._keyword_window import (
     KeywordWindow,
@@ -173,9 +174,7 @@ def _encode_view(net: Any, X: Any, n: int, name: str) -> Any:
         # X and X_unlabeled are encoded separately and must have the same width
         return net.encode(X, full_width=True) if isinstance(net, TokenNet) else net.encode(X)
     array = check_array(X, dtype="numeric", allow_nd=True, force_writeable=True, input_name=name)
-    if array.dtype == np.float64 and torch.get_default_dtype() == torch.float32:
-        array = array.astype(np.float32)  # the dtype of the weights
-    return array
+    return for_torch(array)
 
 
 def _is_transformer(view: Any) -> bool:

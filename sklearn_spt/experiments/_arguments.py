@@ -193,7 +193,6 @@ def _add_grid(parser: argparse.ArgumentParser) -> None:
     add("--data-home", help="folder of the data sets; default SKLEARN_SPT_DATA")
     add("--n-jobs", type=int, help="cells at a time; default 1, on a cluster all workers")
     add("--n-threads", type=_positive_number, help="CPU threads of a cell; default: shared cores")
-    add("--backend", help="backend of joblib; default loky, processes on this machine")
     add("--scheduler", metavar="ADDRESS", help="run the cells on a dask cluster")
     add("--text-column", help="of a file: column of the texts (default 'text')")
     add("--label-column", help="of a file: column of the labels (default 'label')")

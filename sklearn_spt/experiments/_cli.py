@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -287,15 +287,9 @@ def _n_jobs(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _backend(options: argparse.Namespace) -> Iterator[None]:
-    """Set joblib's backend: local processes, a backend by name, or a dask cluster."""
-    if options.backend == "threading":
-        raise ValueError(
-            "--backend threading: cells need processes of their own, since warnings belong to the "
-            "whole process; leave it out, or name another backend."
-        )
+    """Set joblib's backend: local processes, or a dask cluster."""
     if options.scheduler is None:
-        with joblib.parallel_config(options.backend) if options.backend else nullcontext():
-            yield
+        yield
         return
     try:
         from distributed import Client

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import platform
 import time
@@ -99,19 +98,14 @@ def run_cells(
 
 
 def _as_they_come(tasks: Iterator[Any], n_jobs: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
-    """Yield each result as soon as it is there, or batch by batch if the backend needs that."""
-    backend, _ = joblib.parallel.get_active_backend()
-    if backend.supports_return_generator:
-        try:
-            yield from joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks)
-        except TerminatedWorkerError:
-            raise RuntimeError(
-                "a worker process was killed, perhaps because memory ran out. Finished cells are "
-                "kept; run the same command again with a smaller --n-jobs."
-            ) from None
-        return
-    while batch := list(itertools.islice(tasks, joblib.effective_n_jobs(n_jobs))):
-        yield from joblib.Parallel(n_jobs=n_jobs)(batch)
+    """Yield each result as soon as it is there."""
+    try:
+        yield from joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks)
+    except TerminatedWorkerError:
+        raise RuntimeError(
+            "a worker process was killed, perhaps because memory ran out. Finished cells are kept; "
+            "run the same command again with a smaller --n-jobs."
+        ) from None
 
 
 def run_cell(cell: Cell, split: Split, n_threads: int) -> tuple[Cell, dict[str, Any]]:

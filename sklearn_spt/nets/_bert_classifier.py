@@ -236,7 +236,6 @@ class BertClassifier(DocumentedMixin, SavingMixin, FitTaskMixin, LabelsMixin, To
         X: Any,
         y: Any,
         classes: Any = None,
-        X_unlabeled: Any = None,
         sample_weight: Any = None,
     ) -> BertClassifier:
         """Continue training for `max_epochs` epochs from the present weights and optimiser.
@@ -248,7 +247,7 @@ class BertClassifier(DocumentedMixin, SavingMixin, FitTaskMixin, LabelsMixin, To
 
         Parameters
         ----------
-        X, y, X_unlabeled, sample_weight
+        X, y, sample_weight
             As in `fit`. On a fitted net, y may lack some classes but must not hold a new one.
         classes : array-like or None
             All classes, for a first call whose y does not hold all of them.
@@ -259,7 +258,7 @@ class BertClassifier(DocumentedMixin, SavingMixin, FitTaskMixin, LabelsMixin, To
         """
         fresh = not self.initialized_
         if fresh and classes is None:
-            return self.fit(X, y, X_unlabeled=X_unlabeled, sample_weight=sample_weight)
+            return self.fit(X, y, sample_weight=sample_weight)
         with all_or_nothing(self):
             self._check_classes(classes)
             known = np.unique(classes) if fresh and self.classes is None else self.classes_
@@ -268,9 +267,7 @@ class BertClassifier(DocumentedMixin, SavingMixin, FitTaskMixin, LabelsMixin, To
                     f"classes={np.unique(classes).tolist()} differ from the classes of the net, "
                     f"{known.tolist()}; leave classes out, or call fit."
                 )
-            X, codes, _, weights = self._check_fit(
-                X, y, X_unlabeled, sample_weight, known, reset=fresh
-            )
+            X, codes, _, weights = self._check_fit(X, y, None, sample_weight, known, reset=fresh)
             if fresh:
                 self.classes_inferred_ = known
             self._train(X, codes, weights, fresh=fresh)

@@ -23,7 +23,6 @@ def test_a_dry_run_lists_cells_and_runs_none(arguments, tmp_path, capsys):
         (["--method=bert"], "no method 'bert'"),
         (["--data=nothing"], "no data set 'nothing'"),
         (["--n-labeled=5000"], "n_labeled=5000 must be"),
-        (["--backend=threading"], "--backend threading: cells need processes of their own"),
         (["--data=illness"], "(keyword, positive) is for files of your own, and --data illness"),
     ],
 )

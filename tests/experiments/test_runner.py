@@ -133,12 +133,6 @@ def test_co_decomp_needs_keywords(arguments, tmp_path, capsys):
     assert "co_decomp needs the keywords" in capsys.readouterr().err
 
 
-def test_a_backend_without_a_result_generator_works(arguments, tmp_path):
-    grid = [*arguments, "--method=tfidf_lr", "--seeds=0,1,2"]
-    assert main([*grid, "--backend=multiprocessing", "--n-jobs=2"]) == 0
-    assert len(read_records([tmp_path / "records"])) == 3
-
-
 @pytest.mark.slow
 def test_a_killed_run_continues_to_the_same_records(arguments, tmp_path):
     grid = [*arguments, "--method=baseline,self_pretraining,self_training", "--seeds=0,1"]
