@@ -225,7 +225,7 @@ def test_self_training_is_that_of_the_experiments(program, monkeypatch, tiny_enc
 
 
 def test_cells_are_made_once_and_packed(program, reports, tmp_path, monkeypatch, capsys):
-    tasks, made = ["psytar:INF", "illness:alzheimer@9%"], []
+    tasks, made = ["psytar:EF", "illness:cancer@5%"], []
     y = np.arange(8) % 2
     split = SimpleNamespace(y=y, y_test=y)
     monkeypatch.setattr(reports, "RECORDS", tmp_path)
@@ -250,6 +250,8 @@ def test_cells_are_made_once_and_packed(program, reports, tmp_path, monkeypatch,
     program.run("nets", ["psytar:DI"], 0, None)
     reports.pack()
     assert len(reports.recorded("nets")) == 5
+    with pytest.raises(SystemExit, match="looked at once, with 24 cells; 1 are there"):
+        reports.report(["nets"], "a")
 
 
 @pytest.fixture

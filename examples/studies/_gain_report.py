@@ -127,9 +127,11 @@ def report(arms: list[str], against: str) -> None:
     if not by_task:
         raise SystemExit(f"No cell is there that all of {', '.join(arms)} have.")
     n_cells = sum(map(len, by_task.values()))
-    if "confirm" in arms and n_cells < (due := N_SEEDS * len(CONFIRMING)):
+    other_half = {task.replace(":", "_") for task in CONFIRMING}
+    n_confirming = sum(len(cells) for task, cells in by_task.items() if task in other_half)
+    if 0 < n_confirming < (due := N_SEEDS * len(CONFIRMING)):
         raise SystemExit(
-            f"The confirmation is looked at once, with {due} cells; {n_cells} are there."
+            f"The confirmation is looked at once, with {due} cells; {n_confirming} are there."
         )
     print(f"{n_cells} cells, {len(by_task)} tasks: {', '.join(by_task)}\n")
     means = {
