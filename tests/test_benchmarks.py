@@ -339,9 +339,10 @@ def test_the_page_is_made_of_what_a_gpu_measured(program, tmp_path):
             graphs=True,
             seconds={"training": {"trainer": [4.0, 9.0, 6.0], "sklearn_spt": [1.0, 1.0, 1.0]}},
         )
-        + entry("fit", f1=0.7, **place)
-        + entry("fit", f1=0.9, **{**place, "fold": 1})
-        + entry("fit", device="cpu", f1=0.65, **place)
+        + entry("fit", graphs=True, f1=0.7, **place)
+        + entry("fit", graphs=True, f1=0.9, **{**place, "fold": 1})
+        + entry("fit", graphs=False, f1=0.6, **place)
+        + entry("fit", device="cpu", graphs=False, f1=0.65, **place)
     )
     found = page([file])
     assert "Measured on one GPU with torch 2" in found
@@ -350,4 +351,4 @@ def test_the_page_is_made_of_what_a_gpu_measured(program, tmp_path):
     assert "| the library |  | efficient_attention |" in found
     assert "| MiniLM, graphs | 6.0 |  |  |" in found
     assert "| fp32 |  |  |  |" in found
-    assert "mean: 0.650 (cpu), 0.700 (cuda)." in found
+    assert "mean: 0.650 (cpu), 0.600 (cuda), 0.700 (cuda, graphs)." in found

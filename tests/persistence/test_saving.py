@@ -190,7 +190,7 @@ def test_metadata_requests_come_back(net, tiny_texts, tmp_path):
     for one in (again.estimator, again.estimators_[0]):
         asked = str(one.get_metadata_routing())  # its kind differs between versions of skorch
         found = re.search(r"'partial_fit': {([^}]*)}", asked).group(1)
-        assert "'X_unlabeled': None, 'sample_weight': 'weights'" in found
+        assert "'sample_weight': 'weights'" in found
     plain = SelfPretrainingClassifier().get_metadata_routing()
     assert plain.fit.requests == {"X_unlabeled": None, "sample_weight": None}
 
