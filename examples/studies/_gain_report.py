@@ -97,7 +97,10 @@ def combinations(cell: Record) -> dict[str, list[float]]:
 
 
 def cells_of(arms: list[str]) -> dict[str, list[dict[str, list[float]]]]:
-    """Scores by task and method, of the cells that all `arms` have."""
+    """Scores by task and method, of the cells that all `arms` have.
+
+    A method that an arm has in common with an earlier one is followed by the name of the arm.
+    """
     records = [recorded(arm) for arm in arms]
     by_task: dict[str, list[dict[str, list[float]]]] = {}
     for name in sorted(set.intersection(*map(set, records))):
@@ -107,10 +110,11 @@ def cells_of(arms: list[str]) -> dict[str, list[dict[str, list[float]]]]:
             y, share = cell["y"].astype(int), float(cell["share"])
             if not np.array_equal(y, first["y"]):
                 raise ValueError(f"{name} of {arm} has other labels than that of {arms[0]}.")
-            found.update(combinations(cell))
+            here = combinations(cell)
             for method in sorted(set(cell) - {"y", "share", "seconds"}):
                 if method.rstrip("0123456789") not in ALONE_AND_TOGETHER:
-                    found[method] = scores(y, cell[method], share)
+                    here[method] = scores(y, cell[method], share)
+            found |= {f"{name} ({arm})" if name in found else name: s for name, s in here.items()}
         by_task.setdefault(name.rpartition("_")[0], []).append(found)
     return by_task
 
@@ -129,7 +133,8 @@ def report(arms: list[str], against: str) -> None:
     n_cells = sum(map(len, by_task.values()))
     other_half = {task.replace(":", "_") for task in CONFIRMING}
     n_confirming = sum(len(cells) for task, cells in by_task.items() if task in other_half)
-    if 0 < n_confirming < (due := N_SEEDS * len(CONFIRMING)):
+    due = N_SEEDS * len(CONFIRMING)
+    if n_confirming and any(len(by_task.get(task, ())) < N_SEEDS for task in other_half):
         raise SystemExit(
             f"The confirmation is looked at once, with {due} cells; {n_confirming} are there."
         )

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from sklearn.base import clone
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 from skorch import NeuralNet
 from skorch.dataset import get_len
 
@@ -62,11 +62,15 @@ class TwoViewClassifier(ThrottledClassifier):
     def _encode_views(
         self, nets: Sequence[NeuralNet], X: Any, *, reset: bool, name: str = "X"
     ) -> dict[str, Any]:
-        named = hasattr(X, "columns") or (isinstance(X, Mapping) and not hasattr(X, "tocsr"))
-        if not (holds_texts(X) or (named and self.views is not None)):
+        is_frame = hasattr(X, "columns") and self.views is not None
+        is_mapping = isinstance(X, Mapping) and not hasattr(X, "tocsr") and self.views is not None
+        if holds_texts(X) or is_mapping:
+            if reset:
+                forget_features(self)
+        elif is_frame:  # the views get it as it is
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        else:
             X = super()._encode(nets[0], X, reset=reset, name=name)
-        elif reset:
-            forget_features(self)
         if reset:
             self.views_ = tuple(
                 clone(view).fit(X) if _is_transformer(view) else view
@@ -173,7 +177,8 @@ def _encode_view(net: Any, X: Any, n: int, name: str) -> Any:
         X = check_texts(X, name) if is_text(X) else X
         # X and X_unlabeled are encoded separately and must have the same width
         return net.encode(X, full_width=True) if isinstance(net, TokenNet) else net.encode(X)
-    array = check_array(X, dtype="numeric", allow_nd=True, force_writeable=True, input_name=name)
+    given = {"dtype": "numeric", "order": "C", "allow_nd": True, "force_writeable": True}
+    array = check_array(X, **given, input_name=name)
     return for_torch(array)
 
 

@@ -290,20 +290,30 @@ def has_line_breaks(
     `fields` are those of its lines, read without a meaning of quotation marks. With several
     columns, a text of several lines would make the number of columns uneven.
     """
-    n_marks, quoted = 0, True
+    open_ended = False
     for _, row in fields:
         if len(row) > 1:
             return False
-        n_marks += row[0].count('"')
-        quoted = quoted and ('"' not in row[0] or is_quoted(row[0]))
-    if quoted:
+        open_ended = open_ended or ('"' in row[0] and not is_quoted(row[0]))
+    if not open_ended:
         return False
+    n_marks, found = 0, False
+
+    def counted() -> Iterator[str]:
+        nonlocal n_marks
+        for line in lines:
+            n_marks += line.count('"')
+            yield line
+
     try:
-        texts = (row[0] for _, row in csv_fields(path, lines, "\t"))
-        # a CSV has each text with a mark in marks, and doubles those inside
-        return n_marks >= sum(2 * t.count('"') + 2 for t in texts if '"' in t or "\n" in t)
+        for _, (text, *_) in csv_fields(path, counted(), "\t"):
+            # a CSV has each text with a mark in marks, and doubles those inside
+            if n_marks not in (0, 2 * text.count('"') + 2):
+                return False
+            n_marks, found = 0, found or "\n" in text
     except ValueError:
         return False
+    return found
 
 
 def _without_marks(fields: Fields) -> Fields:

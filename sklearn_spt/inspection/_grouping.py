@@ -117,7 +117,12 @@ def grouped(
         for record in records
     ]
     keys = distinct(key for one in conditions for key in one)
-    varying = [key for key in keys if len(values_of(conditions, key)) > 1]
+    # each data set has a file of its own, which is no difference but within a data set
+    files = distinct((one.get("dataset"), one.get("file")) for one in conditions)
+    several = len(files) > len(values_of(conditions, "dataset"))
+    varying = [
+        key for key in keys if len(values_of(conditions, key)) > 1 and (key != "file" or several)
+    ]
     if by is None:
         possible = [key for key in varying if not _clashes(conditions, varying, key)]
         if len(possible) > 1 or (varying and not possible):
@@ -209,9 +214,12 @@ def _clashes(conditions: list[dict[str, Any]], varying: list[str], by: str) -> l
 
 def _listed(conditions: list[dict[str, Any]], keys: list[str]) -> str:
     """List keys with their values, for a message."""
-    if "file" in keys:
-        return "the content or the columns of the file"
-    return ", ".join(f"{key} ({', '.join(map(str, values_of(conditions, key)))})" for key in keys)
+    return ", ".join(
+        "the content or the columns of the file"
+        if key == "file"
+        else f"{key} ({', '.join(map(str, values_of(conditions, key)))})"
+        for key in keys
+    )
 
 
 def _advice(key: str) -> str:

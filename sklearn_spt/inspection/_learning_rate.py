@@ -99,8 +99,8 @@ class LearningRateDisplay(Display):
         n_constant, n_decay = sum(per_epoch[:first]), sum(per_epoch[first:])
         schedule = "right-trapezoidal" if "stage2" in losses else "slanted"
         planned = n_decay
-        if (ended := len(per_epoch) - first) and schedule == "right-trapezoidal":
-            planned = n_decay // ended * clf.finetune_epochs  # EarlyStopping may have ended it
+        if per_epoch[first:] and {"stage2", "supervised"} & set(losses):
+            planned = per_epoch[first] * clf.finetune_epochs  # EarlyStopping may have ended it
         relative = _relative_rates(n_constant, planned)[schedule][: n_constant + n_decay]
         rates = {schedule: lr * relative}
         return cls(rates=rates, n_constant=n_constant).plot(ax)

@@ -327,7 +327,7 @@ class BertClassifier(DocumentedMixin, SavingMixin, FitTaskMixin, LabelsMixin, To
         """Raise an error if the classes hold more than the labels of classes."""
         if classes is None:
             return
-        with suppress(ValueError):  # an error of y
+        with suppress(ValueError, TypeError):  # an error of y
             marked, labels = unlabeled_mask(classes, self.unlabeled_marker)
             if not marked.any() and len(np.unique(labels)) > 1:
                 return

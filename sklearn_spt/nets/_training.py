@@ -109,7 +109,9 @@ def release_optimizer(net: NeuralNet) -> None:
 def release_gradients(net: NeuralNet) -> None:
     """Free the gradients, which are as large as the weights."""
     for optimizer in optimizers(net).values():
-        optimizer.zero_grad(set_to_none=True)
+        for group in optimizer.param_groups:
+            for weight in group["params"]:
+                weight.grad = None
 
 
 @contextmanager
@@ -199,9 +201,9 @@ def train(
             if losses:  # callbacks look at the last epoch
                 net.notify("on_train_end", X=X, y=targets)
     finally:
-        release_gradients(net)
         net.callbacks_ = own
         schedule.restore(net)
+        release_gradients(net)
     return losses
 
 
@@ -232,7 +234,7 @@ def predict_logits(
 
     `advance` is called with the number of rows of each finished batch.
     """
-    left = n_rows(X, "X")
+    left = get_len(X) if isinstance(X, tuple) else n_rows(X, "X")
 
     def count(n: int) -> None:
         nonlocal left

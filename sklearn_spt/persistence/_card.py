@@ -124,10 +124,10 @@ def _training(clf: Any) -> tuple[str, int, Any, float | None]:
     labels, counts = np.unique(clf.transduction_[is_labeled], return_counts=True)
     by_class = ", ".join(f"{n} of `{label}`" for label, n in zip(labels, counts, strict=True))
     labeled = f"{is_labeled.sum()} ({by_class})"
-    if share := getattr(clf, "validation_fraction", None):
-        labeled += f", of which {share:.0%} were held out"
     kept = getattr(clf, "best_iter_", clf.n_iter_)
     entry = clf.history_[min(kept, len(clf.history_) - 1)]
+    if entry.get("validation_score") is not None:
+        labeled += f", of which {clf.validation_fraction:.0%} were held out"
     losses = _rounded(entry["loss"]) or "none in the last iteration"
     return labeled, (~is_labeled).sum(), losses, entry.get("validation_score")
 

@@ -88,7 +88,7 @@ def check_finite(array: AnyArray, name: str) -> None:
 
 # -- arrays for a net ------------------------------------------------------------------------------
 def for_torch(array: AnyArray) -> AnyArray:
-    """Return numbers in the byte order of the machine, and floats as wide as torch's weights."""
+    """Return numbers in the byte order of the machine, and floats of torch's width."""
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if array.dtype.kind == "f" and array.dtype.itemsize != 4:
         array = array.astype(np.float32 if torch.get_default_dtype() == torch.float32 else "d")

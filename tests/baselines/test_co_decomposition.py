@@ -404,8 +404,11 @@ def test_views_get_frames_and_mappings_as_they_are(moons, words, tiny_encoder, c
         clf = model(one_column_net(), views=named)
         clf.fit(pd.DataFrame(X, columns=["a", "b"]), y)
         same = model(one_column_net(), views=COLUMNS).fit(X, y)
-        found = clf.predict_proba(pd.DataFrame(X[:, ::-1], columns=["b", "a"]))
+        found = clf.predict_proba(pd.DataFrame(X, columns=["a", "b"]))
         np.testing.assert_array_equal(found, same.predict_proba(X))
+        with pytest.raises(ValueError, match="must be in the same order"):
+            clf.predict_proba(pd.DataFrame(X[:, ::-1], columns=["b", "a"]))
+        assert clf.n_features_in_ == 2
         return
     texts, truth = words
     short = [text.split(" shot")[0] for text in texts]

@@ -53,6 +53,17 @@ def standard_input(monkeypatch):
     return given
 
 
+@pytest.mark.parametrize(
+    "line", ['he said "hi" to me', '"quoted" in front', '"a mark at the start', 'at the end"']
+)
+def test_lines_of_one_column_that_are_not_those_of_a_csv(line, tmp_path):
+    path = tmp_path / "posts.tsv"
+    lines = ['"Be yourself"', '"Carpe diem"', line]
+    path.write_text("\n".join(["text", *lines]) + "\n")
+    assert load_texts(path, label=None).data.tolist() == lines
+    assert [row["text"] for part in table_parts(path) for _, row in part.rows] == lines
+
+
 # -- the same rows as in one piece ---------------------------------------------------------------
 @pytest.mark.parametrize("name", CONTENTS)
 @pytest.mark.parametrize("size", [1, 2, 100])

@@ -215,6 +215,12 @@ def test_versions_of_a_file_are_not_mixed():
     message = "differ in the content or the columns of the file must not be mixed; keep.*--out"
     with pytest.raises(ValueError, match=message):
         grouped(records, "method")
+    two = [
+        record("baseline", 0, dataset=name, file={"data_sha256": version})
+        for name, version in (("a.csv", "a"), ("b.csv", "b"))
+    ]
+    for by in ("dataset", None):  # two files, which are two data sets
+        assert list(grouped(two, by)[1]) == ["a.csv", "b.csv"]
 
 
 def test_defaults_of_two_releases_are_not_mixed():

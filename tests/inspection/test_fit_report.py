@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from html.parser import HTMLParser
 
@@ -175,6 +176,17 @@ def test_other_methods(tiny_encoder, tiny_texts, kind):
     assert f"iterations         {clf.n_iter_} (ended by {clf.termination_condition_})" in str(
         report
     )
+
+
+def test_the_run_that_chose_the_number_of_iterations_counts(fitted):
+    clf = copy.copy(fitted)
+    clf.selection_history_ = [
+        {"iteration": t, "validation_score": score, "seconds": {"training": 1000.0}}
+        for t, score in enumerate((0.25, 0.5))
+    ]
+    report = FitReport.from_estimator(clf)
+    assert "iteration scores 0.500, more than the supervised start with 0.250" in report.helped
+    assert float(report.facts["time"].replace(",", "").split()[0]) >= 2000
 
 
 def test_a_pipeline(tiny_encoder, tiny_texts):

@@ -55,15 +55,17 @@ def test_rates_are_those_of_the_optimiser(numbers, params, name, boundary):
         assert_array_equal(display.boundary_.get_xdata(), [boundary] * 2)
 
 
-def test_rates_of_a_stage_that_ended_early(numbers):
+@pytest.mark.parametrize(("max_iter", "n_steps"), [(None, 20 + 2 * 5), (0, 2 * 5)])
+def test_rates_of_a_stage_that_ended_early(numbers, max_iter, n_steps):
     X, y = numbers
     stop = EarlyStopping("train_loss", patience=1, threshold=1e9)
     net = mlp_net(module__n_in=8, lr=0.25, optimizer=RecordingSGD, callbacks=[stop])
-    pipeline = make_pipeline(FunctionTransformer(), variant(net, step_size=0.5, random_state=0))
+    clf = variant(net, step_size=0.5, max_iter=max_iter, random_state=0)
+    pipeline = make_pipeline(FunctionTransformer(), clf)
     RecordingSGD.rates.clear()
     pipeline.fit(X.astype(np.float32), np.where(np.arange(200) < 40, y, -1))
     drawn = LearningRateDisplay.from_estimator(pipeline).lines_[0].get_ydata()
-    assert len(drawn) == 20 + 2 * 5
+    assert len(drawn) == n_steps
     assert_allclose(RecordingSGD.rates[-len(drawn) :], drawn)
 
 

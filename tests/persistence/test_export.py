@@ -221,15 +221,14 @@ def test_card_says_what_was_trained_and_holds_no_text(tiny_encoder, tiny_texts, 
     )
     clf.fit(tiny_texts, [1, 0] * 8 + [-1] * 8)
     clf.export(tmp_path / "out")
+    score = clf.history_[clf.best_iter_]["validation_score"]
     card = (tmp_path / "out" / "README.md").read_text()
     assert card.startswith("---\nlibrary_name: transformers\npipeline_tag: text-classification\n")
     for part in (
         "A student of a `SelfPretrainingClassifier`, exported by sklearn-spt ",
         "Labelled texts: 16 (8 of `0`, 8 of `1`), of which 50% were held out",
         "Unlabelled texts: 8.",
-        f"Score on held-out texts: {clf.history_[clf.best_iter_]['validation_score']:.3f}"
-        f", of the {len(clf.estimators_)} nets of the classifier together."
-        * (len(clf.estimators_) > 1),
+        f"Score on held-out texts: {score:.3f}, of the 2 nets of the classifier together.",
         "| lam | 0.3 |",
         "| random_state | 3 |",
         "| max_length | 24 |",
