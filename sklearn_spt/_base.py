@@ -58,6 +58,7 @@ from sklearn_spt.text._documents import (
     check_matrix,
     concatenated,
     for_torch,
+    is_mapping,
     of_one_kind,
 )
 from sklearn_spt.text._encoding import check_texts, is_text
@@ -308,7 +309,7 @@ class BaseSemiSupervisedClassifier(
                 "BertClassifier, or turn the texts into numbers first, for instance by "
                 "SentenceEmbedder."
             )
-        mapping = isinstance(X, Mapping) and not hasattr(X, "tocsr")  # scipy's DOK matrix is a dict
+        mapping = is_mapping(X)
         if mapping or text:
             if reset:
                 forget_features(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
@@ -12,6 +13,8 @@ from _gain_tasks import CHOOSING, CONFIRMING
 from scipy.stats import spearmanr
 from scipy.stats import t as student_t
 from sklearn.metrics import average_precision_score, f1_score
+
+from sklearn_spt.datasets._remote import write_whole
 
 RECORDS = Path(__file__).parents[2] / "docs" / "records" / "gain_study"
 N_STARTS, N_STUDENTS, N_SEEDS = 5, 2, 3
@@ -42,11 +45,9 @@ def recorded(arm: str) -> dict[str, Record]:
 
 def write(path: Path, arrays: Record) -> None:
     """Write arrays as a whole: a killed run leaves no damaged cell."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    with open(part, "wb") as file:
-        np.savez_compressed(file, **arrays)
-    part.replace(path)
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)
+    write_whole(path, content.getvalue())
 
 
 def pack() -> None:

@@ -24,7 +24,7 @@ from sklearn_spt.baselines._throttled import ThrottledClassifier
 from sklearn_spt.nets._protocol import TextNet, prepared
 from sklearn_spt.nets._token_net import TokenNet
 from sklearn_spt.nets._training import predict_logits
-from sklearn_spt.text._documents import for_torch
+from sklearn_spt.text._documents import for_torch, is_mapping
 from sklearn_spt.text._encoding import check_texts, is_text
 from sklearn_spt.text._keyword_window import (
     KeywordWindow,
@@ -62,12 +62,11 @@ class TwoViewClassifier(ThrottledClassifier):
     def _encode_views(
         self, nets: Sequence[NeuralNet], X: Any, *, reset: bool, name: str = "X"
     ) -> dict[str, Any]:
-        is_frame = hasattr(X, "columns") and self.views is not None
-        is_mapping = isinstance(X, Mapping) and not hasattr(X, "tocsr") and self.views is not None
-        if holds_texts(X) or is_mapping:
+        own = self.views is not None  # such views get frames and mappings as they are
+        if holds_texts(X) or (own and is_mapping(X)):
             if reset:
                 forget_features(self)
-        elif is_frame:  # the views get it as it is
+        elif own and hasattr(X, "columns"):
             validate_data(self, X, reset=reset, skip_check_array=True)
         else:
             X = super()._encode(nets[0], X, reset=reset, name=name)

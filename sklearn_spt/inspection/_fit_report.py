@@ -16,6 +16,7 @@ from sklearn_spt._functional import plain_label
 from sklearn_spt._progress import iteration_line
 from sklearn_spt._typing import AnyArray, FloatArray
 from sklearn_spt._validation import check_integer, last_step, n_rows
+from sklearn_spt.inspection._grouping import whole_history
 from sklearn_spt.inspection._report_page import body, document
 from sklearn_spt.text._encoding import check_texts, is_text
 
@@ -132,7 +133,7 @@ class FitReport:
             facts=_facts(model),
             classes=[plain_label(label) for label in model.classes_],
             entries=model.history_,
-            helped=_helped([*getattr(model, "selection_history_", ()), *model.history_]),
+            helped=_helped(whole_history(model)),
             disputed=disputed,
             least_sure=least_sure,
         )
@@ -184,13 +185,12 @@ def _facts(model: BaseSemiSupervisedClassifier) -> dict[str, str]:
     given = model.transduction_[labeled].tolist()
     counts = (f"{label}: {given.count(label):,}" for label in model.classes_.tolist())
     drawn = int((model.labeled_iter_ > 0).sum())
-    history = [*getattr(model, "selection_history_", ()), *model.history_]
     facts = {
         "labelled rows": f"{len(given):,} ({', '.join(counts)})",
         "unlabelled rows": f"{(~labeled).sum():,}, of which {drawn:,} got a pseudo-label",
         "iterations": f"{model.n_iter_} (ended by {model.termination_condition_})",
         "nets that predict": str(len(model.estimators_)),
-        "time": f"{sum(sum(e['seconds'].values()) for e in history):,.1f} s",
+        "time": f"{sum(sum(e['seconds'].values()) for e in whole_history(model)):,.1f} s",
     }
     if getattr(model, "best_iter_", model.n_iter_) != model.n_iter_:
         facts["kept iteration"] = str(model.best_iter_)

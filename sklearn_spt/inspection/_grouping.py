@@ -59,6 +59,11 @@ def describe(cell: Mapping[str, Any]) -> str:
     return ", ".join([*parts, f"seed {cell['seed']}"])
 
 
+def whole_history(clf: Any) -> list[Mapping[str, Any]]:
+    """Entries of a fit, those of the run before it that chose the number of iterations included."""
+    return [*getattr(clf, "selection_history_", ()), *clf.history_]
+
+
 def condition(record: Record) -> dict[str, Any]:
     """Return the keys of a cell without the seed, and its parameters, in one dict."""
     cell = record["cell"]

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_spt._validation import last_step
 from sklearn_spt.inspection._display import CurveDisplay
-from sklearn_spt.inspection._grouping import Record, finished, finite, grouped
+from sklearn_spt.inspection._grouping import Record, finished, finite, grouped, whole_history
 from sklearn_spt.inspection._style import aligned, draw_curves, finish
 
 if TYPE_CHECKING:
@@ -80,8 +80,7 @@ class IterationCurveDisplay(CurveDisplay):
         check_is_fitted(clf, "history_")
         kind = type(clf).__name__
         score = "validation_score"
-        history = [*getattr(clf, "selection_history_", ()), *clf.history_]
-        run = {e["iteration"]: e[score] for e in history if e.get(score) is not None}
+        run = {e["iteration"]: e[score] for e in whole_history(clf) if e.get(score) is not None}
         if not run:
             raise ValueError(
                 f"history_ of this {kind} holds no 'validation_score', and past students are not "

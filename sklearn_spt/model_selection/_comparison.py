@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +34,7 @@ from sklearn_spt.model_selection._intervals import (
 )
 from sklearn_spt.model_selection._splitter import SemiSupervisedStratifiedKFold
 from sklearn_spt.self_pretraining._classifier import SelfPretrainingClassifier
-from sklearn_spt.text._documents import arrays_of
+from sklearn_spt.text._documents import arrays_of, is_mapping
 from sklearn_spt.text._encoding import is_text, text_array
 
 #: Number of supervised nets that the unlabelled rows have to beat.
@@ -221,7 +220,7 @@ def compare_with_supervised(
         X = text_array(X)
     elif isinstance(X, list):
         X = np.asarray(X)
-    elif isinstance(X, Mapping) and not hasattr(X, "tocsr"):
+    elif is_mapping(X):
         X = arrays_of(X)
     elif hasattr(X, "tocsr"):
         X = X.tocsr()  # other sparse formats cannot be indexed by row

@@ -95,6 +95,11 @@ def for_torch(array: AnyArray) -> AnyArray:
     return array
 
 
+def is_mapping(X: Any) -> bool:
+    """Whether X is a mapping of parts; a DOK matrix of scipy is a dict, and none."""
+    return isinstance(X, Mapping) and not hasattr(X, "tocsr")
+
+
 def arrays_of(X: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parts of a mapping; skorch would read rows of a pandas Series by its index."""
     parts = {key: part.to_numpy() if hasattr(part, "to_numpy") else part for key, part in X.items()}
