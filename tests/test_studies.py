@@ -142,7 +142,13 @@ def test_students_that_learn_longer_from_deletions(program, tiny_encoder, tiny_t
     assert set(trained) == {4}
     np.testing.assert_array_equal(four["4 epochs, student 0"], found["4 epochs, student 0"])
     np.testing.assert_allclose(together, (np.mean(nets[:2], axis=0) + sum(nets[2:])) / 5)
-    monkeypatch.setattr(program, "learners_from_deletions", lambda *args: args)
+    trained.clear()
+    whole = program.whole_texts(SimpleNamespace(seed=3, scratch=None, draw=lambda: (split, y)))
+    assert list(whole) == ["start0", "start1", "whole texts"]
+    assert trained == []
+    np.testing.assert_array_equal(whole["start1"], found["start1"])
+    assert not np.array_equal(whole["whole texts"], found["4 epochs, student 0"])
+    monkeypatch.setattr(program, "long_students", lambda *args: args)
     assert program.patient("cell") == ("cell", [16], 1)  # as many epochs as the four have
 
 
@@ -252,6 +258,31 @@ def test_cells_are_made_once_and_packed(program, reports, tmp_path, monkeypatch,
     assert len(reports.recorded("nets")) == 5
     with pytest.raises(SystemExit, match="looked at once, with 24 cells; 1 are there"):
         reports.report(["nets"], "a")
+
+
+def test_students_of_four_are_scored_alone_and_in_pairs(reports):
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    nets = {f"start{i}": rng.random(40) for i in range(5)}
+    students = {f"4 epochs, student {i}": rng.random(40) for i in range(4)}
+    cell = {"y": y, "share": np.float64(0.5), **nets, **students}
+    found = reports.alone_and_together(cell)
+    assert list(found) == [
+        "one net",
+        "five nets",
+        "one student with four epochs",
+        "two of them, and the starts as one",
+    ]
+    of_each = [reports.scores(y, p, 0.5) for p in students.values()]
+    np.testing.assert_allclose(found["one student with four epochs"], np.mean(of_each, axis=0))
+    starts = sum(nets.values()) / 5
+    s = list(students.values())
+    pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    of_pairs = [reports.scores(y, (starts + s[i] + s[j]) / 3, 0.5) for i, j in pairs]
+    expected = np.mean(of_pairs, axis=0)
+    np.testing.assert_allclose(found["two of them, and the starts as one"], expected)
+    del cell["4 epochs, student 3"]
+    assert list(reports.alone_and_together(cell)) == ["one net", "five nets"]
 
 
 @pytest.fixture

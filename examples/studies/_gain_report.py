@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from contextlib import suppress
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ ALONE_AND_TOGETHER = {
     "student": ("one student", "two students"),
     "adapted": ("one adapted net", "five adapted nets"),
 }
+#: Students of the arm with four of them.
+FOUR_STUDENTS = tuple(f"4 epochs, student {i}" for i in range(4))
 SCORES = ("average precision", "F1 at the labels' share", "F1 at 0.5", "best F1", "Brier score")
 
 Record = dict[str, Any]
@@ -84,16 +86,26 @@ def scores(y: Any, p: Any, share: float) -> list[float]:
     ]
 
 
-def combinations(cell: Record) -> dict[str, list[float]]:
+def alone_and_together(cell: Record) -> dict[str, list[float]]:
     """Scores of the nets of a cell, alone and together."""
     y, share = cell["y"].astype(int), float(cell["share"])
-    found = {}
+    found: dict[str, list[float]] = {}
+
+    def score(name: str, members: list[Any]) -> None:
+        found[name] = np.mean([scores(y, p, share) for p in members], axis=0).tolist()
+
     for kind, (one, together) in ALONE_AND_TOGETHER.items():
         if f"{kind}0" in cell:
             n = N_STUDENTS if kind == "student" else N_STARTS  # older cells have more students
             nets = [cell[f"{kind}{i}"] for i in range(n)]
-            found[one] = np.mean([scores(y, p, share) for p in nets], axis=0).tolist()
-            found[together] = scores(y, np.mean(nets, axis=0), share)
+            score(one, nets)
+            score(together, [np.mean(nets, axis=0)])
+    if set(FOUR_STUDENTS) <= set(cell):
+        students = [cell[name] for name in FOUR_STUDENTS]
+        starts = np.mean([cell[f"start{i}"] for i in range(N_STARTS)], axis=0)
+        pairs = [np.mean([starts, *pair], axis=0) for pair in combinations(students, 2)]
+        score("one student with four epochs", students)
+        score("two of them, and the starts as one", pairs)
     return found
 
 
@@ -111,8 +123,11 @@ def cells_of(arms: list[str]) -> dict[str, list[dict[str, list[float]]]]:
             y, share = cell["y"].astype(int), float(cell["share"])
             if not np.array_equal(y, first["y"]):
                 raise ValueError(f"{name} of {arm} has other labels than that of {arms[0]}.")
-            here = combinations(cell)
-            for method in sorted(set(cell) - {"y", "share", "seconds"}):
+            here = alone_and_together(cell)
+            others = set(cell) - {"y", "share", "seconds"}
+            if set(FOUR_STUDENTS) <= others:
+                others -= set(FOUR_STUDENTS)
+            for method in sorted(others):
                 if method.rstrip("0123456789") not in ALONE_AND_TOGETHER:
                     here[method] = scores(y, cell[method], share)
             found |= {f"{name} ({arm})" if name in found else name: s for name, s in here.items()}

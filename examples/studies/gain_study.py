@@ -116,15 +116,15 @@ def ensemble_first(cell: Cell) -> dict[str, Any]:
     return found
 
 
-def learners_from_deletions(cell: Cell, epochs: list[int], n: int) -> dict[str, Any]:
-    """The starts teach students on all of U at once, which learn from texts with deletions.
-
-    There are `n` students of each number of epochs in stage 1.
-    """
+def long_students(
+    cell: Cell, epochs: list[int], n: int, *, deletion: bool = True
+) -> dict[str, Any]:
+    """The starts teach students on all of U at once, `n` of each number of epochs in stage 1."""
     of = study(cell)
     found = of.starts()
     U, L = found.pop("U"), found.pop("L")
-    of.net = Deletion(n_threads=1)
+    if deletion:
+        of.net = Deletion(n_threads=1)
     for n_epochs in epochs:
         of.set_params(pretrain_epochs=n_epochs)
         for i, M in enumerate(of.students(2, np.arange(len(U)), U, L, n)):
@@ -133,17 +133,23 @@ def learners_from_deletions(cell: Cell, epochs: list[int], n: int) -> dict[str, 
 
 
 def longer(cell: Cell) -> dict[str, Any]:
-    return learners_from_deletions(cell, [1, 2, 4], 1)
+    return long_students(cell, [1, 2, 4], 1)
 
 
 def patient(cell: Cell) -> dict[str, Any]:
     """One student with as many epochs as four students with four."""
-    return learners_from_deletions(cell, [16], 1)
+    return long_students(cell, [16], 1)
+
+
+def whole_texts(cell: Cell) -> dict[str, Any]:
+    """One student with four epochs that learns from whole texts."""
+    found = long_students(cell, [4], 1, deletion=False)
+    return found | {"whole texts": found.pop("4 epochs, student 0")}
 
 
 def four_students(cell: Cell) -> dict[str, Any]:
     """Four students with four epochs in stage 1, and their mean with the starts as one member."""
-    found = learners_from_deletions(cell, [4], 4)
+    found = long_students(cell, [4], 4)
     students = [P for name, P in found.items() if "student" in name]
     starts = np.mean([P for name, P in found.items() if "student" not in name], axis=0)
     return found | {"four students, and the starts as one": np.mean([starts, *students], axis=0)}
@@ -270,6 +276,7 @@ ARMS = {
     "longer": longer,
     "patient": patient,
     "four_students": four_students,
+    "whole_texts": whole_texts,
     "defaults": defaults,
     "five_starts": five_starts,
     "confirm": confirm,
