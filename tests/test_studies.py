@@ -57,6 +57,10 @@ def test_arms_of_starts_and_students(program, tiny_encoder, tiny_texts):
     assert len({P.tobytes() for P in found.values()}) == 5
     for number, P in program.nets(cell).items():
         np.testing.assert_array_equal(P, found[number])
+    *nets, together = (nine := program.nine_nets(cell)).values()
+    assert list(nine) == [*(f"start{i}" for i in range(6)), "nine nets"]
+    np.testing.assert_array_equal(nine["start1"], found["start1"])
+    np.testing.assert_allclose(together, sum(nets) / 6)
     one = SelfPretrainingClassifier(
         bert_net(tiny_encoder), max_iter=0, logit_adjustment=0.0, random_state=1000 * seed + 1
     )

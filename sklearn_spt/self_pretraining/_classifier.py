@@ -86,9 +86,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Whether training draws all classes equally often, as the paper's code does.
     ensemble : {"last", "last_two", "with_start"}, default="with_start"
         Nets whose probabilities are averaged. "last" takes the students of the last iteration.
-        "last_two" adds their teachers, as the paper does. "with_start" adds the supervised start,
-        too, whose errors differ from those of the students. Start, teachers and students have the
-        same weight, however many nets they are.
+        "last_two" adds their teachers, as the paper does. "with_start" adds the supervised starts,
+        too, whose errors differ from those of the students. Starts have the weight of one student
+        together.
     logit_adjustment : float in [0, 1] or "auto", default="auto"
         τ [2]_: the probability of a class is multiplied by the τ-th power of its share among the
         labelled documents. Balanced batches make nets predict rare classes too often. 0 corrects
@@ -139,7 +139,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     estimators_ : list of skorch.NeuralNet
         The nets that predict, each once; see `ensemble`.
     estimator_weights_ : ndarray of shape (n_estimators,)
-        Their weights in the mean. The weights of start, teachers and students sum to 1 each.
+        Their weights in the mean: 1 for each student; the supervised starts share 1.
     class_shares_ : ndarray of shape (n_classes,)
         Share of each class among the labelled documents that were trained on.
     logit_adjustment_ : float

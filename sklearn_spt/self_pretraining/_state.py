@@ -40,10 +40,10 @@ class State:
 
     @property
     def weights(self) -> FloatArray:
-        """Weights of these nets: start, teachers and students have the same weight in all."""
-        groups = (self.start, self.teachers, self.students)
-        by_net = {id(net): 1 / len(group) for group in groups for net in group}
-        return np.array(list(by_net.values()))
+        """Weights of these nets: that of each student is 1, and the supervised starts share 1."""
+        starts = self.students if self.t == 0 else self.teachers if self.t == 1 else self.start
+        share = {id(net): 1 / len(starts) for net in starts}
+        return np.array([share.get(id(net), 1.0) for net in self.ensemble])
 
     def without_spent_nets(self) -> State:
         """Return the state with those nets alone that predict after the next iteration."""

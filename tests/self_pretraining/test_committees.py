@@ -36,19 +36,27 @@ def test_which_nets_predict(data, rule, n_nets):
     assert clf.estimators_[-2:] == clf.students_
     P = [probabilities(net, X) for net in clf.estimators_]
     assert all(np.abs(one - P[0]).max() > 1e-4 for one in P[1:])  # no two nets are the same
-    groups = {"last": [P], "last_two": [P[:2], P[2:]], "with_start": [P[:3], P[3:5], P[5:]]}
-    expected = np.mean([np.mean(group, axis=0) for group in groups[rule]], axis=0)
+    members = {"last": P, "last_two": P, "with_start": [np.mean(P[:3], axis=0), *P[3:]]}
+    expected = np.mean(members[rule], axis=0)
     np.testing.assert_allclose(clf.predict_proba(X), expected, atol=1e-7)
 
 
 @pytest.mark.parametrize(
-    ("rule", "sizes"), [("last", [2]), ("last_two", [3, 2]), ("with_start", [3, 2])]
+    ("rule", "max_iter", "weights"),
+    [
+        ("last", 0, [1 / 3] * 3),
+        ("last", 1, [1, 1]),
+        ("last_two", 0, [1 / 3] * 3),
+        ("last_two", 1, [1 / 3, 1 / 3, 1 / 3, 1, 1]),  # the starts are the teachers, and count once
+        ("last_two", 2, [1, 1, 1, 1]),
+        ("with_start", 0, [1 / 3] * 3),
+        ("with_start", 1, [1 / 3, 1 / 3, 1 / 3, 1, 1]),
+        ("with_start", 2, [1 / 3, 1 / 3, 1 / 3, 1, 1, 1, 1]),
+    ],
 )
-def test_weights_after_the_first_iteration(data, rule, sizes):
-    """The starts are the teachers, too, and count once."""
-    clf = model(**COMMITTEE | {"ensemble": rule, "max_iter": 1, "alpha": 0}).fit(*data)
-    expected = np.concatenate([np.full(size, 1 / size) for size in sizes])
-    np.testing.assert_allclose(clf.estimator_weights_, expected)
+def test_students_weigh_1_and_the_starts_share_1(data, rule, max_iter, weights):
+    clf = model(**COMMITTEE | {"ensemble": rule, "max_iter": max_iter, "alpha": 0}).fit(*data)
+    np.testing.assert_allclose(clf.estimator_weights_, weights)
 
 
 def test_single_nets_have_the_same_weight(data):
