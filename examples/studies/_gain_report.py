@@ -131,6 +131,11 @@ def cells_of(arms: list[str]) -> dict[str, list[dict[str, list[float]]]]:
                 if method.rstrip("0123456789") not in ALONE_AND_TOGETHER:
                     here[method] = scores(y, cell[method], share)
             found |= {f"{name} ({arm})" if name in found else name: s for name, s in here.items()}
+        if {"confirm", "four_students"} <= set(arms):  # other nets, but for one with seed 0
+            nets = {
+                p.tobytes(): p for c in records for n, p in c[name].items() if n.startswith("start")
+            }
+            found["nine or ten nets"] = scores(y, np.mean(list(nets.values()), axis=0), share)
         by_task.setdefault(name.rpartition("_")[0], []).append(found)
     return by_task
 
@@ -194,49 +199,67 @@ def report(arms: list[str], against: str) -> None:
 
 
 def plot(path: Path) -> None:
-    """Draw what five nets and the defaults gain over one net, a row for each task."""
+    """Draw what five nets, the defaults and four students gain over one net, a row for each task.
+
+    A task without cells of four students has no mark for them.
+    """
     from matplotlib.figure import Figure
 
     from sklearn_spt.inspection._style import PALETTE, ZERO_LINE
 
     tasks = {task.replace(":", "_"): task for task in CHOOSING + CONFIRMING}
-    rows: list[tuple[float, str, Any]] = []  # share of positives, name, gains of both methods
+    shown = {
+        "five nets": "five nets",
+        "defaults": "the defaults",
+        "four students, and the starts as one": "four students of five nets",
+    }
+    rows: list[tuple[float, str, Any]] = []  # share of positives, name, gains of all methods
     for arm, mark in (("nets", ""), ("confirm", "*")):
-        records = recorded(arm)
+        records, students = recorded(arm), cells_of([arm, "defaults", "four_students"])
         for name, cells in cells_of([arm, "defaults"]).items():
-            one, *both = (
-                np.mean([cell[method][:2] for cell in cells], axis=0)
-                for method in ("one net", "five nets", "defaults")
-            )
+            found = {
+                method: np.mean([cell[method][:2] for cell in of_task], axis=0)
+                for of_task in (cells, students.get(name, cells))
+                for method in ("one net", *shown)
+                if method in of_task[0]
+            }
+            nothing = np.full(2, np.nan)
+            gains = [found.get(method, nothing) - found["one net"] for method in shown]
             share = np.mean([r["y"].mean() for key, r in records.items() if key[:-2] == name])
             once = ", one seed" if len(cells) == 1 else ""
-            rows.append((float(share), f"{tasks[name]}{mark}, {share:.0%}{once}", both - one))
+            rows.append((float(share), f"{tasks[name]}{mark}, {share:.0%}{once}", np.array(gains)))
     rows.sort(reverse=True, key=lambda row: row[0])
     gains = np.array([gain for _, _, gain in rows])  # task, method, score
     places = np.arange(len(rows))
     figure = Figure(figsize=(9, 1.3 + 0.24 * len(rows)), layout="constrained")
     for score, ax in enumerate(figure.subplots(1, 2, sharey=True)):
+        of_score = gains[:, :, score]
         ax.axvline(0, **ZERO_LINE)
-        ax.hlines(places, *gains[:, :, score].T, color="0.75", zorder=1)
-        for method, label in enumerate(("five nets", "SelfPretrainingClassifier")):
-            style = {"color": PALETTE[method], "marker": "os"[method], "label": label}
-            ax.scatter(gains[:, method, score], places, zorder=2, **style)
+        ends = np.nanmin(of_score, axis=1), np.nanmax(of_score, axis=1)
+        ax.hlines(places, *ends, color="0.75", zorder=1)
+        for method, label in enumerate(shown.values()):
+            style = {"color": PALETTE[method], "marker": "os^"[method], "label": label}
+            ax.scatter(of_score[:, method], places, zorder=2, **style)
         ax.set_title(SCORES[score], fontsize="medium")
         ax.spines[["top", "right"]].set_visible(False)
     ax.set_yticks(places, [label for _, label, _ in rows])
     figure.supxlabel("gain over one net, mean over seeds", fontsize="medium")
     figure.legend(
-        *ax.get_legend_handles_labels(), loc="outside upper right", ncols=2, frameon=False
+        *ax.get_legend_handles_labels(), loc="outside upper right", ncols=3, frameon=False
     )
     figure.savefig(path, dpi=110)
     starred = np.array(["*" in label for _, label, _ in rows])
-    for score, of_score in enumerate(SCORES[:2]):
-        over = gains[:, 1, score], gains[:, 1, score] - gains[:, 0, score]
-        for other, gain in zip(("one net", "five nets"), over, strict=True):
-            better, n = (gain > 0).sum(), len(rows)
+    for (score, of_score), method in product(enumerate(SCORES[:2]), (1, 2)):
+        there = ~np.isnan(gains[:, method, score])
+        gain = gains[there, method, score]
+        over = {"one net": gain, "five nets": gain - gains[there, 0, score]}
+        label = list(shown.values())[method]
+        for other, d in over.items():
+            once = starred[there]
             print(
-                f"{of_score}: better than {other} on {better} of {n} tasks, and on "
-                f"{(gain[starred] > 0).sum()} of the {starred.sum()} with a star"
+                f"{label}, {of_score}: better than {other} on {(d > 0).sum()} of {len(d)} tasks, "
+                f"and on {(d[once] > 0).sum()} of the {once.sum()} with a star"
             )
-        rank = spearmanr([share for share, _, _ in rows], over[1])[0]
-        print(f"rank correlation of the gain over five nets with the share: {rank:+.2f}")
+        shares = [share for share, _, _ in rows]
+        rank = spearmanr(np.array(shares)[there], over["five nets"])[0]
+        print(f"rank correlation of its gain over five nets with the share: {rank:+.2f}")

@@ -106,13 +106,6 @@ def nets(cell: Cell) -> dict[str, Any]:
     return {f"start{i}": of.soft(of.start(i), of.V) for i in range(N_STARTS)}
 
 
-def nine_nets(cell: Cell) -> dict[str, Any]:
-    """As many nets as four students and their teachers are, without unlabelled texts."""
-    of = study(cell)
-    found = {f"start{i}": of.soft(of.start(i), of.V) for i in range(N_STARTS + 4)}
-    return found | {"nine nets": np.mean(list(found.values()), axis=0)}
-
-
 def ensemble_first(cell: Cell) -> dict[str, Any]:
     """The starts teach students on all of U at once."""
     of = study(cell)
@@ -277,7 +270,6 @@ def ceiling(cell: Cell) -> dict[str, Any]:
 
 ARMS = {
     "nets": nets,
-    "nine_nets": nine_nets,
     "ensemble": ensemble_first,
     "halves": halves,
     "cross_fitting": cross_fitting,
