@@ -50,6 +50,7 @@ PARAMS = {
     "max_iter": [None, 0, 1, -1, 2.0, "1"],
     "finetune_epochs": [0, 1, -1, 0.5, None],
     "pretrain_epochs": [0, 1, -1, True],
+    "token_deletion": [0, 0.2, 1, -0.1, None],
     "balanced_batches": [True, False, "yes", 1],
     "ensemble": ["with_start", "last_two", "all", None],
     "logit_adjustment": ["auto", 0, 0.5, 1, 2, "none", float("nan")],

@@ -57,6 +57,7 @@ class Study(SelfPretrainingClassifier):
             alpha=self.alpha,
             temperature=self.temperature,
             pretrain_epochs=self.pretrain_epochs,
+            token_deletion=self.token_deletion,
             n_starts=1,
             n_students=1,
             memory=check_memory(None),

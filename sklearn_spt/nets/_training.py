@@ -162,13 +162,15 @@ def train(
     balanced: bool,
     rng: np.random.Generator,
     progress: Progress,
+    augment: Callable[[Any], Any] | None = None,
     on_epoch: Callable[[NeuralNet, int], bool] | None = None,
     keep_optimizer: bool = True,
 ) -> list[float]:
     """Train `net` for some more epochs and return the mean training loss of each.
 
     `targets` go to the criterion, and `codes` hold the classes for balanced draws. The step counter
-    of `schedule` continues. ``on_epoch(net, epoch)`` ends the training by returning True.
+    of `schedule` continues. `augment` changes the rows that are drawn for an epoch.
+    ``on_epoch(net, epoch)`` ends the training by returning True.
     """
     losses: list[float] = []
     own = net.callbacks_
@@ -183,8 +185,11 @@ def train(
             with prepared(net).training_run(X), without_accelerator(net):
                 for _ in range(epochs):
                     rows = epoch_rows(codes, balanced, rng)
-                    part = multi_indexing(X, rows), targets[rows]
-                    stopped = ends_early(net, partial(net.fit_loop, *part, epochs=1))
+                    part = multi_indexing(X, rows)
+                    if augment is not None:
+                        part = augment(part)
+                    epoch = partial(net.fit_loop, part, targets[rows], epochs=1)
+                    stopped = ends_early(net, epoch)
                     losses.append(epoch_loss(net))
                     if not np.isfinite(losses[-1]):
                         raise ValueError(

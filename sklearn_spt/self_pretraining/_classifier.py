@@ -72,13 +72,17 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         documents. 0 trains on the labelled documents alone.
     n_starts : int, default=1
         Number of nets that are trained on the labelled documents alone, at least 1. They are the
-        first teachers, and by default they predict, too. 5, with ``step_size=1/3``, ranked a little
-        better than five supervised nets. The default is the paper's.
+        first teachers, and by default they predict, too. The default is the paper's.
     n_students : int, default=1
         Number of students of each iteration, at least 1. They differ in their random numbers. The
-        default is the paper's.
+        default is the paper's. 4, with ``n_starts=5, step_size=1.0, alpha=0, pretrain_epochs=4,
+        token_deletion=0.2``, had a confirmed gain over five supervised nets.
     pretrain_epochs : int, default=1
         Epochs over the pseudo-labelled sample (stage 1). The default is the paper's.
+    token_deletion : float in [0, 1), default=0.0
+        Probability with which each token of a text is deleted in stage 1, anew in each epoch. The
+        first and the last token stay. It needs a net that reads token ids, such as
+        `BertClassifier`. 0, the default, is the paper's.
     finetune_epochs : int, default=3
         Epochs over the labelled documents (stage 2, and the first teachers). The default is the
         paper's.
@@ -87,8 +91,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     ensemble : {"last", "last_two", "with_start"}, default="with_start"
         Nets whose probabilities are averaged. "last" takes the students of the last iteration.
         "last_two" adds their teachers, as the paper does. "with_start" adds the supervised starts,
-        too, whose errors differ from those of the students. Starts have the weight of one student
-        together.
+        too, whose errors differ from those of the students. Starts weigh as one student together.
     logit_adjustment : float in [0, 1] or "auto", default="auto"
         τ [2]_: the probability of a class is multiplied by the τ-th power of its share among the
         labelled documents. Balanced batches make nets predict rare classes too often. 0 corrects
@@ -204,6 +207,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         n_starts: int = 1,
         n_students: int = 1,
         pretrain_epochs: int = 1,
+        token_deletion: float = 0.0,
         finetune_epochs: int = 3,
         balanced_batches: bool = True,
         ensemble: str = "with_start",
@@ -225,6 +229,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.n_starts = n_starts
         self.n_students = n_students
         self.pretrain_epochs = pretrain_epochs
+        self.token_deletion = token_deletion
         self.finetune_epochs = finetune_epochs
         self.balanced_batches = balanced_batches
         self.ensemble = ensemble
@@ -245,6 +250,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         resolve_step_size(self.step_size, 1)
         check_integer(self.max_iter, "max_iter", low=0, allow_none=True)
         check_integer(self.pretrain_epochs, "pretrain_epochs", low=0)
+        check_real(self.token_deletion, "token_deletion", low=0, high=1, closed="left")
         check_integer(self.n_starts, "n_starts", low=1)
         check_integer(self.n_students, "n_students", low=1)
         check_option(self.ensemble, "ensemble", ("last", "last_two", "with_start"))
@@ -285,6 +291,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             alpha=self.alpha,
             temperature=self.temperature,
             pretrain_epochs=self.pretrain_epochs,
+            token_deletion=self.token_deletion,
             n_starts=self.n_starts,
             n_students=self.n_students,
             memory=open_memory(self.memory),

@@ -26,6 +26,7 @@ _PAPER_METHOD: dict[str, Any] = {
     "n_starts": 1,
     "n_students": 1,
     "pretrain_epochs": 1,
+    "token_deletion": 0.0,
     "finetune_epochs": 3,
     "balanced_batches": True,
     "ensemble": "last_two",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import zip_longest
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from sklearn_spt._supervised import SupervisedTrainer, timed
 from sklearn_spt._typing import AnyArray, FloatArray, IntArray
 from sklearn_spt.nets._callbacks import RightTrapezoidalLR, ScheduledLR
 from sklearn_spt.nets._losses import distillation_targets, one_hot
+from sklearn_spt.nets._token_net import TokenNet
 from sklearn_spt.nets._training import (
     fresh_net,
     n_steps,
@@ -29,6 +31,8 @@ from sklearn_spt.nets._training import (
 from sklearn_spt.self_pretraining._fit_key import fit_key
 from sklearn_spt.self_pretraining._inertia import InertialResult, inertial_transform
 from sklearn_spt.self_pretraining._memory import recall
+from sklearn_spt.text._encoding import with_deletions
+from sklearn_spt.text._pretrained import pad_token_id
 
 _R = TypeVar("_R")
 Losses = dict[str, list[float]]
@@ -73,6 +77,7 @@ class SelfPretrainingTrainer(SupervisedTrainer):
         alpha: float,
         temperature: float,
         pretrain_epochs: int,
+        token_deletion: float,
         n_starts: int,
         n_students: int,
         memory: joblib.Memory,
@@ -83,6 +88,12 @@ class SelfPretrainingTrainer(SupervisedTrainer):
         self.alpha = alpha
         self.temperature = temperature
         self.pretrain_epochs = pretrain_epochs
+        self.token_deletion = token_deletion
+        if token_deletion > 0 and not isinstance(net, TokenNet):
+            raise ValueError(
+                f"token_deletion={token_deletion:g} needs a net that reads token ids, such as "
+                f"BertClassifier, but estimator is a {type(net).__name__}; set token_deletion=0."
+            )
         self.n_starts = n_starts
         self.n_students = n_students
         self.memory = memory
@@ -198,10 +209,18 @@ class SelfPretrainingTrainer(SupervisedTrainer):
             balanced=self.balanced_batches,
             rng=rng,
             progress=self.progress,
+            augment=self._deletion(rng),
             keep_optimizer=self.keep_optimizer,
         )
         schedule.step_ = n_C  # EarlyStopping may have ended the stage
         return M, schedule, rng, losses
+
+    def _deletion(self, rng: np.random.Generator) -> Callable[[Any], Any] | None:
+        """Return what deletes tokens of the texts of an epoch, if there is anything to delete."""
+        if self.token_deletion == 0:
+            return None
+        pad_id = pad_token_id(self.net.reads_with)
+        return partial(with_deletions, pad_id=pad_id, share=self.token_deletion, rng=rng)
 
     def _stage_2(
         self, M: NeuralNet, on_L: AnyArray, schedule: ScheduledLR, rng: np.random.Generator
@@ -265,7 +284,8 @@ class SelfPretrainingTrainer(SupervisedTrainer):
         depends_on["L"] = (data.X_labeled, data.y, data.weights, data.classes)
         if step != "start":
             kind = f"{type(self).__module__}.{type(self).__qualname__}"
-            depends_on["student"] = (kind, self.temperature, self.pretrain_epochs)
+            stage_1 = (self.pretrain_epochs, self.token_deletion)
+            depends_on["student"] = (kind, self.temperature, *stage_1)
             depends_on["U"] = data.X_unlabeled
         key = fit_key(self.net, **depends_on)
         (result, states), known = recall(

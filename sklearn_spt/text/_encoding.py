@@ -220,6 +220,20 @@ def encode_texts(
     return ids
 
 
+def with_deletions(
+    ids: NDArray[np.int32], pad_id: int, share: float, rng: np.random.Generator
+) -> NDArray[np.int32]:
+    """Delete each token with probability `share`, but for the first and the last of a row.
+
+    The others keep their order, and each row is padded to the old width.
+    """
+    ends = sequence_lengths(ids, pad_id)[:, None] - 1
+    columns = np.arange(ids.shape[1])
+    deleted = (rng.random(ids.shape) < share) & (columns > 0) & (columns < ends)
+    order = np.argsort(deleted, axis=1, kind="stable")
+    return np.take_along_axis(np.where(deleted, ids.dtype.type(pad_id), ids), order, axis=1)
+
+
 class TokenIdVectorizer(TextTransformer):
     """Turn texts into a matrix of token ids for a pretrained encoder.
 

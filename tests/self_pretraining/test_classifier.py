@@ -342,6 +342,14 @@ def assert_unfitted(clf):
         ({"max_iter": -1}, ValueError, "max_iter must be at least 0"),
         ({"max_iter": 1.0}, TypeError, "max_iter must be an integer"),
         ({"pretrain_epochs": -1}, ValueError, "pretrain_epochs must be at least 0"),
+        ({"token_deletion": 1.0}, ValueError, r"token_deletion must lie in \[0, 1\), got 1.0"),
+        ({"token_deletion": "0.2"}, TypeError, "token_deletion must be a number"),
+        (
+            {"token_deletion": 0.2},
+            ValueError,
+            "token_deletion=0.2 needs a net that reads token ids, such as BertClassifier, but "
+            "estimator is a NeuralNet.*; set token_deletion=0",
+        ),
         ({"finetune_epochs": 0.5}, TypeError, "finetune_epochs must be an integer"),
         (
             {"ensemble": "all"},

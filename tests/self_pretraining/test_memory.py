@@ -101,6 +101,22 @@ def test_a_kept_optimizer_is_not_kept_in_a_memory(tiny_encoder, tiny_texts, tmp_
         np.testing.assert_array_equal(probabilities(tmp_path), expected)
 
 
+def test_students_with_and_without_deletion_share_their_teacher_alone(
+    tiny_encoder, tiny_texts, tmp_path
+):
+    y = [i % 2 if i < 12 else -1 for i in range(24)]
+
+    def probabilities(memory, share):
+        net = bert_net(tiny_encoder)
+        settings = {"step_size": 0.5, "token_deletion": share, "random_state": 0}
+        clf = SelfPretrainingClassifier(net, memory=memory, **settings)
+        return clf.fit(tiny_texts, y).predict_proba(tiny_texts)
+
+    for share in (0.0, 0.5, 0.5):
+        expected = probabilities(None, share)
+        np.testing.assert_array_equal(probabilities(tmp_path, share), expected)
+
+
 def test_parallel_processes_share_a_memory(data, tmp_path):
     scores = []
     for params, n_jobs in (({}, None), ({"memory": joblib.Memory(tmp_path, verbose=0)}, 2)):

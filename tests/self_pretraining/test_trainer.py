@@ -12,7 +12,7 @@ from helpers.sgd import partial_moons
 from helpers.variants import variant
 from skorch.callbacks import Callback, Checkpoint, EarlyStopping, EpochScoring, TensorBoard
 
-from sklearn_spt import SelfPretrainingClassifier
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,53 @@ def rates():
 def model(net=None, **params):
     settings = {"pretrain_epochs": 2, "finetune_epochs": 4, "random_state": 0, **params}
     return variant(mlp_net() if net is None else net, **settings)
+
+
+@pytest.mark.parametrize("n_epochs", [1, 3])
+def test_tokens_are_deleted_in_stage_1_alone(tiny_encoder, tiny_texts, n_epochs):
+    seen = []
+
+    class Noted(BertClassifier):
+        def infer(self, x, **fit_params):
+            if self.module_.training:
+                rows = {tuple(row) for row in sequences(x.tolist())}
+                seen.append((self.criterion_.lam, rows))
+            return super().infer(x, **fit_params)
+
+    def sequences(rows):
+        return [[t for t in row if t != 0] for row in rows]
+
+    y = [i % 2 if i < 12 else -1 for i in range(len(tiny_texts))]
+    settings = {"batch_size": 64, "balanced_batches": False, "n_threads": 1}
+    net = Noted(tiny_encoder, **settings)
+    own = {"step_size": 1.0, "alpha": 0.0, "pretrain_epochs": n_epochs, "finetune_epochs": 1}
+    clf = SelfPretrainingClassifier(
+        net, token_deletion=0.5, balanced_batches=False, random_state=0, **own
+    ).fit(tiny_texts, y)
+    whole = {tuple(row) for row in sequences(clf.estimators_[0].encode(tiny_texts).tolist())}
+    stage_1 = [rows for lam, rows in seen if lam == 1]
+    assert len(stage_1) == n_epochs
+    for rows in stage_1:
+        assert len(rows - whole) > len(rows) / 2
+        assert {row[0] for row in rows} == {row[0] for row in whole}
+        assert {row[-1] for row in rows} == {row[-1] for row in whole}
+    assert len({frozenset(rows) for rows in stage_1}) == n_epochs  # drawn anew in each epoch
+    others = [rows for lam, rows in seen if lam != 1]
+    assert len(others) == 2
+    assert all(rows <= whole for rows in others)
+
+
+def test_without_deletion_nothing_is_drawn(tiny_encoder, tiny_texts):
+    y = [i % 2 if i < 12 else -1 for i in range(24)]
+    found = [
+        SelfPretrainingClassifier(bert_net(tiny_encoder), step_size=0.5, random_state=0, **given)
+        .fit(tiny_texts, y)
+        .predict_proba(tiny_texts)
+        for given in ({}, {"token_deletion": 0}, {"token_deletion": 0.3}, {"token_deletion": 0.3})
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+    assert np.abs(found[2] - found[0]).max() > 1e-4
+    np.testing.assert_array_equal(found[2], found[3])
 
 
 def test_lam_zero_ignores_the_teacher(moons):

@@ -26,6 +26,7 @@ from sklearn_spt.text._encoding import (
     encode_texts,
     is_text,
     sequence_lengths,
+    with_deletions,
 )
 from sklearn_spt.text._locations import resolve_encoder
 from sklearn_spt.text._pretrained import load_tokenizer, resolve_max_length
@@ -236,6 +237,30 @@ def test_lengths_are_those_of_the_rows_without_padding_at_the_end(rows, pad_id):
 def words(ids, checkpoint):
     tokenizer = load_tokenizer(checkpoint)
     return [" ".join(tokenizer.id_to_token(i) for i in row) for row in ids]
+
+
+def test_deletions_keep_both_ends_and_the_order():
+    rng = np.random.default_rng(0)
+    rows = [[1, *rng.integers(3, 900, size=n), 2] for n in rng.integers(0, 30, size=400)]
+    ids = np.zeros((400, 40), dtype=np.int32)
+    for i, row in enumerate(rows):
+        ids[i, : len(row)] = row
+    before = ids.copy()
+    found = with_deletions(ids, 0, 0.2, np.random.default_rng(1))
+    np.testing.assert_array_equal(ids, before)
+    assert (found.shape, found.dtype) == (ids.shape, ids.dtype)
+    drawn = np.random.default_rng(1).random(ids.shape) < 0.2
+    for row, out, of_row in zip(rows, found.tolist(), drawn, strict=True):
+        kept = [t for i, t in enumerate(row) if i in (0, len(row) - 1) or not of_row[i]]
+        assert out == [*kept, *[0] * (40 - len(kept))]
+    inner = sum(map(len, rows)) - 800
+    assert 0.75 < (sequence_lengths(found, 0).sum() - 800) / inner < 0.85
+    np.testing.assert_array_equal(with_deletions(ids, 0, 0.0, rng), ids)
+
+
+def test_a_row_of_one_token_keeps_it():
+    ids = np.array([[7, 5, 5], [7, 8, 5]])
+    np.testing.assert_array_equal(with_deletions(ids, 5, 0.99, np.random.default_rng(0)), ids)
 
 
 def test_encoded_texts_are_padded_at_the_right(tiny_encoder):
