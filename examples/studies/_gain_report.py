@@ -126,15 +126,18 @@ def cells_of(arms: list[str]) -> dict[str, list[dict[str, list[float]]]]:
             here = alone_and_together(cell)
             others = set(cell) - {"y", "share", "seconds"}
             if set(FOUR_STUDENTS) <= others:
-                others -= set(FOUR_STUDENTS)
+                others -= set(FOUR_STUDENTS[1:])  # the first has the seed of single students
             for method in sorted(others):
                 if method.rstrip("0123456789") not in ALONE_AND_TOGETHER:
                     here[method] = scores(y, cell[method], share)
             found |= {f"{name} ({arm})" if name in found else name: s for name, s in here.items()}
         if {"confirm", "four_students"} <= set(arms):  # other nets, but for one with seed 0
-            nets = {
-                p.tobytes(): p for c in records for n, p in c[name].items() if n.startswith("start")
-            }
+            both = [
+                c[name]
+                for arm, c in zip(arms, records, strict=True)
+                if arm in ("confirm", "four_students")
+            ]
+            nets = {p.tobytes(): p for c in both for n, p in c.items() if n.startswith("start")}
             found["nine or ten nets"] = scores(y, np.mean(list(nets.values()), axis=0), share)
         by_task.setdefault(name.rpartition("_")[0], []).append(found)
     return by_task
