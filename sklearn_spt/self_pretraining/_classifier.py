@@ -91,7 +91,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     ensemble : {"last", "last_two", "with_start"}, default="with_start"
         Nets whose probabilities are averaged. "last" takes the students of the last iteration.
         "last_two" adds their teachers, as the paper does. "with_start" adds the supervised starts,
-        too, whose errors differ from those of the students. All starts together weigh as one student.
+        too, whose errors differ from those of the students. Together they weigh as one student.
     logit_adjustment : float in [0, 1] or "auto", default="auto"
         τ [2]_: the probability of a class is multiplied by the τ-th power of its share among the
         labelled documents. Balanced batches make nets predict rare classes too often. 0 corrects
