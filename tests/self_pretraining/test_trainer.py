@@ -12,7 +12,7 @@ from helpers.sgd import partial_moons
 from helpers.variants import variant
 from skorch.callbacks import Callback, Checkpoint, EarlyStopping, EpochScoring, TensorBoard
 
-from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier, TokenIdVectorizer
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +84,17 @@ def test_without_deletion_nothing_is_drawn(tiny_encoder, tiny_texts):
     np.testing.assert_array_equal(found[0], found[1])
     assert np.abs(found[2] - found[0]).max() > 1e-4
     np.testing.assert_array_equal(found[2], found[3])
+
+
+def test_deletions_do_not_depend_on_the_width_of_token_ids(tiny_encoder, tiny_texts):
+    y = [i % 2 if i < 12 else -1 for i in range(24)]
+    found = []
+    for X in (tiny_texts, TokenIdVectorizer(tiny_encoder, max_length=24).transform(tiny_texts)):
+        clf = SelfPretrainingClassifier(
+            bert_net(tiny_encoder), step_size=0.5, token_deletion=0.3, random_state=0
+        )
+        found.append(clf.fit(X, y).predict_proba(X))
+    np.testing.assert_allclose(*found, atol=1e-6)
 
 
 def test_lam_zero_ignores_the_teacher(moons):
