@@ -9,7 +9,7 @@ from skorch.utils import to_tensor
 from torch import Tensor
 
 from sklearn_spt import BertClassifier
-from sklearn_spt.nets._encoder import attention_mask
+from sklearn_spt.text._encoding import inner_tokens, sequence_lengths, without_tokens
 from sklearn_spt.text._pretrained import pad_token_id
 
 #: Share of deleted tokens.
@@ -18,13 +18,10 @@ DELETED = 0.2
 
 def with_deletions(ids: Tensor, pad_id: int, share: float) -> Tensor:
     """Delete tokens at random, but for the first and the last of each text."""
-    mask = attention_mask(ids, pad_id)
-    deleted = mask & (torch.rand(ids.shape) < share)
-    deleted[:, 0] = False
-    deleted[torch.arange(len(ids)), mask.sum(dim=1) - 1] = False
-    order = deleted.to(torch.int8).argsort(dim=1, stable=True)
-    kept = ids.masked_fill(deleted, pad_id).gather(1, order)
-    return kept[:, : int(attention_mask(kept, pad_id).sum(dim=1).max())]
+    # not `with_deletions` of the library: the records were made with numbers of torch
+    deleted = inner_tokens(ids.numpy(), pad_id) & (torch.rand(ids.shape) < share).numpy()
+    left = without_tokens(ids.numpy(), deleted, pad_id)
+    return torch.from_numpy(left[:, : sequence_lengths(left, pad_id).max()])
 
 
 class Noisy(BertClassifier):

@@ -124,20 +124,14 @@ def cells_of(arms: list[str]) -> dict[str, list[dict[str, list[float]]]]:
             if not np.array_equal(y, first["y"]):
                 raise ValueError(f"{name} of {arm} has other labels than that of {arms[0]}.")
             here = alone_and_together(cell)
-            others = set(cell) - {"y", "share", "seconds"}
-            if set(FOUR_STUDENTS) <= others:
-                others -= set(FOUR_STUDENTS[1:])  # the first has the seed of single students
-            for method in sorted(others):
+            # of four students the first has the seed of single students
+            for method in sorted(set(cell) - {"y", "share", "seconds", *FOUR_STUDENTS[1:]}):
                 if method.rstrip("0123456789") not in ALONE_AND_TOGETHER:
                     here[method] = scores(y, cell[method], share)
             found |= {f"{name} ({arm})" if name in found else name: s for name, s in here.items()}
         if {"confirm", "four_students"} <= set(arms):  # other nets, but for one with seed 0
-            both = [
-                c[name]
-                for arm, c in zip(arms, records, strict=True)
-                if arm in ("confirm", "four_students")
-            ]
-            nets = {p.tobytes(): p for c in both for n, p in c.items() if n.startswith("start")}
+            pair = [records[arms.index(arm)][name] for arm in ("confirm", "four_students")]
+            nets = {p.tobytes(): p for c in pair for n, p in c.items() if n.startswith("start")}
             found["nine or ten nets"] = scores(y, np.mean(list(nets.values()), axis=0), share)
         by_task.setdefault(name.rpartition("_")[0], []).append(found)
     return by_task
@@ -211,26 +205,22 @@ def plot(path: Path) -> None:
     from sklearn_spt.inspection._style import PALETTE, ZERO_LINE
 
     tasks = {task.replace(":", "_"): task for task in CHOOSING + CONFIRMING}
-    shown = {
-        "five nets": "five nets",
-        "defaults": "the defaults",
-        "four students, and the starts as one": "four students of five nets",
-    }
+    four = "four students, and the starts as one"
+    methods = ("five nets", "defaults", four)
+    labels = ("five nets", "the defaults", "four students of five nets")
     rows: list[tuple[float, str, Any]] = []  # share of positives, name, gains of all methods
     for arm, mark in (("nets", ""), ("confirm", "*")):
-        records, students = recorded(arm), cells_of([arm, "defaults", "four_students"])
+        records, students = recorded(arm), cells_of([arm, "four_students"])
         for name, cells in cells_of([arm, "defaults"]).items():
-            found = {
-                method: np.mean([cell[method][:2] for cell in of_task], axis=0)
-                for of_task in (cells, students.get(name, cells))
-                for method in ("one net", *shown)
-                if method in of_task[0]
-            }
-            nothing = np.full(2, np.nan)
-            gains = [found.get(method, nothing) - found["one net"] for method in shown]
+            one, *others = (
+                np.mean([cell[method][:2] for cell in of], axis=0) if of else np.full(2, np.nan)
+                for method in ("one net", *methods)
+                for of in [students.get(name) if method == four else cells]
+            )
             share = np.mean([r["y"].mean() for key, r in records.items() if key[:-2] == name])
             once = ", one seed" if len(cells) == 1 else ""
-            rows.append((float(share), f"{tasks[name]}{mark}, {share:.0%}{once}", np.array(gains)))
+            label = f"{tasks[name]}{mark}, {share:.0%}{once}"
+            rows.append((float(share), label, np.array(others) - one))
     rows.sort(reverse=True, key=lambda row: row[0])
     gains = np.array([gain for _, _, gain in rows])  # task, method, score
     places = np.arange(len(rows))
@@ -240,7 +230,7 @@ def plot(path: Path) -> None:
         ax.axvline(0, **ZERO_LINE)
         ends = np.nanmin(of_score, axis=1), np.nanmax(of_score, axis=1)
         ax.hlines(places, *ends, color="0.75", zorder=1)
-        for method, label in enumerate(shown.values()):
+        for method, label in enumerate(labels):
             style = {"color": PALETTE[method], "marker": "os^"[method], "label": label}
             ax.scatter(of_score[:, method], places, zorder=2, **style)
         ax.set_title(SCORES[score], fontsize="medium")
@@ -252,17 +242,15 @@ def plot(path: Path) -> None:
     )
     figure.savefig(path, dpi=110)
     starred = np.array(["*" in label for _, label, _ in rows])
-    for (score, of_score), method in product(enumerate(SCORES[:2]), (1, 2)):
+    shares = np.array([share for share, _, _ in rows])
+    for score, method in product(range(2), (1, 2)):
         there = ~np.isnan(gains[:, method, score])
-        gain = gains[there, method, score]
+        once, gain = starred[there], gains[there, method, score]
         over = {"one net": gain, "five nets": gain - gains[there, 0, score]}
-        label = list(shown.values())[method]
         for other, d in over.items():
-            once = starred[there]
             print(
-                f"{label}, {of_score}: better than {other} on {(d > 0).sum()} of {len(d)} tasks, "
-                f"and on {(d[once] > 0).sum()} of the {once.sum()} with a star"
+                f"{labels[method]}, {SCORES[score]}: better than {other} on {(d > 0).sum()} of "
+                f"{len(d)} tasks, and on {(d[once] > 0).sum()} of the {once.sum()} with a star"
             )
-        shares = [share for share, _, _ in rows]
-        rank = spearmanr(np.array(shares)[there], over["five nets"])[0]
+        rank = spearmanr(shares[there], over["five nets"])[0]
         print(f"rank correlation of its gain over five nets with the share: {rank:+.2f}")

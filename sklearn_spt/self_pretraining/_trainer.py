@@ -284,8 +284,8 @@ class SelfPretrainingTrainer(SupervisedTrainer):
         depends_on["L"] = (data.X_labeled, data.y, data.weights, data.classes)
         if step != "start":
             kind = f"{type(self).__module__}.{type(self).__qualname__}"
-            stage_1 = (self.pretrain_epochs, self.token_deletion)
-            depends_on["student"] = (kind, self.temperature, *stage_1)
+            settings = (self.temperature, self.pretrain_epochs, self.token_deletion)
+            depends_on["student"] = (kind, *settings)
             depends_on["U"] = data.X_unlabeled
         key = fit_key(self.net, **depends_on)
         (result, states), known = recall(

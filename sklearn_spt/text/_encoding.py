@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,8 @@ from sklearn_spt.text._pretrained import (
 )
 from sklearn_spt.text._tokenizer_threads import n_threads_for, own_threads_off
 from sklearn_spt.text._transformer import TextTransformer
+
+_Ids = TypeVar("_Ids", bound=NDArray[np.integer])
 
 # Texts that one thread encodes at a time. The tokenizer's objects take some kilobytes a text.
 _CHUNK = 4096
@@ -220,20 +222,31 @@ def encode_texts(
     return ids
 
 
-def with_deletions(
-    ids: NDArray[np.int32], pad_id: int, share: float, rng: np.random.Generator
-) -> NDArray[np.int32]:
+def with_deletions(ids: _Ids, pad_id: int, share: float, rng: np.random.Generator) -> _Ids:
     """Delete each token with probability `share`, but for the first and the last of a row.
 
     The others keep their order, and each row is padded to the old width.
     """
-    ends = sequence_lengths(ids, pad_id)[:, None] - 1
-    columns = np.arange(ids.shape[1])
-    deleted = (columns > 0) & (columns < ends)
+    deleted = inner_tokens(ids, pad_id)
     # numbers for these tokens alone, so that the width of the matrix changes nothing
     deleted[deleted] = rng.random(np.count_nonzero(deleted)) < share
-    order = np.argsort(deleted, axis=1, kind="stable")
-    return np.take_along_axis(np.where(deleted, ids.dtype.type(pad_id), ids), order, axis=1)
+    return without_tokens(ids, deleted, pad_id)
+
+
+def inner_tokens(ids: NDArray[np.integer], pad_id: int) -> NDArray[np.bool_]:
+    """Mark the tokens of each row but the first and the last."""
+    columns = np.arange(ids.shape[1])
+    last = sequence_lengths(ids, pad_id)[:, None] - 1
+    inner: NDArray[np.bool_] = (columns > 0) & (columns < last)
+    return inner
+
+
+def without_tokens(ids: _Ids, deleted: NDArray[np.bool_], pad_id: int) -> _Ids:
+    """Leave out marked tokens, and pad each row to the old width."""
+    kept = ~deleted
+    left = np.full_like(ids, pad_id)
+    left[np.arange(ids.shape[1]) < kept.sum(axis=1, keepdims=True)] = ids[kept]
+    return left
 
 
 class TokenIdVectorizer(TextTransformer):
