@@ -278,6 +278,9 @@ def test_students_of_four_are_scored_alone_and_in_pairs(reports):
         "five nets",
         "one student with four epochs",
         "two of them, and the starts as one",
+        "five nets, adjusted",
+        "one, adjusted",
+        "four, adjusted",
     ]
     of_each = [reports.scores(y, p, 0.5) for p in students.values()]
     np.testing.assert_allclose(found["one student with four epochs"], np.mean(of_each, axis=0))
@@ -287,8 +290,22 @@ def test_students_of_four_are_scored_alone_and_in_pairs(reports):
     of_pairs = [reports.scores(y, (starts + s[i] + s[j]) / 3, 0.5) for i, j in pairs]
     expected = np.mean(of_pairs, axis=0)
     np.testing.assert_allclose(found["two of them, and the starts as one"], expected)
+    four = reports.adjusted(np.mean([starts, *s], axis=0), 0.5)
+    np.testing.assert_allclose(found["four, adjusted"], reports.scores(y, four, 0.5))
     del cell["4 epochs, student 3"]
     assert list(reports.alone_and_together(cell)) == ["one net", "five nets"]
+
+
+def test_adjustment_of_recorded_probabilities(reports):
+    p = np.random.default_rng(0).random(400) ** 2  # 0.35 of the rows are predicted positive
+    found = reports.adjusted(p, 0.3)
+    np.testing.assert_array_equal(found.argsort(), p.argsort())
+    # odds are multiplied by those of the share to the power of tau, which is the same for all
+    tau = np.log(found / (1 - found) / (p / (1 - p))) / np.log(0.3 / 0.7)
+    np.testing.assert_allclose(tau, tau[0])
+    assert 0 < tau[0] <= 0.5
+    assert np.mean(found > 0.5) == 0.3  # the share that was asked for
+    np.testing.assert_allclose(reports.adjusted(p, 0.5), p)  # equal shares
 
 
 def test_supervised_nets_of_two_arms_predict_together(reports, tmp_path, monkeypatch):

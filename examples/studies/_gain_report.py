@@ -15,6 +15,7 @@ from scipy.stats import t as student_t
 from sklearn.metrics import average_precision_score, f1_score
 
 from sklearn_spt.datasets._remote import write_whole
+from sklearn_spt.self_pretraining._logit_adjustment import logit_adjusted, matching_tau
 
 RECORDS = Path(__file__).parents[2] / "docs" / "records" / "gain_study"
 N_STARTS, N_STUDENTS, N_SEEDS = 5, 2, 3
@@ -86,6 +87,12 @@ def scores(y: Any, p: Any, share: float) -> list[float]:
     ]
 
 
+def adjusted(p: Any, share: float) -> Any:
+    """Apply the logit adjustment of the library; its τ is chosen by these rows, without labels."""
+    P, shares = np.column_stack([1 - p, p]), np.array([1 - share, share])
+    return logit_adjusted(P, shares, matching_tau(P, shares, shares))[:, 1]
+
+
 def alone_and_together(cell: Record) -> dict[str, list[float]]:
     """Scores of the nets of a cell, alone and together."""
     y, share = cell["y"].astype(int), float(cell["share"])
@@ -106,6 +113,9 @@ def alone_and_together(cell: Record) -> dict[str, list[float]]:
         pairs = [np.mean([starts, *pair], axis=0) for pair in combinations(students, 2)]
         score("one student with four epochs", students)
         score("two of them, and the starts as one", pairs)
+        four = np.mean([starts, *students], axis=0)
+        for name, members in (("five nets", [starts]), ("one", students), ("four", [four])):
+            score(f"{name}, adjusted", [adjusted(p, share) for p in members])
     return found
 
 
