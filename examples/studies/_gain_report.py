@@ -255,12 +255,12 @@ def plot(path: Path) -> None:
     shares = np.array([share for share, _, _ in rows])
     for score, method in product(range(2), (1, 2)):
         there = ~np.isnan(gains[:, method, score])
-        once, gain = starred[there], gains[there, method, score]
+        star, gain = starred[there], gains[there, method, score]
         over = {"one net": gain, "five nets": gain - gains[there, 0, score]}
         for other, d in over.items():
             print(
                 f"{labels[method]}, {SCORES[score]}: better than {other} on {(d > 0).sum()} of "
-                f"{len(d)} tasks, and on {(d[once] > 0).sum()} of the {once.sum()} with a star"
+                f"{len(d)} tasks, and on {(d[star] > 0).sum()} of the {star.sum()} with a star"
             )
         rank = spearmanr(shares[there], over["five nets"])[0]
         print(f"rank correlation of its gain over five nets with the share: {rank:+.2f}")
