@@ -152,6 +152,32 @@ def test_students_that_learn_longer_from_deletions(program, tiny_encoder, tiny_t
     assert program.patient("cell") == ("cell", [16], 1)  # as many epochs as the four have
 
 
+def test_students_of_more_texts(program, tiny_encoder, tiny_texts, monkeypatch):
+    y, taught = half_labeled(24), []
+    split = SimpleNamespace(texts=tiny_texts, y=y, texts_test=tiny_texts[:5])
+    students = program.Study.students
+
+    def noted(study, t, rows, P, q, n):
+        taught.append((len(rows), study.pretrain_epochs, P))
+        return students(study, t, rows, P, q, n)
+
+    monkeypatch.setattr(program.Study, "students", noted)
+    monkeypatch.setattr(program, "N_FIRST", 4)
+    monkeypatch.setattr(program, "Deletion", lambda n_threads: bert_net(tiny_encoder))
+    found = program.more_texts(SimpleNamespace(seed=3, scratch=None, draw=lambda: (split, y)))
+    n = y.count(-1)
+    assert [facts[:2] for facts in taught] == [(4, 4), (n, 1), (n, 4)]
+    np.testing.assert_array_equal(taught[0][2], taught[1][2][:4])
+    np.testing.assert_array_equal(taught[1][2], taught[2][2])
+    names = ["4 texts, epochs: 4", f"{n} texts, epochs: 1", f"{n} texts, epochs: 4"]
+    both = [f"{name}{end}" for name in names for end in ("", ", and the starts as one")]
+    assert list(found) == ["start0", "start1", *both]
+    starts = (found["start0"] + found["start1"]) / 2
+    for name in names:
+        expected = (starts + found[name]) / 2
+        np.testing.assert_allclose(found[f"{name}, and the starts as one"], expected)
+
+
 def test_the_confirming_arm_has_the_starts_and_what_a_user_gets(program, tiny_encoder, tiny_texts):
     y = half_labeled(24)
     split = SimpleNamespace(texts=tiny_texts, y=y, texts_test=tiny_texts[:5])
@@ -189,13 +215,14 @@ def test_the_numbers_of_texts_are_those_of_the_arm(program, reports, tmp_path, m
         raise KeyboardInterrupt
 
     monkeypatch.setattr(reports, "RECORDS", tmp_path)
-    for name in ("nets", "at_100", "at_1000", "u_300", "random_draw"):
+    for name in ("nets", "at_100", "at_1000", "u_300", "random_draw", "u_10000"):
         monkeypatch.setitem(program.ARMS, name, arm)
         with pytest.raises(KeyboardInterrupt):
             program.run(name, ["psytar:EF"], 2, None)
     sizes = [(300, 3000), (100, 3000), (1000, 3000), (300, 300), (300, 3000)]
+    sizes.append((300, 10_000))
     assert [(cell.n_labeled, cell.n_unlabeled) for cell in cells] == sizes
-    assert [cell.by_class for cell in cells] == [True] * 4 + [False]
+    assert [cell.by_class for cell in cells] == [True] * 4 + [False, True]
     assert {cell.seed for cell in cells} == {2}
     monkeypatch.setattr(program, "defaults", lambda cell: {"defaults": cell.seed})
     assert program.defaults_with_fewer(cells[3]) == {"defaults, 300 texts": 2}

@@ -34,6 +34,9 @@ from sklearn_spt.experiments._methods import methods
 from sklearn_spt.nets._training import predict_logits
 from sklearn_spt.self_pretraining._trainer import SelfPretrainingTrainer
 
+#: As many unlabelled texts as the tasks of the study have; the arm with 10,000 compares them.
+N_FIRST = 3000
+
 
 class Study(SelfPretrainingClassifier):
     """Five supervised starts, and students that are taught by the mean of their probabilities."""
@@ -154,6 +157,22 @@ def four_students(cell: Cell) -> dict[str, Any]:
     students = [P for name, P in found.items() if "student" in name]
     starts = np.mean([P for name, P in found.items() if "student" not in name], axis=0)
     return found | {"four students, and the starts as one": np.mean([starts, *students], axis=0)}
+
+
+def more_texts(cell: Cell) -> dict[str, Any]:
+    """Students of the first texts and of all: of these, one as long and one with as many epochs."""
+    of = study(cell)
+    found = of.starts()
+    U, L = found.pop("U"), found.pop("L")
+    starts = np.mean(list(found.values()), axis=0)
+    of.net = Deletion(n_threads=1)
+    for n, epochs in ((N_FIRST, 4), (len(U), 1), (len(U), 4)):
+        of.set_params(pretrain_epochs=epochs)
+        (M,) = of.students(2, np.arange(n), U[:n], L, 1)
+        name = f"{n} texts, epochs: {epochs}"
+        found[name] = of.soft(M, of.V)
+        found[f"{name}, and the starts as one"] = (starts + found[name]) / 2
+    return found
 
 
 def halves(cell: Cell) -> dict[str, Any]:
@@ -289,6 +308,7 @@ ARMS = {
     "random_draw": nets_and_defaults,
     "u_300": defaults_with_fewer,
     "u_1000": defaults_with_fewer,
+    "u_10000": more_texts,
 }
 #: How the draws of some arms differ.
 DRAWS = {
@@ -297,6 +317,7 @@ DRAWS = {
     "random_draw": {"by_class": False},
     "u_300": {"n_unlabeled": 300},
     "u_1000": {"n_unlabeled": 1000},
+    "u_10000": {"n_unlabeled": 10_000},
 }
 
 
