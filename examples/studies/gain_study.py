@@ -160,13 +160,13 @@ def four_students(cell: Cell) -> dict[str, Any]:
 
 
 def more_texts(cell: Cell) -> dict[str, Any]:
-    """Students of the first texts and of all: of these, one as long and one with as many epochs."""
+    """One student of all texts, and two of the first: as many epochs, and about as many steps."""
     of = study(cell)
     found = of.starts()
     U, L = found.pop("U"), found.pop("L")
     starts = np.mean(list(found.values()), axis=0)
     of.net = Deletion(n_threads=1)
-    for n, epochs in ((N_FIRST, 4), (len(U), 1), (len(U), 4)):
+    for n, epochs in ((N_FIRST, 1), (N_FIRST, 4), (len(U), 1)):
         of.set_params(pretrain_epochs=epochs)
         (M,) = of.students(2, np.arange(n), U[:n], L, 1)
         name = f"{n} texts, epochs: {epochs}"

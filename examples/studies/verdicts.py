@@ -22,6 +22,7 @@ METHODS = {
     "defaults": ("defaults", "defaults"),
     "five starts": ("confirm", "five starts"),
     "the paper's settings": ("paper", "paper's settings, k = 1/3"),
+    "four students": ("four_students", "four students, and the starts as one"),
 }
 N_ROWS = (300, 100)
 N_DRAWS = 100
