@@ -281,7 +281,6 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         L are the labelled and U the unlabelled documents, C is the sample. P and q are the
         teachers' soft labels of C and L, S are the class distributions for inertia.
         """
-        sizes = self._sample_sizes(data.n_unlabeled)
         L, held_out = self._split(data)
         trainer = self._trainer_class(
             self,
@@ -296,6 +295,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             n_students=self.n_students,
             memory=open_memory(self.memory),
         )
+        sizes = self._sample_sizes(data.n_unlabeled)
         checkpoint = self._checkpoint(net, trainer, held_out)
         observers = Observers(self, trainer, len(sizes), held_out, checkpoint)
         with trainer.progress, checkpoint or nullcontext():

@@ -345,7 +345,7 @@ def assert_unfitted(clf):
         ({"token_deletion": 1.0}, ValueError, r"token_deletion must lie in \[0, 1\), got 1.0"),
         ({"token_deletion": "0.2"}, TypeError, "token_deletion must be a number"),
         (
-            {"token_deletion": 0.2},
+            {"token_deletion": 0.2, "step_size": 1.0},  # before the warning about alpha
             ValueError,
             "token_deletion=0.2 needs a net that reads token ids, such as BertClassifier, but "
             "estimator is a NeuralNet.*; set token_deletion=0",
