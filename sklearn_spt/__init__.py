@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sklearn_spt.nets._sentence_embedder import SentenceEmbedder
     from sklearn_spt.persistence._saving import load
     from sklearn_spt.self_pretraining._classifier import SelfPretrainingClassifier
-    from sklearn_spt.self_pretraining._paper_settings import PAPER_SETTINGS
+    from sklearn_spt.self_pretraining._settings import FOUR_STUDENTS, PAPER_SETTINGS
     from sklearn_spt.self_pretraining._state import Iteration
     from sklearn_spt.text._encoding import TokenIdVectorizer
     from sklearn_spt.text._keyword_window import KeywordWindow
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "FOUR_STUDENTS",
     "PAPER_SETTINGS",
     "BertClassifier",
     "CoDecompositionClassifier",
@@ -58,7 +59,8 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "PAPER_SETTINGS": "self_pretraining._paper_settings",
+        "FOUR_STUDENTS": "self_pretraining._settings",
+        "PAPER_SETTINGS": "self_pretraining._settings",
         "BertClassifier": "nets._bert_classifier",
         "CoDecompositionClassifier": "baselines",
         "DistillationLoss": "nets._losses",

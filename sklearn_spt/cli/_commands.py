@@ -161,7 +161,10 @@ _COMMANDS = {"fit": _fit, "compare": _compare, "predict": _predict, "evaluate": 
 def _classifier(options: argparse.Namespace, **params: Any) -> Any:
     """Return the classifier that the options describe."""
     from sklearn_spt.self_pretraining._classifier import SelfPretrainingClassifier
+    from sklearn_spt.self_pretraining._settings import FOUR_STUDENTS
 
-    given = {name: getattr(options, name) for name in ("lam", "alpha", "step_size", "n_starts")}
+    if options.four_students:
+        params |= FOUR_STUDENTS
+    given = {name: getattr(options, name) for name in ("lam", "alpha", "step_size")}
     params |= {name: value for name, value in given.items() if value is not None}
     return SelfPretrainingClassifier(options.encoder, random_state=options.seed, **params)

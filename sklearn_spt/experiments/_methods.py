@@ -26,7 +26,7 @@ from sklearn_spt.experiments._setfit import SetFitClassifier
 from sklearn_spt.nets._bert_classifier import BertClassifier
 from sklearn_spt.nets._sentence_embedder import SentenceEmbedder
 from sklearn_spt.self_pretraining._classifier import SelfPretrainingClassifier
-from sklearn_spt.self_pretraining._paper_settings import PAPER_NET, PAPER_SETTINGS
+from sklearn_spt.self_pretraining._settings import PAPER_NET, PAPER_SETTINGS
 from sklearn_spt.text._encoding import TokenIdVectorizer
 
 

@@ -18,7 +18,7 @@ from helpers.optional import pd
 from sklearn.metrics import f1_score
 
 import sklearn_spt
-from sklearn_spt import BertClassifier
+from sklearn_spt import FOUR_STUDENTS, BertClassifier
 from sklearn_spt.cli import _commands, _rows
 from sklearn_spt.cli._arguments import parsed
 from sklearn_spt.cli._commands import main
@@ -51,8 +51,6 @@ def model(posts, tiny_long_encoder, tmp_path_factory):
     options = [
         "--step-size",
         "30",
-        "--n-starts",
-        "2",
         "--lam",
         "0.2",
         "--alpha",
@@ -83,7 +81,7 @@ def test_fit_saves_the_model_that_its_options_describe(model, posts):
     clf = sklearn_spt.load(folder)
     settings = {
         "step_size": 30,
-        "n_starts": 2,
+        "n_starts": 1,
         "lam": 0.2,
         "alpha": 0.0,
         "random_state": 1,
@@ -96,6 +94,17 @@ def test_fit_saves_the_model_that_its_options_describe(model, posts):
     assert clf.sample_sizes_ == [30, 36]
     assert "labelled rows      24 (no: 12, yes: 12)" in printed
     assert "iteration 2: 36 pseudo-labels" in printed
+
+
+@pytest.mark.parametrize("command", [["fit", "--out", "model"], ["compare"]])
+def test_four_students_by_one_option(command):
+    def settings(*given):
+        clf = _commands._classifier(parsed([*command, "posts.csv", *given]))
+        return {name: clf.get_params()[name] for name in FOUR_STUDENTS}
+
+    assert settings("--four-students") == FOUR_STUDENTS
+    assert settings("--four-students", "--alpha", "0.2") == {**FOUR_STUDENTS, "alpha": 0.2}
+    assert settings()["n_students"] == 1
 
 
 # -- predict -------------------------------------------------------------------------------------

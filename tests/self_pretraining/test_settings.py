@@ -1,4 +1,4 @@
-"""`PAPER_SETTINGS`."""
+"""`PAPER_SETTINGS` and `FOUR_STUDENTS`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from sklearn.base import clone
 
 import sklearn_spt
-from sklearn_spt import PAPER_SETTINGS, BertClassifier, SelfPretrainingClassifier
+from sklearn_spt import FOUR_STUDENTS, PAPER_SETTINGS, BertClassifier, SelfPretrainingClassifier
 from sklearn_spt.experiments import _paper
-from sklearn_spt.self_pretraining._paper_settings import PAPER_NET
+from sklearn_spt.self_pretraining._settings import PAPER_NET
 
 #: Parameters that are not part of the method.
 NOT_OF_THE_METHOD = {
@@ -67,3 +67,14 @@ def test_it_is_an_immutable_mapping():
     with pytest.raises(TypeError):
         PAPER_SETTINGS["lam"] = 0.5
     assert sklearn_spt.PAPER_SETTINGS is PAPER_SETTINGS
+
+
+def test_four_students_are_those_that_were_measured():
+    clf = SelfPretrainingClassifier(
+        n_starts=5, n_students=4, step_size=1.0, alpha=0, pretrain_epochs=4, token_deletion=0.2
+    )
+    assert SelfPretrainingClassifier(**FOUR_STUDENTS).get_params() == clf.get_params()
+    assert SelfPretrainingClassifier().set_params(**FOUR_STUDENTS).n_students == 4
+    assert "n_starts=5" in repr(FOUR_STUDENTS)
+    with pytest.raises(TypeError):
+        FOUR_STUDENTS["alpha"] = 0.5

@@ -1,4 +1,4 @@
-"""The settings of the paper; they do not follow changes of the defaults."""
+"""Named settings; they do not follow changes of the defaults."""
 
 from __future__ import annotations
 
@@ -34,7 +34,34 @@ _PAPER_METHOD: dict[str, Any] = {
 }
 
 
-class _PaperSettings(Mapping[str, Any]):
+_FOUR_STUDENTS: dict[str, Any] = {
+    "n_starts": 5,
+    "n_students": 4,
+    "step_size": 1.0,
+    "alpha": 0.0,
+    "pretrain_epochs": 4,
+    "token_deletion": 0.2,
+}
+
+
+class _Settings(Mapping[str, Any]):
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"<{_written(self)}>"
+
+
+class _PaperSettings(_Settings):
     """Parameters of `SelfPretrainingClassifier` as in the paper, by name, for any encoder.
 
     Each access to ``"estimator"`` makes a new net, so that classifiers share none. Pooling,
@@ -48,13 +75,7 @@ class _PaperSettings(Mapping[str, Any]):
     """
 
     def __getitem__(self, name: str) -> Any:
-        return BertClassifier(**PAPER_NET) if name == "estimator" else _PAPER_METHOD[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(("estimator", *_PAPER_METHOD))
-
-    def __len__(self) -> int:
-        return 1 + len(_PAPER_METHOD)
+        return BertClassifier(**PAPER_NET) if name == "estimator" else super().__getitem__(name)
 
     __eq__ = object.__eq__  # nets do not compare equal
     __hash__ = object.__hash__
@@ -63,8 +84,26 @@ class _PaperSettings(Mapping[str, Any]):
         return f"<estimator=BertClassifier({_written(PAPER_NET)}), {_written(_PAPER_METHOD)}>"
 
 
+class _FourStudents(_Settings):
+    """Parameters of `SelfPretrainingClassifier` whose gain over five nets was confirmed, by name.
+
+    Five nets label all unlabelled documents. Four students learn from these labels for four epochs,
+    from texts in which a fifth of the tokens are deleted. A fit takes almost three times as long
+    as with the defaults, and nine nets predict. Other parameters keep their defaults. The net must
+    read token ids, as `BertClassifier` does.
+
+    Examples
+    --------
+    >>> from sklearn_spt import FOUR_STUDENTS, SelfPretrainingClassifier
+    >>> clf = SelfPretrainingClassifier(**FOUR_STUDENTS, random_state=0)
+    >>> clf.n_students, clf.token_deletion
+    (4, 0.2)
+    """
+
+
 def _written(parameters: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in parameters.items())
 
 
-PAPER_SETTINGS: Mapping[str, Any] = _PaperSettings()
+PAPER_SETTINGS: Mapping[str, Any] = _PaperSettings({"estimator": None, **_PAPER_METHOD})
+FOUR_STUDENTS: Mapping[str, Any] = _FourStudents(_FOUR_STUDENTS)
