@@ -32,7 +32,7 @@ def program(monkeypatch, tiny_encoder):
     monkeypatch.setattr(module, "BertClassifier", lambda n_threads: bert_net(tiny_encoder))
     monkeypatch.setattr(module, "N_STARTS", 2)
     yield module
-    for name in ("gain_study", "_gain_report", "_gain_tasks"):
+    for name in ("gain_study", "_alignment", "_gain_report", "_gain_tasks"):
         sys.modules.pop(name)
 
 
@@ -150,6 +150,51 @@ def test_students_that_learn_longer_from_deletions(program, tiny_encoder, tiny_t
     assert not np.array_equal(whole["whole texts"], found["4 epochs, student 0"])
     monkeypatch.setattr(program, "long_students", lambda *args: args)
     assert program.patient("cell") == ("cell", [16], 1)  # as many epochs as the four have
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_aligned_labels_have_the_shares(program, K):
+    rng = np.random.default_rng(0)
+    P, shares = (
+        rng.dirichlet(np.linspace(2, 0.5, K), size=200),
+        np.arange(1, K + 1) / sum(range(K + 1)),
+    )
+    whole, half = (program.aligned(P, shares, strength) for strength in (1, 0.5))
+    np.testing.assert_allclose(whole.mean(axis=0), shares, atol=1e-5)
+    np.testing.assert_allclose(program.aligned(P, shares, 0), P)
+    # half of the way, in logits
+    np.testing.assert_allclose(
+        half**2 / (half**2).sum(axis=1, keepdims=True),
+        np.divide(P * whole, (P * whole).sum(axis=1, keepdims=True)),
+    )
+    drawn = np.array([program.drawn_classes(P, rng) for _ in range(1000)])
+    np.testing.assert_allclose((drawn[..., None] == np.arange(K)).mean(axis=0), P, atol=0.08)
+
+
+def test_students_of_aligned_labels(program, tiny_encoder, tiny_texts, monkeypatch):
+    y, taught = half_labeled(24), []
+    split = SimpleNamespace(texts=tiny_texts, y=y, texts_test=tiny_texts[:5])
+    students = program.Study.students
+
+    def noted(study, t, rows, P, q, n):
+        codes = program._trainer.predicted_classes(P)
+        taught.append((study.pretrain_epochs, len(rows), P, codes))
+        return students(study, t, rows, P, q, n)
+
+    monkeypatch.setattr(program.Study, "students", noted)
+    monkeypatch.setattr(program, "Deletion", lambda n_threads: bert_net(tiny_encoder))
+    cell = SimpleNamespace(seed=3, scratch=None, draw=lambda: (split, y))
+    found = program.alignment(cell)
+    assert list(found) == ["start0", "start1", "half aligned", "aligned", "drawn by soft labels"]
+    assert len({P.tobytes() for P in found.values()}) == 5
+    assert {facts[:2] for facts in taught} == {(4, y.count(-1))}
+    shares = np.bincount([c for c in y if c >= 0]) / len([c for c in y if c >= 0])
+    (_, _, half, _), (_, _, whole, _), (_, _, U, codes) = taught
+    np.testing.assert_allclose(whole, program.aligned(U, shares, 1))
+    np.testing.assert_allclose(half, program.aligned(U, shares, 0.5))
+    expected = program.drawn_classes(U, np.random.default_rng(3))
+    np.testing.assert_array_equal(codes, expected)
+    assert program._trainer.predicted_classes(U).tolist() == U.argmax(axis=1).tolist()
 
 
 def test_students_of_more_texts(program, tiny_encoder, tiny_texts, monkeypatch):

@@ -17,10 +17,12 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import _gain_report
 import numpy as np
 import torch
+from _alignment import aligned, drawn_classes
 from _deletion import Deletion
 from _gain_report import N_STARTS, N_STUDENTS
 from _gain_tasks import CHOOSING, CONFIRMING, Cell
@@ -32,6 +34,7 @@ from sklearn_spt import PAPER_SETTINGS, BertClassifier, SelfPretrainingClassifie
 from sklearn_spt._functional import tempered_softmax
 from sklearn_spt.experiments._methods import methods
 from sklearn_spt.nets._training import predict_logits
+from sklearn_spt.self_pretraining import _trainer
 from sklearn_spt.self_pretraining._trainer import SelfPretrainingTrainer
 
 #: As many unlabelled texts as the tasks of the study have; the arm with 10,000 compares them.
@@ -175,6 +178,23 @@ def more_texts(cell: Cell) -> dict[str, Any]:
     return found
 
 
+def alignment(cell: Cell) -> dict[str, Any]:
+    """The first of the four students, with labels or draws that fit the shares of the classes."""
+    of = study(cell)
+    found = of.starts()
+    U, L = found.pop("U"), found.pop("L")
+    of.net, rows = Deletion(n_threads=1), np.arange(len(U))
+    of.set_params(pretrain_epochs=4)
+    shares = np.bincount(of.labels.y) / len(of.labels.y)
+    for name, strength in (("half aligned", 0.5), ("aligned", 1.0)):
+        (M,) = of.students(2, rows, aligned(U, shares, strength), L, 1)
+        found[name] = of.soft(M, of.V)
+    codes = drawn_classes(U, np.random.default_rng(cell.seed))
+    with mock.patch.object(_trainer, "predicted_classes", return_value=codes):
+        (M,) = of.students(2, rows, U, L, 1)
+    return found | {"drawn by soft labels": of.soft(M, of.V)}
+
+
 def halves(cell: Cell) -> dict[str, Any]:
     """The starts teach students on half of U, and these teach students on all of U."""
     of = study(cell)
@@ -293,6 +313,7 @@ ARMS = {
     "ensemble": ensemble_first,
     "halves": halves,
     "cross_fitting": cross_fitting,
+    "alignment": alignment,
     "longer": longer,
     "patient": patient,
     "four_students": four_students,
