@@ -14,6 +14,8 @@ import pytest
 import torch
 from helpers.methods import half_labeled
 from helpers.nets import bert_net
+from scipy.stats import sem
+from scipy.stats import t as student_t
 from sklearn.metrics import f1_score
 from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.utils import Bunch
@@ -209,7 +211,8 @@ def test_students_of_more_texts(program, tiny_encoder, tiny_texts, monkeypatch):
     monkeypatch.setattr(program.Study, "students", noted)
     monkeypatch.setattr(program, "N_FIRST", 4)
     monkeypatch.setattr(program, "Deletion", lambda n_threads: bert_net(tiny_encoder))
-    found = program.more_texts(SimpleNamespace(seed=3, scratch=None, draw=lambda: (split, y)))
+    cell = SimpleNamespace(task="few", seed=3, scratch=None, draw=lambda: (split, y))
+    found = program.more_texts(cell)
     n = y.count(-1)
     assert [facts[:2] for facts in taught] == [(4, 1), (4, 4), (n, 1)]
     for _, _, P in taught[:2]:
@@ -221,6 +224,9 @@ def test_students_of_more_texts(program, tiny_encoder, tiny_texts, monkeypatch):
     for name in names:
         expected = (starts + found[name]) / 2
         np.testing.assert_allclose(found[f"{name}, and the starts as one"], expected)
+    monkeypatch.setattr(program, "N_FIRST", n)
+    with pytest.raises(ValueError, match=f"few has {n} texts, not over {n}"):
+        program.more_texts(cell)
 
 
 def test_the_confirming_arm_has_the_starts_and_what_a_user_gets(program, tiny_encoder, tiny_texts):
@@ -292,6 +298,34 @@ def test_a_report_without_cells_says_so(reports, tmp_path, monkeypatch):
     monkeypatch.setattr(reports, "RECORDS", tmp_path)
     with pytest.raises(SystemExit, match="No cell is there that all of nets, defaults have"):
         reports.report(["nets", "defaults"], "five nets")
+
+
+def test_differences_by_task_and_with_related_tasks_as_one(reports, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(reports, "RECORDS", tmp_path)
+    y = np.arange(40) % 2
+    rng = np.random.default_rng(0)
+    for task in ("illness_cancer", "illness_cancer@5%", "psytar_EF", "psytar_WD", "phm_tuning"):
+        nets = {name: rng.random(40) for name in "ab"}
+        facts = {"y": y, "share": np.float64(0.5), "seconds": np.float64(7)}
+        reports.write(tmp_path / "nets" / f"{task}_0.npz", nets | facts)
+    reports.report(["nets"], "a", "b")
+    printed = capsys.readouterr().out
+    assert "CPU time of a cell of nets, mean: 7 s" in printed
+    lines = printed.partition("Difference of b to a")[2].splitlines()
+    d = {line.split(",")[0][2:]: float(line.split("|")[2]) for line in lines[4:9]}
+    cells = {task: of["0"] for task, of in reports.cells_of(["nets"]).items()}
+    for task, cell in cells.items():
+        assert d[task] == pytest.approx(cell["b"][0] - cell["a"][0], abs=0.0005)
+    cancer = (d["illness_cancer"] + d["illness_cancer@5%"]) / 2
+    psytar = [d["psytar_EF"], d["psytar_WD"]]
+    for line, of in zip(lines[9:], ([*psytar], [np.mean(psytar)]), strict=True):
+        groups = [cancer, d["phm_tuning"], *of]
+        assert float(line.split("|")[2].split()[0]) == pytest.approx(np.mean(groups), abs=0.001)
+        ends = student_t.interval(0.95, len(groups) - 1, np.mean(groups), sem(groups))
+        found = line.split("|")[2].partition("[")[2].strip(" ]").split(", ")
+        assert list(map(float, found)) == pytest.approx(ends, abs=0.003)
+    with pytest.raises(SystemExit, match="--by-task must be one of a, b; got c"):
+        reports.report(["nets"], "a", "c")
 
 
 def test_the_halves_have_no_task_in_common(tasks):
@@ -389,11 +423,21 @@ def test_supervised_nets_of_two_arms_predict_together(reports, tmp_path, monkeyp
     for arm, those in (("confirm", nets[:5]), ("four_students", [nets[0], *nets[5:]])):
         starts = {f"start{i}": p for i, p in enumerate(those)}
         reports.write(tmp_path / arm / "psytar_INF_0.npz", facts | starts)
-    ((cell,),) = reports.cells_of(["confirm", "four_students"]).values()
+    cell = reports.cells_of(["confirm", "four_students"])["psytar_INF"]["0"]
     expected = reports.scores(y, sum(nets) / 9, 0.5)  # the net that both have counts once
     np.testing.assert_allclose(cell["nine or ten nets"], expected)
-    ((alone,),) = reports.cells_of(["confirm"]).values()
-    assert "nine or ten nets" not in alone
+    assert "nine or ten nets" not in reports.cells_of(["confirm"])["psytar_INF"]["0"]
+
+
+def test_the_confirmation_needs_the_same_seeds_of_all_tasks(reports, tmp_path, monkeypatch):
+    monkeypatch.setattr(reports, "RECORDS", tmp_path)
+    rng = np.random.default_rng(0)
+    for i, task in enumerate(reports.CONFIRMING):
+        cell = {f"start{j}": rng.random(40) for j in range(5)}
+        cell |= {"y": np.arange(40) % 2, "share": np.float64(0.5)}
+        reports.write(tmp_path / "confirm" / f"{task.replace(':', '_')}_{i % 3}.npz", cell)
+    with pytest.raises(SystemExit, match="the same seeds of all 8 tasks; 8 cells are there"):
+        reports.report(["confirm"], "five nets")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from contextlib import suppress
 from itertools import combinations, product
 from pathlib import Path
@@ -119,13 +120,13 @@ def alone_and_together(cell: Record) -> dict[str, list[float]]:
     return found
 
 
-def cells_of(arms: list[str]) -> dict[str, list[dict[str, list[float]]]]:
-    """Scores by task and method, of the cells that all `arms` have.
+def cells_of(arms: list[str]) -> dict[str, dict[str, dict[str, list[float]]]]:
+    """Scores by task, seed and method, of the cells that all `arms` have.
 
     A method that an arm has in common with an earlier one is followed by the name of the arm.
     """
     records = [recorded(arm) for arm in arms]
-    by_task: dict[str, list[dict[str, list[float]]]] = {}
+    by_task: dict[str, dict[str, dict[str, list[float]]]] = {}
     for name in sorted(set.intersection(*map(set, records))):
         found: dict[str, list[float]] = {}
         for arm, cells in zip(arms, records, strict=True):
@@ -143,7 +144,8 @@ def cells_of(arms: list[str]) -> dict[str, list[dict[str, list[float]]]]:
             pair = [records[arms.index(arm)][name] for arm in ("confirm", "four_students")]
             nets = {p.tobytes(): p for c in pair for n, p in c.items() if n.startswith("start")}
             found["nine or ten nets"] = scores(y, np.mean(list(nets.values()), axis=0), share)
-        by_task.setdefault(name.rpartition("_")[0], []).append(found)
+        task, _, seed = name.rpartition("_")
+        by_task.setdefault(task, {})[seed] = found
     return by_task
 
 
@@ -153,56 +155,84 @@ def sign_flip(d: Any) -> float:
     return float(np.mean((signs * d).mean(axis=1) >= d.mean() - 1e-12))
 
 
-def report(arms: list[str], against: str) -> None:
-    """Print scores, and differences to the method `against`; the unit is the task."""
+def mean_interval(d: Any) -> list[str]:
+    """Return the means over rows of `d`, with their 95% intervals, in words."""
+    mean = d.mean(axis=0)
+    half = student_t.ppf(0.975, len(d) - 1) * d.std(axis=0, ddof=1) / np.sqrt(len(d))
+    return [f"{m:+.3f} [{m - h:.3f}, {m + h:.3f}]" for m, h in zip(mean, half, strict=True)]
+
+
+def report(arms: list[str], against: str, method: str | None = None) -> None:
+    """Print scores, and differences to the method `against`; the unit is the task.
+
+    Those of `method` are printed for each task as well.
+    """
     by_task = cells_of(arms)
     if not by_task:
         raise SystemExit(f"No cell is there that all of {', '.join(arms)} have.")
     n_cells = sum(map(len, by_task.values()))
     other_half = {task.replace(":", "_") for task in CONFIRMING}
     n_confirming = sum(len(cells) for task, cells in by_task.items() if task in other_half)
-    if n_confirming and len({len(by_task.get(task, ())) for task in other_half}) > 1:
+    if n_confirming and len({frozenset(by_task.get(task, ())) for task in other_half}) > 1:
         raise SystemExit(
             "The confirmation is looked at once, with the same seeds of all "
             f"{len(other_half)} tasks; {n_confirming} cells are there."
         )
-    print(f"{n_cells} cells, {len(by_task)} tasks: {', '.join(by_task)}\n")
+    print(f"{n_cells} cells, {len(by_task)} tasks: {', '.join(by_task)}")
+    names_of_cells = [f"{task}_{seed}" for task, cells in by_task.items() for seed in cells]
+    records = {arm: recorded(arm) for arm in arms}
+    for arm, cells in records.items():
+        seconds = np.mean([cells[name]["seconds"] for name in names_of_cells])
+        print(f"CPU time of a cell of {arm}, mean: {seconds:.0f} s")
     means = {
         task: {name: np.mean([cell[name] for cell in cells], axis=0) for name in cells[0]}
-        for task, cells in by_task.items()
+        for task, cells in ((task, list(seeds.values())) for task, seeds in by_task.items())
     }
     names = list(next(iter(means.values())))
-    if against not in names:
-        raise SystemExit(f"--against must be one of {', '.join(names)}; got {against}.")
+    for option, name in (("--against", against), ("--by-task", method or against)):
+        if name not in names:
+            raise SystemExit(f"{option} must be one of {', '.join(names)}; got {name}.")
+    level = {name: np.mean([means[task][name] for task in means], axis=0) for name in names}
+    d = {name: np.array([of[name] - of[against] for of in means.values()]) for name in names}
     header = f"| | {' | '.join(SCORES)} |\n| --- | {' | '.join('---:' for _ in SCORES)} |"
-    print(header)
+    print(f"\n{header}")
     for name in names:
-        level = np.mean([means[task][name] for task in means], axis=0)
-        print(f"| {name} |", " | ".join(f"{value:.3f}" for value in level), "|")
+        print(f"| {name} |", " | ".join(f"{value:.3f}" for value in level[name]), "|")
     print(f"\nDifference to {against}, mean over tasks with its 95% interval:\n")
     print(header)
     for name in names:
-        d = np.array([means[task][name] - means[task][against] for task in means])
-        se = d.std(axis=0, ddof=1) / np.sqrt(len(d))
-        half = student_t.ppf(0.975, len(d) - 1) * se
-        cells = [
-            f"{m:+.3f} [{m - h:.3f}, {m + h:.3f}]"
-            for m, h in zip(d.mean(axis=0), half, strict=True)
-        ]
         if name != against:
-            print(f"| {name} |", " | ".join(cells), "|")
-            least = d.mean(axis=0) - student_t.ppf(0.95, len(d) - 1) * se
+            print(f"| {name} |", " | ".join(mean_interval(d[name])), "|")
+            se = d[name].std(axis=0, ddof=1) / np.sqrt(len(means))
+            least = d[name].mean(axis=0) - student_t.ppf(0.95, len(means) - 1) * se
             print(
                 f"<!-- one-sided 95% bounds of the first two: {least[0]:+.4f}, {least[1]:+.4f}; "
-                f"sign-flip test, average precision: p = {sign_flip(d[:, 0]):.3f} -->"
+                f"sign-flip test, average precision: p = {sign_flip(d[name][:, 0]):.3f} -->"
             )
     if "ceiling" in names:
         print("\nShare of the gap from one net to the ceiling, of the means over tasks:\n")
-        level = {name: np.mean([means[task][name] for task in means], axis=0) for name in names}
         print(header)
         for name in names:
             closed = (level[name] - level["one net"]) / (level["ceiling"] - level["one net"])
             print(f"| {name} |", " | ".join(f"{share:.0%}" for share in closed), "|")
+    if method is not None:
+        print(f"\nDifference of {method} to {against}, by the share of positives:\n")
+        print(header)
+        shares = {
+            task: np.mean([records[arms[0]][f"{task}_{seed}"]["y"].mean() for seed in seeds])
+            for task, seeds in by_task.items()
+        }
+        of_tasks = dict(zip(means, d[method], strict=True))
+        for task in sorted(means, key=shares.__getitem__):
+            values = " | ".join(f"{value:+.3f}" for value in of_tasks[task])
+            print(f"| {task}, {shares[task]:.0%} | {values} |")
+        # a thinned task shares texts with the whole one, and so do the columns of psytar
+        for what, pattern in (("each disease", "@.*"), ("and psytar", "@.*|(?<=psytar)_.*")):
+            groups: dict[str, list[Any]] = {}
+            for task, values in of_tasks.items():
+                groups.setdefault(re.sub(pattern, "", task), []).append(values)
+            grouped = np.array([np.mean(group, axis=0) for group in groups.values()])
+            print(f"| {what} as one task |", " | ".join(mean_interval(grouped)), "|")
 
 
 def plot(path: Path) -> None:
@@ -225,7 +255,7 @@ def plot(path: Path) -> None:
             one, *others = (
                 np.mean([cell[method][:2] for cell in of], axis=0) if of else np.full(2, np.nan)
                 for method in ("one net", *methods)
-                for of in [students.get(name) if method == four else cells]
+                for of in [(students.get(name, {}) if method == four else cells).values()]
             )
             share = np.mean([r["y"].mean() for key, r in records.items() if key[:-2] == name])
             once = ", one seed" if len(cells) == 1 else ""

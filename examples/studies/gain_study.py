@@ -165,6 +165,8 @@ def four_students(cell: Cell) -> dict[str, Any]:
 def more_texts(cell: Cell) -> dict[str, Any]:
     """One student of all texts, and two of the first: as many epochs, and about as many steps."""
     of = study(cell)
+    if of.labels.n_unlabeled <= N_FIRST:
+        raise ValueError(f"{cell.task} has {of.labels.n_unlabeled} texts, not over {N_FIRST}.")
     found = of.starts()
     U, L = found.pop("U"), found.pop("L")
     starts = np.mean(list(found.values()), axis=0)
@@ -340,6 +342,8 @@ DRAWS = {
     "u_1000": {"n_unlabeled": 1000},
     "u_10000": {"n_unlabeled": 10_000},
 }
+#: Tasks of arms that have others than those for choosing.
+TASKS = {"confirm": CONFIRMING, "u_10000": ("illness", "illness@5%")}
 
 
 def run(arm: str, tasks: list[str], seed: int, scratch: str | None) -> None:
@@ -376,16 +380,16 @@ def main() -> None:
     of_report = commands.add_parser("report", help="print the tables")
     of_report.add_argument("arms", nargs="*", default=["nets", "defaults"], metavar="ARM")
     of_report.add_argument("--against", default="five nets", metavar="METHOD")
+    of_report.add_argument("--by-task", metavar="METHOD", help="a method to print for each task")
     args = parser.parse_args()
     if args.command == "run":
-        tasks = CONFIRMING if args.arm == "confirm" else CHOOSING
-        run(args.arm, args.tasks or list(tasks), args.seed, args.scratch)
+        run(args.arm, args.tasks or list(TASKS.get(args.arm, CHOOSING)), args.seed, args.scratch)
     elif args.command == "pack":
         _gain_report.pack()
     elif args.command == "plot":
         _gain_report.plot(args.out)
     else:
-        _gain_report.report(list(args.arms), args.against)
+        _gain_report.report(list(args.arms), args.against, args.by_task)
 
 
 if __name__ == "__main__":

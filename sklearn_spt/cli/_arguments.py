@@ -77,7 +77,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--four-students",
         action="store_true",
-        help="four students of five nets, which gain more and take about three times as long",
+        help="four students of five nets, which rank better and take about three times as long",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of all draws (default: 0)")
 

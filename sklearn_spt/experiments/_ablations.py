@@ -101,7 +101,10 @@ class _KeptOptimizerTrainer(SelfPretrainingTrainer):
 
 
 class WithoutTwoStages(SelfPretrainingClassifier):
-    """The paper's ablation that trains each student once, on both sets together."""
+    """The paper's ablation that trains each student once, on both sets together.
+
+    `pretrain_epochs` and `token_deletion` belong to stage 1 and have no effect.
+    """
 
     _trainer_class = _OneStageTrainer
 

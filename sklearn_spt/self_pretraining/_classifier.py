@@ -75,7 +75,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         first teachers, and by default they predict, too. The default is the paper's.
     n_students : int, default=1
         Number of students of each iteration, at least 1. They differ in their random numbers. The
-        default is the paper's. `FOUR_STUDENTS` had a confirmed gain over five supervised nets.
+        default is the paper's. `FOUR_STUDENTS` ranks better than five supervised nets.
     pretrain_epochs : int, default=1
         Epochs over the pseudo-labelled sample (stage 1). The default is the paper's.
     token_deletion : float in [0, 1), default=0.0

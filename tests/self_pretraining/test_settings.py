@@ -70,11 +70,13 @@ def test_it_is_an_immutable_mapping():
 
 
 def test_four_students_are_those_that_were_measured():
+    assert set(FOUR_STUDENTS) == set(PAPER_SETTINGS) - {"estimator"}  # no default decides
     clf = SelfPretrainingClassifier(
         n_starts=5, n_students=4, step_size=1.0, alpha=0, pretrain_epochs=4, token_deletion=0.2
     )
     assert SelfPretrainingClassifier(**FOUR_STUDENTS).get_params() == clf.get_params()
-    assert SelfPretrainingClassifier().set_params(**FOUR_STUDENTS).n_students == 4
+    from_the_paper = SelfPretrainingClassifier(**PAPER_SETTINGS).set_params(**FOUR_STUDENTS)
+    assert from_the_paper.temperature == 1
     assert "n_starts=5" in repr(FOUR_STUDENTS)
     with pytest.raises(TypeError):
         FOUR_STUDENTS["alpha"] = 0.5
