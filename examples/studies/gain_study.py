@@ -143,11 +143,6 @@ def longer(cell: Cell) -> dict[str, Any]:
     return long_students(cell, [1, 2, 4], 1)
 
 
-def patient(cell: Cell) -> dict[str, Any]:
-    """One student with as many epochs as four students with four."""
-    return long_students(cell, [16], 1)
-
-
 def whole_texts(cell: Cell) -> dict[str, Any]:
     """One student with four epochs that learns from whole texts."""
     found = long_students(cell, [4], 1, deletion=False)
@@ -317,7 +312,6 @@ ARMS = {
     "cross_fitting": cross_fitting,
     "alignment": alignment,
     "longer": longer,
-    "patient": patient,
     "four_students": four_students,
     "whole_texts": whole_texts,
     "defaults": defaults,
@@ -327,7 +321,6 @@ ARMS = {
     "paper": paper,
     "ceiling": ceiling,
     "at_100": nets_and_defaults,
-    "at_1000": nets_and_defaults,
     "random_draw": nets_and_defaults,
     "u_300": defaults_with_fewer,
     "u_1000": defaults_with_fewer,
@@ -336,7 +329,6 @@ ARMS = {
 #: How the draws of some arms differ.
 DRAWS = {
     "at_100": {"n_labeled": 100},
-    "at_1000": {"n_labeled": 1000},
     "random_draw": {"by_class": False},
     "u_300": {"n_unlabeled": 300},
     "u_1000": {"n_unlabeled": 1000},
