@@ -28,7 +28,14 @@ ALONE_AND_TOGETHER = {
 }
 #: Students of the arm with four of them.
 FOUR_STUDENTS = tuple(f"4 epochs, student {i}" for i in range(4))
-SCORES = ("average precision", "F1 at the labels' share", "F1 at 0.5", "best F1", "Brier score")
+SCORES = (
+    "average precision",
+    "F1 at the labels' share",
+    "F1 at 0.5",
+    "best F1",
+    "Brier score",
+    "positives expected / true",
+)
 
 Record = dict[str, Any]
 
@@ -85,6 +92,7 @@ def scores(y: Any, p: Any, share: float) -> list[float]:
         f1_score(y, p > 0.5),
         float(best),
         float(brier),
+        float(p.mean() / y.mean()),
     ]
 
 

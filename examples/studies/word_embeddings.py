@@ -61,7 +61,7 @@ def score(kind: str, task: str, seed: int, frozen: bool) -> dict[str, Any]:
     seconds = time.process_time() - start
     texts, y = list(split.texts_test), split.y_test
     share = float(np.mean(split.y[split.y >= 0]))
-    ap, matched, f1, _, brier = scores(y, clf.predict_proba(texts)[:, 1], share)
+    ap, matched, f1, _, brier, _ = scores(y, clf.predict_proba(texts)[:, 1], share)
     return {"ap": ap, "f1": f1, "f1_matched": matched, "brier": brier, "seconds": seconds}
 
 
