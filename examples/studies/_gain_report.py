@@ -224,23 +224,27 @@ def report(arms: list[str], against: str, method: str | None = None) -> None:
             closed = (level[name] - level["one net"]) / (level["ceiling"] - level["one net"])
             print(f"| {name} |", " | ".join(f"{share:.0%}" for share in closed), "|")
     if method is not None:
-        print(f"\nDifference of {method} to {against}, by the share of positives:\n")
-        print(header)
+        print(f"\nDifference of {method} to {against}, by the share of positives:\n\n{header}")
+        first = records[arms[0]]
         shares = {
-            task: np.mean([records[arms[0]][f"{task}_{seed}"]["y"].mean() for seed in seeds])
+            task: float(np.mean([first[f"{task}_{seed}"]["y"].mean() for seed in seeds]))
             for task, seeds in by_task.items()
         }
-        of_tasks = dict(zip(means, d[method], strict=True))
-        for task in sorted(means, key=shares.__getitem__):
-            values = " | ".join(f"{value:+.3f}" for value in of_tasks[task])
-            print(f"| {task}, {shares[task]:.0%} | {values} |")
-        # a thinned task shares texts with the whole one, and so do the columns of psytar
-        for what, pattern in (("each disease", "@.*"), ("and psytar", "@.*|(?<=psytar)_.*")):
-            groups: dict[str, list[Any]] = {}
-            for task, values in of_tasks.items():
-                groups.setdefault(re.sub(pattern, "", task), []).append(values)
-            grouped = np.array([np.mean(group, axis=0) for group in groups.values()])
-            print(f"| {what} as one task |", " | ".join(mean_interval(grouped)), "|")
+        print_tasks(dict(zip(means, d[method], strict=True)), shares)
+
+
+def print_tasks(differences: dict[str, Any], shares: dict[str, float]) -> None:
+    """Print the differences of each task, and their means with related tasks as one."""
+    for task in sorted(differences, key=shares.__getitem__):
+        values = " | ".join(f"{value:+.3f}" for value in differences[task])
+        print(f"| {task}, {shares[task]:.0%} | {values} |")
+    # a thinned task shares texts with the whole one, and so do the columns of psytar
+    for what, pattern in (("each disease", "@.*"), ("and psytar", "@.*|(?<=psytar)_.*")):
+        groups: dict[str, list[Any]] = {}
+        for task, values in differences.items():
+            groups.setdefault(re.sub(pattern, "", task), []).append(values)
+        grouped = np.array([np.mean(group, axis=0) for group in groups.values()])
+        print(f"| {what} as one task |", " | ".join(mean_interval(grouped)), "|")
 
 
 def plot(path: Path) -> None:
