@@ -280,12 +280,30 @@ def confirm(cell: Cell) -> dict[str, Any]:
     return {f"start{i}": P for i, P in enumerate(starts)} | {"five starts": clf.predict_proba(V)}
 
 
-def self_training(cell: Cell) -> dict[str, Any]:
-    """scikit-learn's self-training over the same net, in three rounds."""
-    clf = methods()["sklearn_self_training"].build(BertClassifier(n_threads=1), cell.seed)
+def rival(name: str, method: str, cell: Cell, **params: Any) -> dict[str, Any]:
+    """A method of the comparison with rivals, over the same net."""
+    of = methods()[method]
+    clf = of.build(BertClassifier(n_threads=1), cell.seed).set_params(**params)
     split, _ = cell.draw()
-    clf.fit(list(split.texts), split.y)
-    return {"self-training": clf.predict_proba(list(split.texts_test))}
+    rows = np.flatnonzero((split.y >= 0) | of.semi_supervised)
+    clf.fit([split.texts[i] for i in rows], split.y[rows])
+    return {name: clf.predict_proba(list(split.texts_test))}
+
+
+def self_training(cell: Cell) -> dict[str, Any]:
+    """scikit-learn's self-training in three rounds."""
+    return rival("self-training", "sklearn_self_training", cell)
+
+
+def ten_rounds(cell: Cell) -> dict[str, Any]:
+    """scikit-learn's self-training in ten rounds, its default."""
+    params = {"selftrainingclassifier__max_iter": 10}
+    return rival("self-training, ten rounds", "sklearn_self_training", cell, **params)
+
+
+def setfit(cell: Cell) -> dict[str, Any]:
+    """SetFit with a class-weighted head; it sees the labelled texts only."""
+    return rival("SetFit", "setfit", cell)
 
 
 def paper(cell: Cell) -> dict[str, Any]:
@@ -318,6 +336,8 @@ ARMS = {
     "five_starts": five_starts,
     "confirm": confirm,
     "self_training": self_training,
+    "ten_rounds": ten_rounds,
+    "setfit": setfit,
     "paper": paper,
     "ceiling": ceiling,
     "at_100": nets_and_defaults,
@@ -335,7 +355,8 @@ DRAWS = {
     "u_10000": {"n_unlabeled": 10_000},
 }
 #: Tasks of arms that have others than those for choosing.
-TASKS = {"confirm": CONFIRMING, "u_10000": ("illness", "illness@5%")}
+TASKS = dict.fromkeys(("confirm", "self_training", "ten_rounds", "setfit"), CONFIRMING)
+TASKS["u_10000"] = ("illness", "illness@5%")
 
 
 def run(arm: str, tasks: list[str], seed: int, scratch: str | None) -> None:
