@@ -16,6 +16,7 @@ from helpers.methods import half_labeled
 from helpers.nets import bert_net
 from scipy.stats import sem
 from scipy.stats import t as student_t
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import f1_score
 from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.utils import Bunch
@@ -30,12 +31,20 @@ FOLDER = Path(__file__).parents[1] / "examples" / "studies"
 def program(monkeypatch, tiny_encoder):
     """The study, with two starts of a tiny encoder."""
     monkeypatch.syspath_prepend(str(FOLDER))
-    module = importlib.import_module("gain_study")
-    monkeypatch.setattr(module, "BertClassifier", lambda n_threads: bert_net(tiny_encoder))
-    monkeypatch.setattr(module, "N_STARTS", 2)
-    yield module
-    for name in ("gain_study", "_alignment", "_gain_report", "_gain_tasks"):
+    modules = ("gain_study", "_gain_fits", "_alignment", "_gain_report", "_gain_tasks")
+    program, fits, *_ = map(importlib.import_module, modules)
+    for module in (program, fits):
+        monkeypatch.setattr(module, "BertClassifier", lambda n_threads: bert_net(tiny_encoder))
+        monkeypatch.setattr(module, "N_STARTS", 2)
+    yield program
+    for name in modules:
         sys.modules.pop(name)
+
+
+@pytest.fixture
+def fits(program):
+    """The arms that fit a classifier."""
+    return importlib.import_module("_gain_fits")
 
 
 @pytest.fixture
@@ -227,10 +236,10 @@ def test_students_of_more_texts(program, tiny_encoder, tiny_texts, monkeypatch):
         program.more_texts(cell)
 
 
-def test_the_confirming_arm_has_the_starts_and_what_a_user_gets(program, tiny_encoder, tiny_texts):
+def test_the_confirming_arm_has_the_starts_and_what_a_user_gets(fits, tiny_encoder, tiny_texts):
     y = half_labeled(24)
     split = SimpleNamespace(texts=tiny_texts, y=y, texts_test=tiny_texts[:5])
-    found = program.confirm(SimpleNamespace(seed=3, draw=lambda: (split, y)))
+    found = fits.confirm(SimpleNamespace(seed=3, draw=lambda: (split, y)))
     assert list(found) == ["start0", "start1", "five starts"]
     clf = SelfPretrainingClassifier(
         bert_net(tiny_encoder), n_starts=2, step_size=1 / 3, random_state=3
@@ -256,7 +265,7 @@ def test_only_confirming_tasks_are_scored_on_test_rows(tasks, monkeypatch, task,
     assert cuts == [(task, 1000, n_validation)]
 
 
-def test_the_numbers_of_texts_are_those_of_the_arm(program, reports, tmp_path, monkeypatch):
+def test_the_numbers_of_texts_are_those_of_the_arm(program, fits, reports, tmp_path, monkeypatch):
     cells = []
 
     def arm(cell):
@@ -272,8 +281,8 @@ def test_the_numbers_of_texts_are_those_of_the_arm(program, reports, tmp_path, m
     assert [(cell.n_labeled, cell.n_unlabeled) for cell in cells] == sizes
     assert [cell.by_class for cell in cells] == [True] * 3 + [False, True]
     assert {cell.seed for cell in cells} == {2}
-    monkeypatch.setattr(program, "defaults", lambda cell: {"defaults": cell.seed})
-    assert program.defaults_with_fewer(cells[2]) == {"defaults, 300 texts": 2}
+    monkeypatch.setattr(fits, "defaults", lambda cell: {"defaults": cell.seed})
+    assert fits.defaults_with_fewer(cells[2]) == {"defaults, 300 texts": 2}
 
 
 def test_the_picture_of_the_records(reports, tmp_path, capsys):
@@ -310,7 +319,9 @@ def test_differences_by_task_and_with_related_tasks_as_one(reports, tmp_path, mo
     assert "CPU time of a cell of nets, mean: 7 s" in printed
     lines = printed.partition("Difference of b to a")[2].splitlines()
     d = {line.split(",")[0][2:]: float(line.split("|")[2]) for line in lines[4:9]}
-    cells = {task: of["0"] for task, of in reports.cells_of(["nets"]).items()}
+    cells = {
+        task: of["0"] for task, of in reports.cells_of({"nets": reports.recorded("nets")}).items()
+    }
     for task, cell in cells.items():
         assert d[task] == pytest.approx(cell["b"][0] - cell["a"][0], abs=0.0005)
     cancer = (d["illness_cancer"] + d["illness_cancer@5%"]) / 2
@@ -329,14 +340,44 @@ def test_the_halves_have_no_task_in_common(tasks):
     assert set(tasks.CONFIRMING).isdisjoint(tasks.CHOOSING)
 
 
-def test_self_training_is_that_of_the_experiments(program, monkeypatch, tiny_encoder, tiny_texts):
-    y = half_labeled(24)
+@pytest.mark.parametrize(("arm", "max_iter"), [("self_training", 3), ("ten_rounds", 10)])
+def test_self_training_is_that_of_scikit_learn(
+    fits, monkeypatch, tiny_encoder, tiny_texts, arm, max_iter
+):
+    y, rounds, fit = np.array(half_labeled(24)), [], SelfTrainingClassifier.fit
+
+    def noted(clf, X, y):  # the tiny net labels all texts in one round
+        rounds.append(clf.max_iter)
+        return fit(clf, X, y)
+
+    monkeypatch.setattr(SelfTrainingClassifier, "fit", noted)
     split = SimpleNamespace(texts=tiny_texts, y=y, texts_test=tiny_texts[:5])
-    (P,) = program.self_training(SimpleNamespace(seed=3, draw=lambda: (split, y))).values()
+    (P,) = getattr(fits, arm)(SimpleNamespace(seed=3, draw=lambda: (split, y))).values()
+    assert rounds == [max_iter]
     net = bert_net(tiny_encoder).set_params(random_state=3)
     ids = net.encode(tiny_texts)
-    expected = SelfTrainingClassifier(net, max_iter=3).fit(ids, y).predict_proba(ids[:5])
+    expected = fit(SelfTrainingClassifier(net), ids, y).predict_proba(ids[:5])
     np.testing.assert_allclose(P, expected, atol=1e-7)
+
+
+def test_setfit_sees_the_labelled_texts_only(fits, monkeypatch, tiny_texts):
+    y, seen = half_labeled(24), []
+
+    class Noted(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            seen.append((X, y))
+
+        def predict_proba(self, X):
+            return np.full((len(X), 2), 0.5)
+
+    of = SimpleNamespace(build=lambda net, seed: Noted(), semi_supervised=False)
+    monkeypatch.setattr(fits, "methods", lambda: {"setfit": of})
+    split = SimpleNamespace(texts=tiny_texts, y=np.array(y), texts_test=tiny_texts[:5])
+    assert list(fits.setfit(SimpleNamespace(seed=3, draw=lambda: (split, y)))) == ["SetFit"]
+    ((X, codes),) = seen
+    rows = [i for i, c in enumerate(y) if c >= 0]
+    assert [tiny_texts[i] for i in rows] == X
+    assert codes.tolist() == [y[i] for i in rows]
 
 
 def test_cells_are_made_once_and_packed(program, reports, tmp_path, monkeypatch, capsys):
@@ -420,10 +461,12 @@ def test_supervised_nets_of_two_arms_predict_together(reports, tmp_path, monkeyp
     for arm, those in (("confirm", nets[:5]), ("four_students", [nets[0], *nets[5:]])):
         starts = {f"start{i}": p for i, p in enumerate(those)}
         reports.write(tmp_path / arm / "psytar_INF_0.npz", facts | starts)
-    cell = reports.cells_of(["confirm", "four_students"])["psytar_INF"]["0"]
+    records = {arm: reports.recorded(arm) for arm in ("confirm", "four_students")}
+    cell = reports.cells_of(records)["psytar_INF"]["0"]
     expected = reports.scores(y, sum(nets) / 9, 0.5)  # the net that both have counts once
     np.testing.assert_allclose(cell["nine or ten nets"], expected)
-    assert "nine or ten nets" not in reports.cells_of(["confirm"])["psytar_INF"]["0"]
+    del records["four_students"]
+    assert "nine or ten nets" not in reports.cells_of(records)["psytar_INF"]["0"]
 
 
 def test_the_confirmation_needs_the_same_seeds_of_all_tasks(reports, tmp_path, monkeypatch):

@@ -38,6 +38,8 @@ SCORES = (
 )
 
 Record = dict[str, Any]
+#: Cells by arm, and by task and seed.
+Records = dict[str, dict[str, Record]]
 
 
 def recorded(arm: str) -> dict[str, Record]:
@@ -128,28 +130,28 @@ def alone_and_together(cell: Record) -> dict[str, list[float]]:
     return found
 
 
-def cells_of(arms: list[str]) -> dict[str, dict[str, dict[str, list[float]]]]:
-    """Scores by task, seed and method, of the cells that all `arms` have.
+def cells_of(records: Records) -> dict[str, dict[str, dict[str, list[float]]]]:
+    """Scores by task, seed and method, of the cells that all arms have.
 
     A method that an arm has in common with an earlier one is followed by the name of the arm.
     """
-    records = [recorded(arm) for arm in arms]
+    first_arm = next(iter(records))
     by_task: dict[str, dict[str, dict[str, list[float]]]] = {}
-    for name in sorted(set.intersection(*map(set, records))):
+    for name in sorted(set.intersection(*map(set, records.values()))):
         found: dict[str, list[float]] = {}
-        for arm, cells in zip(arms, records, strict=True):
-            cell, first = cells[name], records[0][name]
+        for arm, cells in records.items():
+            cell, first = cells[name], records[first_arm][name]
             y, share = cell["y"].astype(int), float(cell["share"])
             if not np.array_equal(y, first["y"]):
-                raise ValueError(f"{name} of {arm} has other labels than that of {arms[0]}.")
+                raise ValueError(f"{name} of {arm} has other labels than that of {first_arm}.")
             here = alone_and_together(cell)
             # of four students the first has the seed of single students
             for method in sorted(set(cell) - {"y", "share", "seconds", *FOUR_STUDENTS[1:]}):
                 if method.rstrip("0123456789") not in ALONE_AND_TOGETHER:
                     here[method] = scores(y, cell[method], share)
             found |= {f"{name} ({arm})" if name in found else name: s for name, s in here.items()}
-        if {"confirm", "four_students"} <= set(arms):  # other nets, but for one with seed 0
-            pair = [records[arms.index(arm)][name] for arm in ("confirm", "four_students")]
+        if {"confirm", "four_students"} <= set(records):  # other nets, but for one with seed 0
+            pair = [records[arm][name] for arm in ("confirm", "four_students")]
             nets = {p.tobytes(): p for c in pair for n, p in c.items() if n.startswith("start")}
             found["nine or ten nets"] = scores(y, np.mean(list(nets.values()), axis=0), share)
         task, _, seed = name.rpartition("_")
@@ -163,11 +165,16 @@ def sign_flip(d: Any) -> float:
     return float(np.mean((signs * d).mean(axis=1) >= d.mean() - 1e-12))
 
 
+def lower_bounds(d: Any, p: float) -> Any:
+    """Return what the means over rows of `d` exceed, but for a probability `p`."""
+    se = d.std(axis=0, ddof=1) / np.sqrt(len(d))
+    return d.mean(axis=0) - student_t.ppf(1 - p, len(d) - 1) * se
+
+
 def mean_interval(d: Any) -> list[str]:
     """Return the means over rows of `d`, with their 95% intervals, in words."""
-    mean = d.mean(axis=0)
-    half = student_t.ppf(0.975, len(d) - 1) * d.std(axis=0, ddof=1) / np.sqrt(len(d))
-    return [f"{m:+.3f} [{m - h:.3f}, {m + h:.3f}]" for m, h in zip(mean, half, strict=True)]
+    ends = zip(lower_bounds(d, 0.025), d.mean(axis=0), -lower_bounds(-d, 0.025), strict=True)
+    return [f"{mean:+.3f} [{low:.3f}, {high:.3f}]" for low, mean, high in ends]
 
 
 def report(arms: list[str], against: str, method: str | None = None) -> None:
@@ -175,7 +182,8 @@ def report(arms: list[str], against: str, method: str | None = None) -> None:
 
     Those of `method` are printed for each task as well.
     """
-    by_task = cells_of(arms)
+    records = {arm: recorded(arm) for arm in arms}
+    by_task = cells_of(records)
     if not by_task:
         raise SystemExit(f"No cell is there that all of {', '.join(arms)} have.")
     n_cells = sum(map(len, by_task.values()))
@@ -188,7 +196,6 @@ def report(arms: list[str], against: str, method: str | None = None) -> None:
         )
     print(f"{n_cells} cells, {len(by_task)} tasks: {', '.join(by_task)}")
     names_of_cells = [f"{task}_{seed}" for task, cells in by_task.items() for seed in cells]
-    records = {arm: recorded(arm) for arm in arms}
     for arm, cells in records.items():
         seconds = np.mean([cells[name]["seconds"] for name in names_of_cells])
         print(f"CPU time of a cell of {arm}, mean: {seconds:.0f} s")
@@ -211,8 +218,7 @@ def report(arms: list[str], against: str, method: str | None = None) -> None:
     for name in names:
         if name != against:
             print(f"| {name} |", " | ".join(mean_interval(d[name])), "|")
-            se = d[name].std(axis=0, ddof=1) / np.sqrt(len(means))
-            least = d[name].mean(axis=0) - student_t.ppf(0.95, len(means) - 1) * se
+            least = lower_bounds(d[name], 0.05)
             print(
                 f"<!-- one-sided 95% bounds of the first two: {least[0]:+.4f}, {least[1]:+.4f}; "
                 f"sign-flip test, average precision: p = {sign_flip(d[name][:, 0]):.3f} -->"
@@ -262,14 +268,16 @@ def plot(path: Path) -> None:
     labels = ("five nets", "the defaults", "four students of five nets")
     rows: list[tuple[float, str, Any]] = []  # share of positives, name, gains of all methods
     for arm, mark in (("nets", ""), ("confirm", "*")):
-        records, students = recorded(arm), cells_of([arm, "four_students"])
-        for name, cells in cells_of([arm, "defaults"]).items():
+        records = {of: recorded(of) for of in (arm, "defaults", "four_students")}
+        of_nets, of_defaults, of_students = records.items()
+        students = cells_of(dict([of_nets, of_students]))
+        for name, cells in cells_of(dict([of_nets, of_defaults])).items():
             one, *others = (
                 np.mean([cell[method][:2] for cell in of], axis=0) if of else np.full(2, np.nan)
                 for method in ("one net", *methods)
                 for of in [(students.get(name, {}) if method == four else cells).values()]
             )
-            share = np.mean([r["y"].mean() for key, r in records.items() if key[:-2] == name])
+            share = np.mean([r["y"].mean() for key, r in of_nets[1].items() if key[:-2] == name])
             once = ", one seed" if len(cells) == 1 else ""
             label = f"{tasks[name]}{mark}, {share:.0%}{once}"
             rows.append((float(share), label, np.array(others) - one))
