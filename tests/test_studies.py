@@ -469,6 +469,18 @@ def test_supervised_nets_of_two_arms_predict_together(reports, tmp_path, monkeyp
     assert "nine or ten nets" not in reports.cells_of(records)["psytar_INF"]["0"]
 
 
+def test_setfit_is_a_sixth_member_of_the_five_nets(reports, tmp_path, monkeypatch):
+    monkeypatch.setattr(reports, "RECORDS", tmp_path)
+    y, p = np.arange(40) % 2, np.random.default_rng(0).random((7, 40))
+    facts = {"y": y, "share": np.float64(0.5)}
+    nets = {f"start{i}": p[i] for i in range(5)}
+    reports.write(tmp_path / "confirm" / "psytar_INF_0.npz", facts | nets | {"five starts": p[5]})
+    reports.write(tmp_path / "setfit" / "psytar_INF_0.npz", facts | {"SetFit": p[6]})
+    cell = reports.cells_of({arm: reports.recorded(arm) for arm in ("confirm", "setfit")})
+    expected = reports.scores(y, (p[:5].sum(axis=0) + p[6]) / 6, 0.5)
+    np.testing.assert_allclose(cell["psytar_INF"]["0"]["SetFit and five nets"], expected)
+
+
 def test_the_confirmation_needs_the_same_seeds_of_all_tasks(reports, tmp_path, monkeypatch):
     monkeypatch.setattr(reports, "RECORDS", tmp_path)
     rng = np.random.default_rng(0)

@@ -154,6 +154,10 @@ def cells_of(records: Records) -> dict[str, dict[str, dict[str, list[float]]]]:
             pair = [records[arm][name] for arm in ("confirm", "four_students")]
             nets = {p.tobytes(): p for c in pair for n, p in c.items() if n.startswith("start")}
             found["nine or ten nets"] = scores(y, np.mean(list(nets.values()), axis=0), share)
+        if {"confirm", "setfit"} <= set(records):
+            starts = [p for n, p in records["confirm"][name].items() if n.startswith("start")]
+            six = np.mean([*starts, records["setfit"][name]["SetFit"]], axis=0)
+            found["SetFit and five nets"] = scores(y, six, share)
         task, _, seed = name.rpartition("_")
         by_task.setdefault(task, {})[seed] = found
     return by_task
