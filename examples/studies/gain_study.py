@@ -6,7 +6,7 @@
 
 `run` writes one file a cell, with the probabilities of each net on the validation rows. Cells that
 are there are left out. `pack` joins the cells of each arm in one file. `report` prints the scores
-of the methods, as Markdown. Data come from SKLEARN_SPT_DATA. A cell takes 4 to 15 minutes on one
+of the methods, as Markdown. Data come from SKLEARN_SPT_DATA. A cell takes 4 to 24 minutes on one
 core.
 """
 
