@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sklearn_spt._runtime import lazy_names
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sklearn_spt._bert import BertClassifier
+    from sklearn_spt._losses import DistillationLoss
+    from sklearn_spt._self_pretraining import SelfPretrainingClassifier
+    from sklearn_spt._settings import FOUR_STUDENTS, PAPER_SETTINGS
+    from sklearn_spt._state import Iteration
+    from sklearn_spt._training import RightTrapezoidalLR
     from sklearn_spt.baselines import (
         CoDecompositionClassifier,
         MutualLearningClassifier,
@@ -14,70 +19,39 @@ if TYPE_CHECKING:
         ThrottledSelfTrainingClassifier,
         TriTrainingClassifier,
     )
-    from sklearn_spt.cli._versions import show_versions
-    from sklearn_spt.model_selection._comparison import (
-        SupervisedComparison,
-        compare_with_supervised,
-    )
-    from sklearn_spt.nets._bert_classifier import BertClassifier
-    from sklearn_spt.nets._callbacks import RightTrapezoidalLR
-    from sklearn_spt.nets._losses import DistillationLoss
-    from sklearn_spt.nets._sentence_embedder import SentenceEmbedder
-    from sklearn_spt.persistence._saving import load
-    from sklearn_spt.self_pretraining._classifier import SelfPretrainingClassifier
-    from sklearn_spt.self_pretraining._settings import FOUR_STUDENTS, PAPER_SETTINGS
-    from sklearn_spt.self_pretraining._state import Iteration
-    from sklearn_spt.text._encoding import TokenIdVectorizer
-    from sklearn_spt.text._keyword_window import KeywordWindow
-    from sklearn_spt.text._normalization import TweetNormalizer
+    from sklearn_spt.model_selection import compare_with_supervised
+    from sklearn_spt.persistence import load
+    from sklearn_spt.text import SentenceEmbedder, TokenIdVectorizer
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "FOUR_STUDENTS",
-    "PAPER_SETTINGS",
-    "BertClassifier",
-    "CoDecompositionClassifier",
-    "DistillationLoss",
-    "Iteration",
-    "KeywordWindow",
-    "MutualLearningClassifier",
-    "RightTrapezoidalLR",
-    "SelfPretrainingClassifier",
-    "SentenceEmbedder",
-    "SpacedRepetitionClassifier",
-    "SupervisedComparison",
-    "ThrottledSelfTrainingClassifier",
-    "TokenIdVectorizer",
-    "TriTrainingClassifier",
-    "TweetNormalizer",
-    "compare_with_supervised",
-    "load",
-    "show_versions",
-]
+# torch takes seconds to import, and `sklearn_spt.datasets` does not need it
+_MODULES = {
+    "BertClassifier": "_bert",
+    "CoDecompositionClassifier": "baselines",
+    "DistillationLoss": "_losses",
+    "FOUR_STUDENTS": "_settings",
+    "Iteration": "_state",
+    "MutualLearningClassifier": "baselines",
+    "PAPER_SETTINGS": "_settings",
+    "RightTrapezoidalLR": "_training",
+    "SelfPretrainingClassifier": "_self_pretraining",
+    "SentenceEmbedder": "text",
+    "SpacedRepetitionClassifier": "baselines",
+    "ThrottledSelfTrainingClassifier": "baselines",
+    "TokenIdVectorizer": "text",
+    "TriTrainingClassifier": "baselines",
+    "compare_with_supervised": "model_selection",
+    "load": "persistence",
+}
+__all__ = sorted(_MODULES)
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "FOUR_STUDENTS": "self_pretraining._settings",
-        "PAPER_SETTINGS": "self_pretraining._settings",
-        "BertClassifier": "nets._bert_classifier",
-        "CoDecompositionClassifier": "baselines",
-        "DistillationLoss": "nets._losses",
-        "Iteration": "self_pretraining._state",
-        "KeywordWindow": "text._keyword_window",
-        "MutualLearningClassifier": "baselines",
-        "RightTrapezoidalLR": "nets._callbacks",
-        "SelfPretrainingClassifier": "self_pretraining._classifier",
-        "SentenceEmbedder": "nets._sentence_embedder",
-        "SpacedRepetitionClassifier": "baselines",
-        "SupervisedComparison": "model_selection",
-        "ThrottledSelfTrainingClassifier": "baselines",
-        "TokenIdVectorizer": "text._encoding",
-        "TriTrainingClassifier": "baselines",
-        "TweetNormalizer": "text._normalization",
-        "compare_with_supervised": "model_selection",
-        "load": "persistence._saving",
-        "show_versions": "cli._versions",
-    },
-)
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -1,336 +1,178 @@
-"""Checks of labels and weights: which rows are unlabelled, and the class codes of the others."""
+"""The −1 contract: which rows of y are labelled, class codes, weights."""
 
 from __future__ import annotations
 
-import numbers
-import warnings
-from collections.abc import Callable, Iterable, Mapping, Set
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import accuracy_score
-from sklearn.utils import _safe_indexing
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
-from sklearn_spt._typing import AnyArray, BoolArray, FloatArray, IntArray
-from sklearn_spt._validation import shown
+#: Class labels of y that hardly name a class, in lower case.
+_NOT_A_CLASS = ("", "?", "na", "n/a", "nan", "null", "none", "unknown", "unlabeled", "unlabelled")
 
 
 def is_missing(value: Any) -> bool:
-    """Whether `value` is None, NaN, NaT or NA; all of them are the same marker."""
-    if value is None:
-        return True
-    if isinstance(value, float | np.floating):
-        return bool(np.isnan(value))
-    if isinstance(value, np.datetime64 | np.timedelta64):
-        return bool(np.isnat(value))
-    if isinstance(value, Decimal):
-        return value.is_nan()
-    # pandas.NA and pandas.NaT, without an import of pandas
-    return type(value).__name__ in ("NAType", "NaTType")
+    """Whether a value is None, NaN or NA, which are one marker."""
+    return bool(np.ndim(value) == 0 and pd.isna(value))
 
 
-# numpy scalars that can stand in a numeric array
-_NUMPY_NUMBERS = {np.dtype(code).type for code in "bhilqBHILQefd?"}
+def find_labeled(y: Any, marker: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """Return which rows of y are labelled, and y as an array of shape (n_rows,).
 
-
-def label_column(y: Any) -> AnyArray:
-    """Return `y` as a 1-D array."""
-    if hasattr(y, "to_numpy"):  # pandas and polars
-        values = y.to_numpy()
-    elif hasattr(y, "__array__"):  # numpy and torch
-        values = np.asarray(y)
-    else:
-        if isinstance(y, Mapping | Set | str | bytes) or not isinstance(y, Iterable):
-            raise ValueError(
-                f"y should be a 1d array, got {shown(y)} of type {type(y).__name__} instead."
-            )
-        values = _from_sequence(list(y))
-    values = np.asarray(values)
-    if values.ndim != 1:
-        # as in scikit-learn, shape (n, 1) warns and more columns are an error
-        values = column_or_1d(values, warn=True)
-    if values.dtype == object:
-        kinds = {type(value) for value in values}
-        mixed = len(kinds) > 1 and kinds & {bool, np.bool_}  # True beside -1 is not a number
-        if kinds and not mixed and kinds <= {int, float, bool} | _NUMPY_NUMBERS:
-            exact = [v for v in values if isinstance(v, numbers.Integral) and abs(int(v)) > 2**53]
-            if not exact or all(isinstance(v, numbers.Integral) for v in values):
-                return np.asarray(values.tolist())
-    return values
-
-
-def _from_sequence(items: list[Any]) -> AnyArray:
-    """Return an object array, since in an array of strings the marker -1 would become "-1"."""
-    if any(isinstance(item, list | tuple | np.ndarray) for item in items):
-        return np.asarray(items)
-    out = np.empty(len(items), dtype=object)
-    out[:] = items
-    return out
-
-
-def unlabeled_mask(y: Any, unlabeled_marker: Any = -1) -> tuple[BoolArray, AnyArray]:
-    """Return which rows of `y` are unlabelled, and `y` as a 1-D array."""
-    labels = label_column(y)
-    if labels.dtype.kind in "fmM":
-        missing = np.isnan(labels)
-    elif labels.dtype == object:
-        missing = np.fromiter((is_missing(v) for v in labels), bool, len(labels))
-    else:
-        missing = np.zeros(len(labels), dtype=bool)
-    if is_missing(unlabeled_marker):
-        _reject_nan_as_text(labels)
-        return missing, labels
-    if missing.any():
-        row = int(np.flatnonzero(missing)[0])
-        raise ValueError(
-            f"y contains a missing value (NaN or None) in row {row}, and {int(missing.sum())} in "
-            f"all, but unlabelled rows are marked with unlabeled_marker={shown(unlabeled_marker)}. "
-            "Label these rows, replace the value by the marker, or set unlabeled_marker=None."
-        )
-    if isinstance(unlabeled_marker, str):
-        if labels.dtype.kind in "US":
-            return labels == unlabeled_marker, labels
-        return np.fromiter((v == unlabeled_marker for v in labels), bool, len(labels)), labels
-    if isinstance(unlabeled_marker, bool) or not isinstance(unlabeled_marker, numbers.Real):
-        raise TypeError(
-            "unlabeled_marker must be a number, a string or a missing value (None, NaN), got "
-            f"{shown(unlabeled_marker)} of type {type(unlabeled_marker).__name__}."
-        )
-    _reject_marker_as_text(labels, unlabeled_marker)
-    if labels.dtype.kind in "USb":  # False is not the marker 0
-        return np.zeros(len(labels), dtype=bool), labels
-    if labels.dtype == object:
-        mask = np.fromiter(
-            (
-                isinstance(v, numbers.Real) and not isinstance(v, bool) and v == unlabeled_marker
-                for v in labels
-            ),
-            bool,
-            len(labels),
-        )
-        return mask, labels
-    return labels == unlabeled_marker, labels
-
-
-def _reject_marker_as_text(labels: AnyArray, marker: Any) -> None:
-    """Refuse the string "-1" among the labels while the marker is the number -1."""
-    if labels.dtype.kind not in "USO":
-        return
-    spelled = {str(marker), f"{float(marker):g}", f"{float(marker):.1f}"}
-    for row, value in enumerate(labels):
-        if (
-            isinstance(value, str | bytes)
-            and (value.decode(errors="replace") if isinstance(value, bytes) else str(value)).strip()
-            in spelled
-        ):
-            raise ValueError(
-                f"y holds the string {shown(value)} in row {row}, while unlabelled rows are marked "
-                f"with the number {shown(marker)}. Convert the marker to a number (numpy turns "
-                "['a', -1] into strings: use a list or dtype=object), or pass "
-                f"unlabeled_marker={str(marker)!r}."
-            )
-
-
-def _reject_nan_as_text(labels: AnyArray) -> None:
-    """Refuse the string "nan" in an array of strings while a missing value is the marker."""
-    if labels.dtype.kind == "U" and (labels == "nan").any():
-        row = int(np.flatnonzero(labels == "nan")[0])
-        raise ValueError(
-            f"y holds the string 'nan' in row {row}, while missing values mark unlabelled "
-            "rows: numpy turns ['a', nan] into strings. Use a list or dtype=object, or pass "
-            "unlabeled_marker='nan'."
-        )
-
-
-def check_labels(
-    y: Any, n_samples: int, unlabeled_marker: Any = -1, known: AnyArray | None = None
-) -> tuple[BoolArray, AnyArray, IntArray]:
-    """Return which rows of `y` are labelled, the sorted classes, and the class codes of all rows.
-
-    Unlabelled rows have the code -1. If the classes are `known`, y need not hold all of them.
+    Raises
+    ------
+    ValueError
+        If y has more than one column, holds missing values under another marker, or holds the
+        marker as a string.
     """
     if y is None:
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None. Mark unlabelled "
             "rows in y, or pass them as X_unlabeled."
         )
-    marked, labels = unlabeled_mask(y, unlabeled_marker)
-    if len(labels) != n_samples:
+    labels = _as_array(y)
+    missing = np.asarray(pd.isna(labels))
+    if is_missing(marker):
+        _reject_text(labels, ("nan",), marker)
+        return ~missing, labels
+    if missing.any():
+        row = int(np.flatnonzero(missing)[0])
+        raise ValueError(
+            f"y contains a missing value (NaN or None) in row {row}, and {int(missing.sum())} in "
+            f"all, but unlabelled rows are marked with unlabeled_marker={marker!r}. Label these "
+            "rows, replace the value by the marker, or set unlabeled_marker=None."
+        )
+    if isinstance(marker, str):
+        return np.array([label != marker for label in labels], dtype=bool), labels
+    if isinstance(marker, bool) or not isinstance(marker, int | float | np.number):
+        raise TypeError(
+            "unlabeled_marker must be a number, a string or a missing value (None, NaN), got "
+            f"{marker!r}."
+        )
+    _reject_text(labels, (str(marker), f"{marker:.1f}", f"{marker:g}"), marker)
+    if labels.dtype.kind in "iuf":
+        return labels != marker, labels
+    # True equals 1 and is no marker
+    kept = [isinstance(label, bool | np.bool_) or label != marker for label in labels.tolist()]
+    return np.array(kept, dtype=bool), labels
+
+
+def _as_array(y: Any) -> NDArray[Any]:
+    """Return y as an array; in an array of strings the marker -1 would become "-1"."""
+    if hasattr(y, "to_numpy"):  # pandas, polars, pyarrow
+        y = y.to_numpy()
+    if isinstance(y, list | tuple) and all(np.ndim(label) == 0 for label in y):
+        labels = np.empty(len(y), dtype=object)
+        labels[:] = y
+    else:
+        labels = column_or_1d(y, warn=True)
+    if labels.dtype == object:
+        kinds = {type(label) for label in labels}
+        if all(issubclass(kind, int | float | np.number) and kind is not bool for kind in kinds):
+            labels = np.array(labels.tolist())
+    return labels
+
+
+def _reject_text(labels: NDArray[Any], spellings: tuple[str, ...], marker: Any) -> None:
+    """Refuse the string "-1" beside the marker -1, and "nan" beside a missing value."""
+    if labels.dtype.kind not in "OUT":
+        return
+    for row, label in enumerate(labels):
+        if isinstance(label, str) and label.strip() in spellings:
+            raise ValueError(
+                f"y holds the string {str(label)!r} in row {row}, while unlabelled rows are marked "
+                f"with unlabeled_marker={marker!r}: numpy turns ['a', {marker}] into strings. Use "
+                f"a list or dtype=object, or pass unlabeled_marker={str(label)!r}."
+            )
+
+
+def encode_labels(
+    y: Any, n_rows: int, marker: Any = -1, known: NDArray[Any] | None = None
+) -> tuple[NDArray[np.bool_], NDArray[Any], NDArray[np.intp]]:
+    """Return which rows are labelled, the sorted classes, and class codes with -1 at the others.
+
+    `known` holds all classes; y need not hold each of them then.
+    """
+    labeled, labels = find_labeled(y, marker)
+    if len(labels) != n_rows:
         raise ValueError(
             "Found input variables with inconsistent numbers of samples: X has "
-            f"{n_samples} rows, y has {len(labels)}."
+            f"{n_rows} rows, y has {len(labels)}."
         )
-    labeled = ~marked
     if not labeled.any():
         raise ValueError(
-            f"y has no labelled row: all {n_samples} rows carry the marker of unlabelled rows, "
-            f"{shown(unlabeled_marker)}. At least one row of each of two classes must be labelled."
+            f"y has no labelled row: all {n_rows} rows carry the marker of unlabelled rows, "
+            f"{marker!r}. At least one row of each of two classes must be labelled."
         )
     given = labels[labeled]
-    if given.dtype.kind in "SO":
-        for row, label in zip(np.flatnonzero(labeled).tolist(), given.tolist(), strict=True):
-            if isinstance(label, bytes):  # scikit-learn before 1.7 takes them, with a warning
-                raise TypeError(
-                    f"y holds bytes, {shown(label)} in row {row}. Decode them to strings."
-                )
-    codes = np.full(n_samples, -1, dtype=np.int64)
-    if known is not None:
-        code_of = {label: code for code, label in enumerate(known.tolist())}
-        for row, label in zip(np.flatnonzero(labeled).tolist(), given.tolist(), strict=True):
-            if label not in code_of:
-                raise ValueError(
-                    f"y holds {shown(label)} in row {row}, which is none of {known.tolist()}."
-                )
-            codes[row] = code_of[label]
-        return labeled, known, codes
     if given.dtype == object:
-        given = _plain(given, np.flatnonzero(labeled))
-    if given.dtype.kind == "f":
-        if not np.isfinite(given).all():
-            row = int(np.flatnonzero(labeled)[np.flatnonzero(~np.isfinite(given))[0]])
-            raise ValueError(f"y contains infinity in row {row}; labels must be finite.")
-        fractions = given != np.floor(given)
-        if fractions.any():
-            row = int(np.flatnonzero(labeled)[np.flatnonzero(fractions)[0]])
-            raise ValueError(
-                f"Unknown label type: y holds {shown(labels[row])} in row {row}; a classifier "
-                "needs class labels, not continuous values. Maybe you are trying to fit a "
-                "classifier on a regression target."
-            )
-        if is_missing(unlabeled_marker) and (np.abs(given.astype(float)) < 2**53).all():
-            given = given.astype(np.int64)  # whole numbers that were floats because of NaN
-    if given.dtype != object:  # `_plain` has checked objects
-        check_classification_targets(given)
-    classes, inverse = np.unique(given, return_inverse=True)
-    if len(classes) < 2:
+        kinds = {type(label) for label in given}
+        if kinds <= {str, np.str_}:
+            given = given.astype(str)
+        elif all(issubclass(kind, bool | int | float | np.number | np.bool_) for kind in kinds):
+            given = np.array(given.tolist())
+    if given.dtype.kind == "f" and is_missing(marker) and (given == np.floor(given)).all():
+        given = given.astype(np.int64)  # whole numbers that became floats beside NaN
+    check_classification_targets(given)
+    try:
+        classes = np.unique(given) if known is None else known
+    except TypeError:
+        names = sorted({type(label).__name__ for label in given})
         raise ValueError(
-            f"The labelled rows of y hold one class only, {shown(classes[0])}; the classifier "
-            f"needs at least two classes. {_remedy(marked, unlabeled_marker)}"
+            f"Unknown label type: y holds labels that cannot be sorted together ({names}). Make "
+            "all labels strings, or all numbers."
+        ) from None
+    if len(classes) < 2:
+        hint = f" Are the {int((~labeled).sum())} rows with {marker!r} a class?"
+        raise ValueError(
+            f"The labelled rows of y hold one class only, {classes.tolist()[0]!r}; the classifier "
+            "needs at least two classes. Label some rows of another one."
+            + ("" if labeled.all() else hint)
         )
-    codes[labeled] = inverse
+    codes = np.full(n_rows, -1, dtype=np.intp)
+    code_of = {label: code for code, label in enumerate(classes.tolist())}
+    codes[labeled] = [code_of.get(label, -1) for label in given.tolist()]
+    unknown = labeled & (codes < 0)
+    if unknown.any():
+        row = int(np.flatnonzero(unknown)[0])
+        raise ValueError(
+            f"y holds {labels[row]!r} in row {row}, which is none of {classes.tolist()}."
+        )
     return labeled, classes, codes
 
 
-def _remedy(marked: BoolArray, marker: Any) -> str:
-    if not marked.any():
-        return "Label some rows of another class."
-    return (
-        f"{int(marked.sum())} rows carry the marker of unlabelled rows, {shown(marker)}. If that "
-        "is a class, choose another unlabeled_marker, for instance None; else label some rows of "
-        "another class."
-    )
-
-
-#: What people write into y at unlabelled rows, in lower case: what hardly names a class, and more.
-_NO_CLASSES = ("", "?", "na", "n/a", "nan", "null", "<na>")
-_USUAL_MARKERS = (*_NO_CLASSES, "-1", "none", "unknown")
-
-
-def likely_marker(classes: AnyArray, spellings: tuple[str, ...] = _USUAL_MARKERS) -> Any:
-    """Return the class that looks like a marker of unlabelled rows, or None."""
+def suspicious_class(classes: NDArray[Any], others: tuple[str, ...] = ()) -> Any:
+    """Return a class that looks like a marker of unlabelled rows, or None."""
     for label in classes.tolist():
-        spelled = (f"{label:g}" if isinstance(label, float) else str(label)).strip().lower()
-        if spelled in spellings or (spelled.startswith("unl") and "unknown" in spellings):
+        if str(label).strip().lower() in (*_NOT_A_CLASS, *others):
             return label
     return None
 
 
-def warn_of_markers(marker: Any, classes: AnyArray, n_unlabeled: int) -> None:
-    """Warn that a semi-supervised fit is a supervised one, or of a class like a second marker."""
-    likely = likely_marker(classes, _NO_CLASSES if n_unlabeled else _USUAL_MARKERS)
-    named = ", ".join(map(shown, classes[:10])) + (", ..." if len(classes) > 10 else "")
-    hint = f" If {shown(likely)} means that there is no label, replace it by {shown(marker)}."
-    message = f"The classes are {named}."
-    if n_unlabeled == 0:
-        hint = f" Is {shown(likely)} the marker? Set unlabeled_marker={shown(likely)}."
-        message = (
-            f"y holds no unlabelled row (marker {shown(marker)}) and X_unlabeled is empty: the "
-            f"model is trained on the labelled rows alone, n_iter_ is 0. {message}"
-        )
-    if n_unlabeled == 0 or likely is not None:
-        warnings.warn(message + ("" if likely is None else hint), UserWarning, stacklevel=3)
-
-
-def _plain(given: AnyArray, rows: IntArray) -> AnyArray:
-    """Return labels in an object array as an array of their own kind, or check that they sort."""
-    kinds = {type(value) for value in given}
-    if all(issubclass(kind, str) for kind in kinds):
-        return given.astype(str)
-    if all(issubclass(kind, numbers.Real | np.bool_) for kind in kinds):
-        return np.asarray(given.tolist())
-    for row, value in zip(rows, given, strict=True):
-        try:
-            hash(value)
-        except TypeError:
-            raise ValueError(
-                f"Unknown label type: row {row} of y is a {type(value).__name__}, which cannot be "
-                "hashed. Make all labels strings, or all numbers."
-            ) from None
-        try:
-            value < given[0]  # noqa: B015 - whether it can be compared is all that counts
-        except TypeError:
-            raise ValueError(
-                "Unknown label type: y mixes labels that cannot be sorted together, "
-                f"{type(given[0]).__name__} and {type(value).__name__} (row {row}). Make all "
-                "labels strings, or all numbers."
-            ) from None
-    return given
-
-
-def labeled_part(X: Any, y: Any, sample_weight: Any, marker: Any) -> tuple[Any, AnyArray, Any, int]:
-    """Return the labelled rows of X, y and weights, and the number of rows left out."""
-    marked, labels = unlabeled_mask(y, marker)
-    rows = np.flatnonzero(~marked)
-    if not len(rows):
-        raise ValueError(
-            f"y has no labelled row to score: all {len(labels)} rows carry the marker of "
-            f"unlabelled rows, {shown(marker)}. In cross-validation, use "
-            "SemiSupervisedStratifiedKFold, which tests labelled rows only."
-        )
-    if len(rows) == len(labels):
-        return X, labels, sample_weight, 0
-    if isinstance(X, Mapping):
-        X = {name: _safe_indexing(part, rows) for name, part in X.items()}
-    else:
-        X = _safe_indexing(X, rows)
-    if np.ndim(sample_weight) == 1:
-        sample_weight = np.asarray(sample_weight)[rows]
-    # without a marker, an array of objects may hold numbers alone
-    return X, label_column(labels[rows]), sample_weight, len(labels) - len(rows)
-
-
-def check_weights(sample_weight: Any, n_samples: int, labeled: BoolArray) -> FloatArray | None:
+def check_weights(sample_weight: Any, labeled: NDArray[np.bool_]) -> NDArray[np.float64] | None:
     """Return the weights of the labelled rows, scaled to mean one, or None."""
     if sample_weight is None:
         return None
-    if isinstance(sample_weight, numbers.Real):
-        sample_weight = np.full(n_samples, float(sample_weight))
-    weights = np.asarray(sample_weight)
-    if weights.dtype.kind not in "biufO":
-        raise ValueError(f"sample_weight must hold numbers, got an array of {weights.dtype}.")
-    try:
-        weights = weights.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("sample_weight must hold a number for each row.") from None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(len(labeled), float(weights))
     if weights.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got shape {weights.shape}.")
+    if len(weights) != len(labeled):
         raise ValueError(
-            f"sample_weight: Sample weights must be 1D array or scalar, got shape {weights.shape}."
-        )
-    if len(weights) != n_samples:
-        raise ValueError(
-            f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}: one weight for "
+            f"sample_weight.shape == {weights.shape}, expected {labeled.shape}: one weight for "
             "each row of X, unlabelled rows included (theirs are ignored)."
         )
-    used = weights[labeled]
-    bad = ~np.isfinite(used) | (used < 0)
+    bad = labeled & ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
-        row = int(np.flatnonzero(labeled)[np.flatnonzero(bad)[0]])
+        row = int(np.flatnonzero(bad)[0])
         raise ValueError(
-            f"sample_weight must be finite and not negative; row {row} has {float(weights[row])!r}."
+            f"sample_weight must be finite and not negative; row {row} has {weights[row]}."
         )
+    used = weights[labeled]
     if not used.any():
         raise ValueError(
             "sample_weight is zero for every labelled row; at least one must be positive."
@@ -339,61 +181,35 @@ def check_weights(sample_weight: Any, n_samples: int, labeled: BoolArray) -> Flo
     return np.asarray(used / used.mean())
 
 
-class LabelsMixin:
-    """`predict` and `score` of classifiers whose y may mark rows as unlabelled."""
+def labeled_rows(X: Any, y: Any, sample_weight: Any, marker: Any) -> tuple[Any, Any, Any]:
+    """Return the labelled rows of X, y and weights, for scores."""
+    labeled, labels = find_labeled(y, marker)
+    if not labeled.any():
+        raise ValueError(
+            f"y has no labelled row to score: all {len(labels)} rows carry the marker of "
+            f"unlabelled rows, {marker!r}. In cross-validation use SemiSupervisedStratifiedKFold, "
+            "which tests labelled rows only."
+        )
+    check_consistent_length(X, labels)
+    rows = np.flatnonzero(labeled)
+    if isinstance(X, dict):
+        X = {name: _safe_indexing(part, rows) for name, part in X.items()}
+    elif len(rows) < len(labels):
+        X = _safe_indexing(X, rows)
+    if np.ndim(sample_weight) == 1:
+        sample_weight = np.asarray(sample_weight)[rows]
+    # a list, so that what was an array of objects becomes one of numbers or strings
+    return X, _as_array(labels[rows].tolist()), sample_weight
 
-    classes_: Any
-    unlabeled_marker: Any
-    predict_proba: Callable[[Any], FloatArray]
 
-    def predict(self, X: Any) -> AnyArray:
-        """Most probable class of each document.
-
-        Parameters
-        ----------
-        X : documents, n_samples rows
-            Of the same kind as in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels as in y.
-        """
-        codes = self.predict_proba(X).argmax(axis=1)  # first, since it checks that a fit was done
-        return np.asarray(self.classes_)[codes]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on the labelled rows.
-
-        Parameters
-        ----------
-        X : documents, n_samples rows
-            Of the same kind as in `fit`.
-        y : array-like of shape (n_samples,)
-            Labels. Rows that carry `unlabeled_marker` are left out, with a warning.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            In [0, 1].
-
-        Raises
-        ------
-        ValueError
-            If no row is labelled.
-        """
-        X, labels, weights, left_out = labeled_part(X, y, sample_weight, self.unlabeled_marker)
-        if left_out:
-            warnings.warn(
-                f"score leaves out {left_out} of {left_out + len(labels)} rows, which y marks as "
-                f"unlabelled with {shown(self.unlabeled_marker)}.",
-                UserWarning,
-                stacklevel=2,
-            )
-        predicted = self.predict(X)
-        if labels.dtype == object and not isinstance(labels[0], str):  # dates
-            _, codes = np.unique(np.concatenate([labels, predicted]), return_inverse=True)
-            labels, predicted = np.split(codes, [len(labels)])
-        return float(accuracy_score(labels, predicted, sample_weight=weights))
+def decode_labels(codes: NDArray[np.intp], classes: NDArray[Any], marker: Any) -> NDArray[Any]:
+    """Return labels by class code, with the marker where the code is -1."""
+    labels = classes[codes]
+    unlabeled = codes < 0
+    if unlabeled.any():
+        marker = None if is_missing(marker) else marker
+        kinds = labels.dtype.kind, np.asarray(marker).dtype.kind
+        same = kinds == ("U", "U") or set(kinds) <= set("iuf")
+        labels = labels.astype(np.result_type(labels, np.asarray(marker)) if same else object)
+        labels[unlabeled] = marker
+    return labels

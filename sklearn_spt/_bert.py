@@ -1,0 +1,443 @@
+"""`BertClassifier`: a pretrained encoder with a linear head, as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils import Tags, check_scalar
+from sklearn.utils.validation import validate_data
+from skorch import NeuralNetClassifier
+from skorch.callbacks import Callback, EpochTimer, GradientNormClipping, PassthroughScoring
+from skorch.dataset import get_len
+from tqdm.auto import tqdm
+
+from sklearn_spt._batches import TokenBatches, in_batches
+from sklearn_spt._encoder import BertModule
+from sklearn_spt._labels import check_weights, encode_labels
+from sklearn_spt._linear_probe import MOST_ROWS, linear_probe, subsample
+from sklearn_spt._losses import DistillationLoss, distillation_targets, one_hot, softmax
+from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing
+from sklearn_spt._random import derive_seed, root_seed, seeded
+from sklearn_spt._texts import (
+    DEFAULT_ENCODER,
+    Ids,
+    PretrainedEncoder,
+    as_texts,
+    check_token_ids,
+    load_encoder,
+)
+from sklearn_spt._training import check_template, predict_logits, slanted, train
+
+#: A look at the driver, which does not start CUDA: that would break forks.
+DEFAULT_DEVICE = "cuda" if torch.cuda.device_count() else "cpu"
+
+_SKORCH_DEFAULTS = {
+    "module": BertModule,
+    "criterion": DistillationLoss,
+    "criterion__lam": 0.0,
+    "criterion__temperature": 1.0,
+    "optimizer": torch.optim.AdamW,
+    "optimizer__weight_decay": 0.0,
+    "optimizer__fused": True,
+    "iterator_train": TokenBatches,
+    "iterator_valid": TokenBatches,
+    "train_split": None,
+    "classes": None,
+}
+
+
+class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
+    """Fine-tuned pretrained encoder for short texts; the paper's *Baseline*.
+
+    A skorch ``NeuralNetClassifier`` that takes raw texts, or the token ids of `TokenIdVectorizer`,
+    and class labels of any kind. On its own it is plain supervised fine-tuning. Inside
+    `SelfPretrainingClassifier` it is the net of teachers and students.
+
+    Parameters
+    ----------
+    pretrained : str, default="sentence-transformers/all-MiniLM-L6-v2"
+        Name or folder of an encoder that ``transformers.AutoModel`` loads from safetensors.
+        ``name@revision`` pins a commit, tag or branch on the hub. The default is small enough for
+        a laptop (22.7 million weights); with the extra ``[offline]`` it needs no download.
+    pooling : {"auto", "mean", "cls"}, default="auto"
+        How the token states become one vector: their mean, or the pooled first token. "auto" is
+        the mean if the encoder was trained with it (sentence encoders), else "cls".
+    max_length : int or "auto", default="auto"
+        Texts are cut to this number of tokens, special ones included. "auto" is 160 (the paper's
+        value), or the encoder's limit if that is less.
+    head_init : {"linear_probe", "random"}, default="linear_probe"
+        Initial weights of the linear layer: a logistic regression on the vectors of the pretrained
+        encoder [2]_, or small random weights (the paper). The probe saves training steps, which
+        are few with few labels.
+    dropout : float in [0, 1), default=0.1
+        Dropout before the linear layer; the encoder keeps the dropout of its configuration.
+    lr : float > 0 or "auto", default="auto"
+        Initial learning rate. "auto" is 5e-5 (the paper's code) for encoders of the size of
+        BERT-base and 1e-4 for small ones.
+    batch_size : int, default=32
+        Texts in a training batch (the paper's value).
+    max_epochs : int, default=3
+        Passes over the labelled texts (the paper's value).
+    balanced_batches : bool, default=True
+        Draw each epoch with replacement so that every class is seen equally often, as in the
+        paper's code; False shuffles.
+    device : str, default="cuda" where there is such a device, else "cpu"
+        Any torch device.
+    precision : {"auto", "fp32", "bf16"}, default="auto"
+        "auto" computes in bf16 if the hardware supports it, else in fp32; weights stay fp32.
+    unlabeled_marker : number, str or None, default=-1
+        Rows of y with this value are dropped, with a warning. None, NaN and NA are one marker.
+    random_state : int, RandomState or None, default=None
+        Seeds the head, dropout and draws. A fit changes no global random state.
+    verbose : int, default=0
+        0 prints nothing, 1 shows a progress bar.
+    **kwargs
+        Any other parameter of ``skorch.NeuralNetClassifier``, such as `classes`, `module`,
+        `optimizer`, `callbacks` or `compile`. The defaults are those of the paper's code: AdamW
+        without weight decay, and gradients clipped to a global L2 norm of 1. `module__adapter`, a
+        configuration of peft such as LoRA, trains an adapter and leaves the encoder as it is. A
+        module of your own is called with ``pretrained, n_classes, pooling, dropout, precision``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels in sorted order.
+    module_ : BertModule
+        The fine-tuned module.
+    n_features_in_ : int
+        Width of the token-id matrix; only if X was one.
+
+    References
+    ----------
+    .. [1] Karisani & Karisani, "Semi-Supervised Text Classification via Self-Pretraining",
+       WSDM 2021.
+    .. [2] A. Kumar, A. Raghunathan, R. Jones, T. Ma and P. Liang, "Fine-Tuning can Distort
+       Pretrained Features and Underperform Out-of-Distribution", ICLR 2022.
+
+    Examples
+    --------
+    >>> from sklearn_spt import BertClassifier
+    >>> clf = BertClassifier(random_state=0)
+    >>> clf.fit(["I caught the flu", "flu shots on sale"] * 8, [1, 0] * 8)  # doctest: +SKIP
+    """
+
+    source_: PretrainedEncoder
+
+    def __init__(
+        self,
+        pretrained: str = DEFAULT_ENCODER,
+        *,
+        pooling: str = "auto",
+        max_length: int | str = "auto",
+        head_init: str = "linear_probe",
+        dropout: float = 0.1,
+        lr: float | str = "auto",
+        batch_size: int = 32,
+        max_epochs: int = 3,
+        balanced_batches: bool = True,
+        device: str = DEFAULT_DEVICE,
+        precision: str = "auto",
+        unlabeled_marker: Any = -1,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            lr=lr,
+            max_epochs=max_epochs,
+            batch_size=batch_size,
+            verbose=verbose,
+            device=device,
+            **{**_SKORCH_DEFAULTS, **kwargs},
+        )
+        self.pretrained = pretrained
+        self.pooling = pooling
+        self.max_length = max_length
+        self.head_init = head_init
+        self.dropout = dropout
+        self.balanced_batches = balanced_batches
+        self.precision = precision
+        self.unlabeled_marker = unlabeled_marker
+        self.random_state = random_state
+
+    def __repr__(self) -> str:
+        """Show the parameters that differ from their defaults, as scikit-learn does."""
+        usual = BertClassifier().get_params(deep=False)
+        params = sorted(self.get_params(deep=False).items())
+        shown = [f"{k}={v!r}" for k, v in params if repr(v) != repr(usual.get(k))]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def check_params(self) -> None:
+        """Raise an error that names the first unusable parameter."""
+        for name, options in {
+            "pooling": ("auto", "mean", "cls"),
+            "head_init": ("linear_probe", "random"),
+            "precision": ("auto", "fp32", "bf16"),
+        }.items():
+            if getattr(self, name) not in options:
+                raise ValueError(f"{name} must be one of {options}, got {getattr(self, name)!r}.")
+        check_scalar(
+            self.dropout, "dropout", (int, float), min_val=0, max_val=1, include_boundaries="left"
+        )
+        check_scalar(self.batch_size, "batch_size", int, min_val=1)
+        check_scalar(self.max_epochs, "max_epochs", int, min_val=0)
+        if self.lr != "auto":
+            check_scalar(self.lr, "lr", (int, float), min_val=0, include_boundaries="neither")
+        if self.train_split is not None:
+            raise ValueError(
+                "train_split must be None: BertClassifier trains on all labelled rows. Use the "
+                "splitters of scikit-learn to hold rows out."
+            )
+
+    # -- scikit-learn ---------------------------------------------------------------------------
+    def fit(
+        self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None
+    ) -> BertClassifier:
+        """Fine-tune on the labelled rows.
+
+        Parameters
+        ----------
+        X : texts of length n_samples, or array-like of token ids of shape (n_samples, width)
+            Documents.
+        y : array-like of shape (n_samples,)
+            Labels; rows marked by `unlabeled_marker` are dropped with a warning.
+        X_unlabeled : ignored
+            Present so that all classifiers share one signature.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Scales the loss of each row, not its chance to be drawn; only proportions count.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For unusable parameters, labels, texts, token ids or weights; the message names them.
+        """
+        known = None if self.classes is None else np.unique(self.classes)
+        with all_or_nothing(self):
+            self._fit(X, y, sample_weight, known, fresh=True)
+        return self
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> BertClassifier:
+        """Continue training for `max_epochs` epochs from the present weights.
+
+        The learning rate starts at its initial value again and falls as in `fit`. An unfitted net
+        is fitted.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`; y may lack some classes but must not hold a new one.
+        classes : array-like or None
+            All classes, for a first call whose y does not hold all of them.
+
+        Returns
+        -------
+        self
+        """
+        fresh = not self.initialized_
+        known = self.classes if classes is None else classes
+        known = self.classes_ if not fresh else None if known is None else np.unique(known)
+        with all_or_nothing(self):
+            self._fit(X, y, sample_weight, known, fresh=fresh)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, known: Any, *, fresh: bool) -> None:
+        self.check_params()
+        check_template(self, "BertClassifier")
+        ids = self.encode(X, allow_empty=False, reset=True)
+        labeled, classes, codes = encode_labels(y, len(ids), self.unlabeled_marker, known)
+        weights = check_weights(sample_weight, labeled)
+        if not labeled.all():
+            warnings.warn(
+                f"BertClassifier learns only from labelled rows: {int((~labeled).sum())} "
+                "unlabelled rows are dropped. Use SelfPretrainingClassifier to learn from them.",
+                UserWarning,
+                stacklevel=3,
+            )
+        ids, codes = ids[labeled], codes[labeled]
+        self.classes_inferred_ = classes
+        path = (0,) if fresh else (0, len(self.history))
+        root = root_seed(self.random_state)
+        with (
+            seeded(root, *path),
+            tqdm(
+                total=self.max_epochs * len(ids),
+                desc="fine-tuning",
+                unit="text",
+                disable=not self.verbose,
+            ) as bar,
+        ):
+            if fresh:
+                self.history_, self.initialized_ = None, False  # a new history and no message
+                self.initialize()
+                with seeded(0):
+                    self.start_head(ids, codes, weights, self.balanced_batches)
+            targets = distillation_targets(one_hot(codes, len(classes)), None, weights)
+            train(
+                self,
+                ids,
+                targets,
+                codes,
+                epochs=self.max_epochs,
+                schedule=slanted(self, ids, targets, self.max_epochs),
+                balanced=self.balanced_batches,
+                rng=np.random.default_rng(derive_seed(root, *path)),
+                bar=bar,
+            )
+            self.optimizer_.state.clear()
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Class probabilities.
+
+        Parameters
+        ----------
+        X : texts or token ids, n_samples rows
+            Documents.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``; rows sum to 1.
+        """
+        self.check_is_fitted()
+        return softmax(predict_logits(self, X, len(self.classes_)))
+
+    def __sklearn_tags__(self) -> Tags:
+        """Declare that texts are accepted besides matrices."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        return tags
+
+    # -- what the methods use -------------------------------------------------------------------
+    def encode(
+        self,
+        X: Any,
+        *,
+        name: str = "X",
+        allow_empty: bool = True,
+        reset: bool = False,
+        full_width: bool = False,
+    ) -> Ids:
+        """Return the token ids of texts, or check a matrix of token ids.
+
+        The result is as wide as the longest text, or with `full_width` ``max_length`` wide.
+        """
+        source = self.source_ if self.initialized_ else load_encoder(self.pretrained)
+        texts = as_texts(X, name, allow_empty=allow_empty)
+        if texts is not None:
+            return source.tokenize(texts, self.max_length, full_width=full_width)
+        if not hasattr(X, "shape") and any(not hasattr(row, "__len__") for row in X):
+            raise TypeError(f"{name} must hold texts or rows of token ids; are X and y swapped?")
+        if reset:
+            validate_data(self, X, dtype="numeric", ensure_all_finite=False)
+        return check_token_ids(X, source)
+
+    def start_head(
+        self,
+        X: Ids,
+        codes: NDArray[np.intp],
+        weights: NDArray[np.float64] | None = None,
+        balanced: bool = True,
+        known: Any = None,
+    ) -> Any:
+        """Set the linear layer to a linear probe if `head_init` asks for it; return the probe.
+
+        `known` is what an earlier call with the same rows returned.
+        """
+        module = getattr(self.module_, "_orig_mod", self.module_)  # the module before compile
+        if self.head_init == "random" or type(module) is not BertModule:
+            return None
+        # an adapter may be drawn, so that the vectors are those of this net alone
+        if known is None or getattr(self, "module__adapter", None) is not None:
+            K = len(self.classes_)
+            if len(X) > MOST_ROWS:
+                weights = np.ones(len(X)) if weights is None else weights
+                rows, weights = subsample(codes, weights, K)
+                X, codes = X[rows], codes[rows]
+            self._set_training(False)
+            with torch.no_grad():
+                F = in_batches(module.embed, X, module.pad_id, self.device).cpu().numpy()
+            known = linear_probe(F.astype(np.float64), codes, K, weights, balanced=balanced)
+        if known is not None:
+            with torch.no_grad():
+                for parameter, values in zip(module.head.parameters(), known, strict=True):
+                    parameter.copy_(torch.from_numpy(values))
+        return known
+
+    # -- skorch ---------------------------------------------------------------------------------
+    @property
+    def _default_callbacks(self) -> list[tuple[str, Callback]]:
+        return [
+            ("epoch_timer", EpochTimer()),
+            ("train_loss", PassthroughScoring(name="train_loss", on_train=True)),
+            ("gradient_clip", GradientNormClipping(1.0)),
+        ]
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Class labels in sorted order, whatever the order of `classes`."""
+        return np.unique(super().classes_)
+
+    def check_data(self, X: Any, y: Any) -> None:
+        """Do nothing: labels are already encoded, and soft targets hold no classes."""
+
+    def initialize(self, source: PretrainedEncoder | None = None) -> BertClassifier:
+        """Build module, criterion and optimiser; of a `source` without a model, no weights."""
+        self.source_ = load_encoder(self.pretrained) if source is None else source
+        if self.source_.model is not None:
+            self.lr_ = self.source_.learning_rate if self.lr == "auto" else self.lr
+        super().initialize()
+        self.source_ = replace(self.source_, model=None)  # pickles hold no second encoder
+        return self
+
+    def initialize_module(self) -> BertClassifier:
+        """Build the module with a head for the known classes."""
+        kwargs: dict[str, Any] = {
+            "pretrained": self.pretrained,
+            "n_classes": len(self.classes_),
+            "pooling": self.pooling,
+            "dropout": self.dropout,
+            "precision": self.precision,
+            **self.get_params_for("module"),
+        }
+        if self.source_.model is None and not self.initialized_:
+            source = self.source_
+            kwargs |= {"config": source.config, "pad_id": source.pad_id, "pooling": source.pooling}
+        self.module_ = self.initialized_instance(self.module, kwargs)
+        return self
+
+    def get_params_for(self, prefix: str) -> dict[str, Any]:
+        """Return the parameters with a prefix, and those that follow from others."""
+        params: dict[str, Any] = super().get_params_for(prefix)
+        if prefix == "optimizer":
+            params.setdefault("lr", self.lr_)
+        elif prefix.startswith("iterator") and getattr(self, prefix) is TokenBatches:
+            on_cuda = torch.device(self.device).type == "cuda"
+            usual = {"pad_id": self.source_.pad_id, "multiple": 16 if on_cuda else 1}
+            params = {**usual, "in_order": prefix == "iterator_valid", **params}
+        return params
+
+    def forward(self, X: Any, training: bool = False, device: str = "cpu") -> torch.Tensor:
+        """Return the logits of texts or token ids in the order of X; dropout acts in `training`."""
+        self.check_is_fitted()
+        ids = self.encode(X)
+        progress = {"desc": "prediction", "unit": "text", "delay": 1, "disable": not self.verbose}
+        with tqdm(total=get_len(ids), **progress) as bar:
+            logits = in_batches(
+                lambda batch: self.evaluation_step((batch, None), training),
+                ids,
+                self.source_.pad_id,
+                self.device,
+                bar,
+            )
+        return logits.to(device)

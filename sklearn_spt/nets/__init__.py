@@ -1,1 +1,0 @@
-"""Nets: `BertClassifier`, its encoder and losses, and the training loop."""

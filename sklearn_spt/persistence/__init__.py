@@ -1,1 +1,0 @@
-"""Fitted classifiers on disk: save and load without pickles, and export for other libraries."""

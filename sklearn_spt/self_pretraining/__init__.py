@@ -1,1 +1,0 @@
-"""Self-Pretraining: the classifier, its trainer, and what observes a fit."""

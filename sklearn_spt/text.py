@@ -1,0 +1,206 @@
+"""Transformers of texts: token ids for a net, frozen sentence embeddings for anything else."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
+from tqdm.auto import tqdm
+
+from sklearn_spt._batches import in_batches
+from sklearn_spt._bert import DEFAULT_DEVICE
+from sklearn_spt._encoder import BertModule
+from sklearn_spt._texts import DEFAULT_ENCODER, Ids, as_texts, check_token_ids, load_encoder
+
+__all__ = ["SentenceEmbedder", "TokenIdVectorizer"]
+
+
+class TokenIdVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Turn texts into a matrix of token ids for a pretrained encoder.
+
+    Use it with pipelines and meta-estimators that refuse raw texts. The width of the result does
+    not depend on the data. Nothing is learned: `transform` works without `fit`.
+
+    Parameters
+    ----------
+    pretrained : str or path-like, default="sentence-transformers/all-MiniLM-L6-v2"
+        Encoder whose tokenizer is used, as in `BertClassifier`.
+    max_length : int or "auto", default="auto"
+        Width of the result in tokens, special ones included. Longer texts are cut at the end,
+        shorter ones are padded. "auto" is 160, as in the paper, or the encoder's number of
+        positions if that is less.
+
+    Examples
+    --------
+    >>> from sklearn_spt import TokenIdVectorizer
+    >>> TokenIdVectorizer(max_length=8).fit_transform(["flu shot done"])  # doctest: +SKIP
+    array([[  101, 19857,  2915,  2589,   102,     0,     0,     0]], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        pretrained: str | os.PathLike[str] = DEFAULT_ENCODER,
+        *,
+        max_length: int | str = "auto",
+    ) -> None:
+        self.pretrained = pretrained
+        self.max_length = max_length
+
+    def fit(self, X: Any, y: Any = None) -> TokenIdVectorizer:
+        """Check the parameters and the texts; nothing is learned.
+
+        Parameters
+        ----------
+        X : texts, n entries
+            A list, array, Series or one-column frame of str.
+        y : ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        self
+        """
+        self._n_features_out = self.transform(X).shape[1]
+        return self
+
+    def transform(self, X: Any) -> Ids:
+        """Encode texts.
+
+        Parameters
+        ----------
+        X : texts, n entries
+            A list, array, Series or one-column frame of str.
+
+        Returns
+        -------
+        ndarray of int32 of shape (n, max_length)
+            Token ids, padded at the right.
+        """
+        texts = as_texts(X)
+        if texts is None:
+            raise TypeError("X must hold texts.")
+        return load_encoder(self.pretrained).tokenize(texts, self.max_length, full_width=True)
+
+    def __sklearn_tags__(self) -> Tags:
+        """Declare that texts are needed and that `fit` is not."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.input_tags.two_d_array = True, False
+        tags.requires_fit = False
+        return tags
+
+
+class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Turn texts into frozen sentence embeddings.
+
+    Followed by logistic regression it is a baseline without fine-tuning, in seconds.
+
+    Parameters
+    ----------
+    pretrained : str, default="sentence-transformers/all-MiniLM-L6-v2"
+        Name or folder of the encoder, as in `BertClassifier`.
+    pooling : {"auto", "mean", "cls"}, default="auto"
+        As in `BertClassifier`.
+    max_length : int or "auto", default="auto"
+        As in `BertClassifier`.
+    normalize : bool, default=True
+        Scale each embedding to unit length. Sentence encoders are trained to be compared this way.
+    device : str, default="cuda" where there is such a device, else "cpu"
+        Any torch device.
+    precision : {"auto", "fp32", "bf16"}, default="auto"
+        As in `BertClassifier`.
+    verbose : int, default=0
+        0 prints nothing; otherwise a progress bar is shown.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Width of the token-id matrix; only if X was one.
+
+    Examples
+    --------
+    >>> from sklearn_spt import SentenceEmbedder
+    >>> SentenceEmbedder().transform(["good morning"]).shape  # doctest: +SKIP
+    (1, 384)
+    """
+
+    def __init__(
+        self,
+        pretrained: str = DEFAULT_ENCODER,
+        *,
+        pooling: str = "auto",
+        max_length: int | str = "auto",
+        normalize: bool = True,
+        device: str = DEFAULT_DEVICE,
+        precision: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.pretrained = pretrained
+        self.pooling = pooling
+        self.max_length = max_length
+        self.normalize = normalize
+        self.device = device
+        self.precision = precision
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> SentenceEmbedder:
+        """Check the input; nothing is learned.
+
+        Parameters
+        ----------
+        X : texts or token ids, n_samples rows
+            Documents.
+        y : ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        self
+        """
+        self._encode(X, reset=True)
+        self._n_features_out = load_encoder(self.pretrained).config.hidden_size
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Embed documents; each distinct one is embedded once.
+
+        Parameters
+        ----------
+        X : texts or token ids, n_samples rows
+            Documents.
+
+        Returns
+        -------
+        ndarray of float32 of shape (n_samples, n_dimensions)
+            Embeddings, in the order of X.
+        """
+        ids, inverse = np.unique(self._encode(X), axis=0, return_inverse=True)
+        with torch.random.fork_rng(devices=()):  # the head is drawn, and not used
+            module = BertModule(self.pretrained, 2, pooling=self.pooling, precision=self.precision)
+        module.to(self.device).eval()
+        shown = {"desc": "embedding", "unit": "text", "disable": not self.verbose}
+        with torch.inference_mode(), tqdm(total=len(ids), **shown) as bar:
+            F = in_batches(module.embed, ids, module.pad_id, self.device, bar).cpu().numpy()
+        if self.normalize:
+            F /= np.maximum(np.linalg.norm(F, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        return np.asarray(F[inverse.reshape(-1)], dtype=np.float32)
+
+    def _encode(self, X: Any, reset: bool = False) -> Ids:
+        source, texts = load_encoder(self.pretrained), as_texts(X)
+        if texts is not None:
+            return source.tokenize(texts, self.max_length)
+        matrix = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+        return check_token_ids(matrix, source)
+
+    def __sklearn_tags__(self) -> Tags:
+        """Declare that texts are accepted and that `fit` is not needed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.requires_fit = False
+        tags.transformer_tags.preserves_dtype = []  # the result is always float32
+        return tags

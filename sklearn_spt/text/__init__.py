@@ -1,1 +1,0 @@
-"""Texts: cleaning, token ids, and the files of pretrained encoders."""
