@@ -39,17 +39,9 @@ class PartlyLabeled:
     weights: FloatArray | None  # of the labelled rows, with mean one
     U: Any  # the marked rows of X, then those of X_unlabeled; None without any
     classes: NDArray[Any]
+    n_classes: int
     labeled: NDArray[np.bool_]  # which rows are, of X and then of X_unlabeled
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes, K."""
-        return len(self.classes)
-
-    @property
-    def n_unlabeled(self) -> int:
-        """Number of unlabelled documents, |U|."""
-        return int((~self.labeled).sum())
+    n_unlabeled: int
 
     def part(self, rows: Codes) -> PartlyLabeled:
         """Return the data with some of the labelled rows alone."""
@@ -98,6 +90,7 @@ class BaseSemiSupervisedClassifier(
             If a parameter, document, label or weight is unusable. Nothing has changed then.
         """
         with all_or_nothing(self):
+            check_scalar(self.finetune_epochs, "finetune_epochs", int, min_val=0)
             self._check_params()
             net = self._template(self.estimator)
             data = self._validate(net, X, y, X_unlabeled, sample_weight)
@@ -106,9 +99,8 @@ class BaseSemiSupervisedClassifier(
             self.classes_ = data.classes
         return self
 
-    def _check_params(self) -> None:
+    def _check_params(self) -> None:  # noqa: B027 - a method without parameters of its own has none
         """Raise an error that names the first unusable parameter."""
-        check_scalar(self.finetune_epochs, "finetune_epochs", int, min_val=0)
 
     @abstractmethod
     def _fit(self, net: NeuralNet, data: PartlyLabeled) -> None:
@@ -220,7 +212,10 @@ class BaseSemiSupervisedClassifier(
                 )
             labeled = np.append(labeled, np.zeros(get_len(more), dtype=bool))
             U = more if U is None else concatenate(U, more)
-        return PartlyLabeled(X_l, codes[codes >= 0], weights, U, classes, labeled)
+        n_unlabeled = int((~labeled).sum())
+        return PartlyLabeled(
+            X_l, codes[codes >= 0], weights, U, classes, len(classes), labeled, n_unlabeled
+        )
 
     def _encode(self, net: NeuralNet, X: Any, *, name: str = "X", reset: bool = False) -> Any:
         """Return documents in the form that the net takes."""

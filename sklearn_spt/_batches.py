@@ -24,25 +24,6 @@ WINDOW = 50
 INFERENCE_TOKENS = {"cpu": 1024, "cuda": 65_536}
 
 
-def bucketed_batches(
-    lengths: NDArray[np.intp], batch_size: int, rng: np.random.Generator
-) -> list[NDArray[np.intp]]:
-    """Cut rows 0..n-1, which are already in random order, into batches of similar length."""
-    n = len(lengths)
-    full = n - n % batch_size
-    batches: list[NDArray[np.intp]] = []
-    for start in range(0, n, batch_size * WINDOW):
-        rows = np.arange(start, min(start + batch_size * WINDOW, full))
-        rows = rows[np.lexsort((rng.random(len(rows)), lengths[rows]))]
-        cut = [rows[i : i + batch_size] for i in range(0, len(rows), batch_size)]
-        if full < n <= start + batch_size * WINDOW:
-            # Each row of the short batch weighs more in the mean of its step. It takes the rows
-            # drawn last, as a plain loop does, and not always the longest ones.
-            cut.append(np.arange(full, n))
-        batches += [cut[i] for i in rng.permutation(len(cut))]
-    return batches
-
-
 class TokenBatches:
     """Iterator over a matrix of token ids for skorch, used in place of torch's DataLoader.
 
@@ -71,8 +52,18 @@ class TokenBatches:
         if self.in_order:
             batches = [np.arange(start, min(start + size, n)) for start in range(0, n, size)]
         else:
+            # the rows are already in random order
             rng = np.random.default_rng(int(torch.randint(2**31 - 1, (1,))))
-            batches = bucketed_batches(self.lengths, size, rng)
+            batches, full = [], n - n % size
+            for start in range(0, n, size * WINDOW):
+                rows = np.arange(start, min(start + size * WINDOW, full))
+                rows = rows[np.lexsort((rng.random(len(rows)), self.lengths[rows]))]
+                cut = [rows[i : i + size] for i in range(0, len(rows), size)]
+                if full < n <= start + size * WINDOW:
+                    # Each row of the short batch weighs more in the mean of its step. It takes the
+                    # rows drawn last, as a plain loop does, and not always the longest ones.
+                    cut.append(np.arange(full, n))
+                batches += [cut[i] for i in rng.permutation(len(cut))]
         y = np.zeros(n, dtype=np.float32) if self.y is None else self.y
         for rows in batches:
             width = -(-self.lengths[rows].max() // self.multiple) * self.multiple

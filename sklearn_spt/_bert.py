@@ -13,14 +13,13 @@ from sklearn.utils import Tags, check_scalar
 from sklearn.utils.validation import validate_data
 from skorch import NeuralNetClassifier
 from skorch.callbacks import Callback, EpochTimer, GradientNormClipping, PassthroughScoring
-from skorch.dataset import get_len
 from tqdm.auto import tqdm
 
 from sklearn_spt._batches import TokenBatches, in_batches
 from sklearn_spt._encoder import BertModule
 from sklearn_spt._labels import check_weights, encode_labels
 from sklearn_spt._linear_probe import MOST_ROWS, linear_probe, subsample
-from sklearn_spt._losses import DistillationLoss, distillation_targets, one_hot, softmax
+from sklearn_spt._losses import DistillationLoss, distillation_targets, softmax
 from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing
 from sklearn_spt._random import derive_seed, root_seed, seeded
 from sklearn_spt._texts import (
@@ -31,10 +30,19 @@ from sklearn_spt._texts import (
     check_token_ids,
     load_encoder,
 )
-from sklearn_spt._training import check_template, predict_logits, slanted, train
+from sklearn_spt._training import (
+    RightTrapezoidalLR,
+    check_template,
+    predict_logits,
+    steps_per_epoch,
+    train,
+)
 
 #: A look at the driver, which does not start CUDA: that would break forks.
 DEFAULT_DEVICE = "cuda" if torch.cuda.device_count() else "cpu"
+
+#: Weights without embeddings: MiniLM 11M (12 layers: 21M), DistilBERT 43M, BERT-base 86M.
+_SMALL_ENCODER = 30_000_000
 
 _SKORCH_DEFAULTS = {
     "module": BertModule,
@@ -282,14 +290,16 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
                 self.initialize()
                 with seeded(0):
                     self.start_head(ids, codes, weights, self.balanced_batches)
-            targets = distillation_targets(one_hot(codes, len(classes)), None, weights)
+            targets = distillation_targets(np.eye(len(classes))[codes], None, weights)
             train(
                 self,
                 ids,
                 targets,
                 codes,
                 epochs=self.max_epochs,
-                schedule=slanted(self, ids, targets, self.max_epochs),
+                schedule=RightTrapezoidalLR(
+                    0, self.max_epochs * steps_per_epoch(self, ids, targets)
+                ),
                 balanced=self.balanced_batches,
                 rng=np.random.default_rng(derive_seed(root, *path)),
                 bar=bar,
@@ -310,7 +320,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
             Columns in the order of ``classes_``; rows sum to 1.
         """
         self.check_is_fitted()
-        return softmax(predict_logits(self, X, len(self.classes_)))
+        return softmax(predict_logits(self, self.encode(X), len(self.classes_)))
 
     def __sklearn_tags__(self) -> Tags:
         """Declare that texts are accepted besides matrices."""
@@ -394,8 +404,11 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
     def initialize(self, source: PretrainedEncoder | None = None) -> BertClassifier:
         """Build module, criterion and optimiser; of a `source` without a model, no weights."""
         self.source_ = load_encoder(self.pretrained) if source is None else source
-        if self.source_.model is not None:
-            self.lr_ = self.source_.learning_rate if self.lr == "auto" else self.lr
+        self.lr_ = self.lr
+        if self.lr == "auto" and self.source_.model is not None:
+            weights = self.source_.model.named_parameters()
+            size = sum(weight.numel() for name, weight in weights if "embed" not in name)
+            self.lr_ = 1e-4 if size < _SMALL_ENCODER else 5e-5
         super().initialize()
         self.source_ = replace(self.source_, model=None)  # pickles hold no second encoder
         return self
@@ -427,15 +440,12 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
             params = {**usual, "in_order": prefix == "iterator_valid", **params}
         return params
 
-    def forward(self, X: Any, training: bool = False, device: str = "cpu") -> torch.Tensor:
-        """Return the logits of texts or token ids in the order of X; dropout acts in `training`."""
-        self.check_is_fitted()
-        ids = self.encode(X)
-        progress = {"desc": "prediction", "unit": "text", "delay": 1, "disable": not self.verbose}
-        with tqdm(total=get_len(ids), **progress) as bar:
+    def forward(self, X: Ids, training: bool = False, device: str = "cpu") -> torch.Tensor:
+        """Return the logits of token ids in the order of X; dropout acts in `training`."""
+        with tqdm(total=len(X), desc="prediction", delay=1, disable=not self.verbose) as bar:
             logits = in_batches(
                 lambda batch: self.evaluation_step((batch, None), training),
-                ids,
+                X,
                 self.source_.pad_id,
                 self.device,
                 bar,

@@ -16,7 +16,7 @@ from sklearn_spt._base import PartlyLabeled
 from sklearn_spt._folders import read_sealed, versions, write_sealed
 from sklearn_spt._random import seeded
 from sklearn_spt._state import State
-from sklearn_spt._training import Trainer, fresh_net
+from sklearn_spt._training import Trainer
 
 # Parameters that change no result, or that stand in the key as the net and the root seed.
 _WITHOUT_EFFECT = ("estimator", "memory", "checkpoint_dir", "on_iteration", "random_state")
@@ -115,7 +115,7 @@ class Checkpoint:
 
     def _net(self, t: int, number: int) -> NeuralNet:
         with seeded(0):
-            M = fresh_net(self.trainer.net, self.trainer.classes, self.trainer.epochs)
+            M = self.trainer.untrained(self.trainer.net)
         file = self.folder / f"{t}-{number}.safetensors"
         M.load_params(f_params=file, use_safetensors=True)
         return M

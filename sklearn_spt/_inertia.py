@@ -72,16 +72,12 @@ def inertia(
             var_hat = alpha**power * v + (1 - alpha) ** power * var
             if alpha > 0:  # at 0 the map is the identity, but only up to rounding
                 d = np.clip((d - mu) / np.sqrt(var) * np.sqrt(var_hat) + mu_hat, 0.0, 1.0)
-                moved[rows] = _with_column(P[rows], c, d)
+                others = np.delete(P[rows], c, axis=1)
+                # not 1 - d, which loses digits where d is close to 1
+                rest = others.sum(axis=1, keepdims=True)
+                equal = np.full_like(others, 1 / others.shape[1])
+                shares = np.divide(others, rest, out=equal, where=rest > 0)
+                moved[rows] = np.insert(shares * (1 - d)[:, None], c, d, axis=1)
         new_S[c] = (mu, var) if raw_state else (mu_hat, var_hat)
         groups[c] = {"count": len(rows), "mean": mu, "variance": var}
     return moved, new_S, groups
-
-
-def _with_column(P: NDArray[np.float64], c: int, d: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Put `d` into column c, and scale the other columns so that rows sum to 1."""
-    others = np.delete(P, c, axis=1)
-    rest = others.sum(axis=1, keepdims=True)  # not 1 - d, which loses digits where d is close to 1
-    equal = np.full_like(others, 1 / others.shape[1])
-    shares = np.divide(others, rest, out=equal, where=rest > 0)
-    return np.insert(shares * (1 - d)[:, None], c, d, axis=1)

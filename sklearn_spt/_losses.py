@@ -6,17 +6,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import Tensor
 
 FloatArray = NDArray[np.float64]
-
-
-def soft_cross_entropy(logits: Tensor, target: Tensor, temperature: float = 1.0) -> Tensor:
-    """Compute ``-sum_c target_c * log softmax(logits / T)_c`` for each row, at least in float32."""
-    z = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    log_p = torch.log_softmax(z / temperature, dim=1)
-    return -(target.detach().to(log_p.dtype) * log_p).sum(dim=1)
 
 
 # A subclass of CrossEntropyLoss because skorch looks at exactly that: with any other criterion its
@@ -96,14 +89,12 @@ class DistillationLoss(torch.nn.CrossEntropyLoss):
                 f"target has shape {tuple(target.shape)}, but for logits of shape {(n, K)} it must "
                 f"have shape {(n, 2 * K)}, [hard | soft], or hold one class index per row."
             )
-        hard, soft = soft_cross_entropy(logits, target[:, :K]), target[:, K:]
-        distillation = self.temperature**2 * soft_cross_entropy(logits, soft, self.temperature)
-        return ((1 - self.lam) * hard + self.lam * distillation).mean()
-
-
-def one_hot(codes: ArrayLike, n_classes: int) -> FloatArray:
-    """Turn class codes into indicator rows of shape (n, n_classes)."""
-    return np.eye(n_classes)[np.asarray(codes)]
+        # at least in float32
+        z, T = logits.to(torch.promote_types(logits.dtype, torch.float32)), self.temperature
+        hard, soft = target.detach().to(z.dtype).split(K, dim=1)
+        cross_entropy = -(hard * torch.log_softmax(z, dim=1)).sum(dim=1)
+        distillation = -(T**2) * (soft * torch.log_softmax(z / T, dim=1)).sum(dim=1)
+        return ((1 - self.lam) * cross_entropy + self.lam * distillation).mean()
 
 
 def distillation_targets(

@@ -29,7 +29,7 @@ from sklearn_spt._logit_adjustment import (
     logit_adjusted,
     matching_tau,
 )
-from sklearn_spt._losses import distillation_targets, one_hot, predicted_codes, softmax
+from sklearn_spt._losses import distillation_targets, predicted_codes, softmax
 from sklearn_spt._random import generator, seeded, set_torch_state, share_of
 from sklearn_spt._state import Iteration, State
 from sklearn_spt._students import Losses, mean_losses, seed_path, train_stage_1, train_teacher
@@ -219,7 +219,6 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.verbose = verbose
 
     def _check_params(self) -> None:
-        super()._check_params()
         number = (int, float)
         check_scalar(self.lam, "lam", number, min_val=0, max_val=1)
         check_scalar(self.alpha, "alpha", number, min_val=0, max_val=1)
@@ -385,8 +384,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 trainer, *L, path, C, P, *stage_1, self._schedule
             )
             set_torch_state(state)  # the stream goes on as if stage 1 had just run
-            on_L = distillation_targets(one_hot(data.y, data.n_classes), q, data.weights)
-            self._begin_stage_2(M)
+            on_L = distillation_targets(np.eye(data.n_classes)[data.y], q, data.weights)
+            set_loss(M, self.lam, self.temperature, keep_optimizer=self._keep_optimizer)
             loss_2 = train(
                 M,
                 data.X,
@@ -401,16 +400,10 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             M.optimizer_.state.clear()  # twice as large as the net
         return M, {"stage1": loss_1, "stage2": loss_2}
 
-    def _begin_stage_2(self, M: NeuralNet) -> None:
-        """Set the loss of stage 2, with a new optimiser."""
-        set_loss(M, self.lam, self.temperature)
-
     #: The learning rate over the n_C steps of stage 1 and the n_L steps of stage 2.
     _schedule = RightTrapezoidalLR
-
-    def _first_size(self, step: int) -> int:
-        """Return the size of the first sample."""
-        return step
+    #: Whether stage 2 goes on with the optimiser of stage 1.
+    _keep_optimizer = False
 
     def _sample_sizes(self, n_unlabeled: int) -> list[int]:
         """Return the size of the sample of each iteration."""
@@ -419,7 +412,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         step = self.step_size
         if not isinstance(step, int):
             step = max(1, share_of(step, n_unlabeled, up=True))
-        sizes = [*range(self._first_size(step), n_unlabeled, step), n_unlabeled][: self.max_iter]
+        sizes = [*range(step, n_unlabeled, step), n_unlabeled][: self.max_iter]
         if len(sizes) > 100 and self.max_iter is None:
             warnings.warn(
                 f"step_size={self.step_size} and {n_unlabeled} unlabelled documents make "

@@ -54,7 +54,7 @@ def train_stage_1(
     targets = distillation_targets(np.zeros_like(P), P)
     n_C = epochs * steps_per_epoch(M, C, targets)
     n_L = trainer.epochs * steps_per_epoch(M, X, np.zeros((get_len(X), targets.shape[1])))
-    schedule, rng = make_schedule(n_C, max(n_L, 1)).initialize(), generator(trainer.root, *path, 2)
+    schedule, rng = make_schedule(n_C, max(n_L, 1)), generator(trainer.root, *path, 2)
     set_loss(M, 1.0, temperature)
     augment = None
     if deletion:

