@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from sklearn_spt._losses import DistillationLoss
     from sklearn_spt._self_pretraining import SelfPretrainingClassifier
     from sklearn_spt._settings import FOUR_STUDENTS, PAPER_SETTINGS
+    from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
     from sklearn_spt._state import Iteration
     from sklearn_spt._training import RightTrapezoidalLR
     from sklearn_spt.baselines import (
@@ -37,6 +38,7 @@ _MODULES = {
     "RightTrapezoidalLR": "_training",
     "SelfPretrainingClassifier": "_self_pretraining",
     "SentenceEmbedder": "text",
+    "SoftSelfTrainingClassifier": "_soft_self_training",
     "SpacedRepetitionClassifier": "baselines",
     "ThrottledSelfTrainingClassifier": "baselines",
     "TokenIdVectorizer": "text",

@@ -6,6 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ class PartlyLabeled:
     n_classes: int
     labeled: NDArray[np.bool_]  # which rows are, of X and then of X_unlabeled
     n_unlabeled: int
+    documents: tuple[Any, Any]  # X and X_unlabeled as they were given
 
     def part(self, rows: Codes) -> PartlyLabeled:
         """Return the data with some of the labelled rows alone."""
@@ -90,7 +92,7 @@ class BaseSemiSupervisedClassifier(
             If a parameter, document, label or weight is unusable. Nothing has changed then.
         """
         with all_or_nothing(self):
-            check_scalar(self.finetune_epochs, "finetune_epochs", int, min_val=0)
+            check_scalar(self.finetune_epochs, "finetune_epochs", Integral, min_val=0)
             self._check_params()
             net = self._template(self.estimator)
             data = self._validate(net, X, y, X_unlabeled, sample_weight)
@@ -99,7 +101,7 @@ class BaseSemiSupervisedClassifier(
             self.classes_ = data.classes
         return self
 
-    def _check_params(self) -> None:  # noqa: B027 - a method without parameters of its own has none
+    def _check_params(self) -> None:
         """Raise an error that names the first unusable parameter."""
 
     @abstractmethod
@@ -213,9 +215,8 @@ class BaseSemiSupervisedClassifier(
             labeled = np.append(labeled, np.zeros(get_len(more), dtype=bool))
             U = more if U is None else concatenate(U, more)
         n_unlabeled = int((~labeled).sum())
-        return PartlyLabeled(
-            X_l, codes[codes >= 0], weights, U, classes, len(classes), labeled, n_unlabeled
-        )
+        y, K, given = codes[codes >= 0], len(classes), (X, X_unlabeled)
+        return PartlyLabeled(X_l, y, weights, U, classes, K, labeled, n_unlabeled, given)
 
     def _encode(self, net: NeuralNet, X: Any, *, name: str = "X", reset: bool = False) -> Any:
         """Return documents in the form that the net takes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from skorch import NeuralNetClassifier
 from skorch.callbacks import Callback, EpochTimer, GradientNormClipping, PassthroughScoring
 from tqdm.auto import tqdm
 
-from sklearn_spt._batches import TokenBatches, in_batches
+from sklearn_spt._batches import TokenBatches, in_batches, width_multiple
 from sklearn_spt._encoder import BertModule
 from sklearn_spt._labels import check_weights, encode_labels
 from sklearn_spt._linear_probe import MOST_ROWS, linear_probe, subsample
@@ -189,13 +190,11 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         }.items():
             if getattr(self, name) not in options:
                 raise ValueError(f"{name} must be one of {options}, got {getattr(self, name)!r}.")
-        check_scalar(
-            self.dropout, "dropout", (int, float), min_val=0, max_val=1, include_boundaries="left"
-        )
-        check_scalar(self.batch_size, "batch_size", int, min_val=1)
-        check_scalar(self.max_epochs, "max_epochs", int, min_val=0)
+        check_scalar(self.dropout, "dropout", Real, min_val=0, max_val=1, include_boundaries="left")
+        check_scalar(self.batch_size, "batch_size", Integral, min_val=1)
+        check_scalar(self.max_epochs, "max_epochs", Integral, min_val=0)
         if self.lr != "auto":
-            check_scalar(self.lr, "lr", (int, float), min_val=0, include_boundaries="neither")
+            check_scalar(self.lr, "lr", Real, min_val=0, include_boundaries="neither")
         if self.train_split is not None:
             raise ValueError(
                 "train_split must be None: BertClassifier trains on all labelled rows. Use the "
@@ -435,8 +434,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         if prefix == "optimizer":
             params.setdefault("lr", self.lr_)
         elif prefix.startswith("iterator") and getattr(self, prefix) is TokenBatches:
-            on_cuda = torch.device(self.device).type == "cuda"
-            usual = {"pad_id": self.source_.pad_id, "multiple": 16 if on_cuda else 1}
+            usual = {"pad_id": self.source_.pad_id, "multiple": width_multiple(self.device)}
             params = {**usual, "in_order": prefix == "iterator_valid", **params}
         return params
 

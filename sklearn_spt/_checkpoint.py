@@ -40,7 +40,8 @@ class Checkpoint:
             net.pop(name, None)
         kinds = type(model).__qualname__, type(trainer.net).__qualname__
         machine = torch.get_num_threads(), torch.backends.cpu.get_cpu_capability()
-        key = joblib.hash((kinds, params, sorted(net.items(), key=str), vars(data), machine))
+        encoded = {**vars(data), "documents": None}
+        key = joblib.hash((kinds, params, sorted(net.items(), key=str), encoded, machine))
         self.folder = Path(folder).expanduser() / f"{key}-{trainer.root}"
         self.file = self.folder / "state.json"
         self.trainer, self.data = trainer, data

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from numbers import Integral, Real
 from typing import Any
 
 import joblib
@@ -33,6 +34,7 @@ from sklearn_spt._losses import distillation_targets, predicted_codes, softmax
 from sklearn_spt._random import generator, seeded, set_torch_state, share_of
 from sklearn_spt._state import Iteration, State
 from sklearn_spt._students import Losses, mean_losses, seed_path, train_stage_1, train_teacher
+from sklearn_spt._teachers import label, split_teachers
 from sklearn_spt._training import RightTrapezoidalLR, Trainer, predict_logits, set_loss, train
 
 FloatArray = NDArray[np.float64]
@@ -70,6 +72,13 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     max_iter : int or None, default=None
         Maximum number of iterations. None iterates until the sample holds all unlabelled
         documents. 0 trains on the labelled documents alone.
+    teacher : None, "nets", "embeddings", estimator or list of these, default=None
+        Who labels in the first iteration. None or "nets" are nets that are trained on the labelled
+        documents, the paper's. "embeddings" is `SoftSelfTrainingClassifier` on frozen embeddings by
+        the encoder of the net: better with few labels. An estimator or pipeline is cloned and
+        fitted on the documents as they were given, with class codes 0 to K - 1 as y and -1 at
+        unlabelled rows; its `predict_proba` labels. Of a list, the mean labels. Where "nets" are
+        not among them, the students alone predict.
     n_teachers : int, default=1
         Number of nets that are trained on the labelled documents alone, at least 1. They are the
         first teachers, and by default they predict, too. The default is the paper's.
@@ -182,6 +191,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         temperature: float = 1.0,
         step_size: float = 0.2,
         max_iter: int | None = None,
+        teacher: Any = None,
         n_teachers: int = 1,
         n_students: int = 1,
         pretrain_epochs: int = 1,
@@ -203,6 +213,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.temperature = temperature
         self.step_size = step_size
         self.max_iter = max_iter
+        self.teacher = teacher
         self.n_teachers = n_teachers
         self.n_students = n_students
         self.pretrain_epochs = pretrain_epochs
@@ -219,29 +230,29 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.verbose = verbose
 
     def _check_params(self) -> None:
-        number = (int, float)
-        check_scalar(self.lam, "lam", number, min_val=0, max_val=1)
-        check_scalar(self.alpha, "alpha", number, min_val=0, max_val=1)
-        check_scalar(self.temperature, "temperature", number, min_val=0.01, max_val=100)
-        whole = isinstance(self.step_size, int)
+        check_scalar(self.lam, "lam", Real, min_val=0, max_val=1)
+        check_scalar(self.alpha, "alpha", Real, min_val=0, max_val=1)
+        check_scalar(self.temperature, "temperature", Real, min_val=0.01, max_val=100)
+        whole = isinstance(self.step_size, Integral)
         low, high, closed = (1, None, "left") if whole else (0, 1, "right")
         check_scalar(
             self.step_size,
             "step_size",
-            number,
+            Real,
             min_val=low,
             max_val=high,
             include_boundaries=closed,
         )
         for name in ("n_teachers", "n_students"):
-            check_scalar(getattr(self, name), name, int, min_val=1)
-        check_scalar(self.pretrain_epochs, "pretrain_epochs", int, min_val=0)
+            check_scalar(getattr(self, name), name, Integral, min_val=1)
+        check_scalar(self.pretrain_epochs, "pretrain_epochs", Integral, min_val=0)
+        split_teachers(self.teacher)
         if self.max_iter is not None:
-            check_scalar(self.max_iter, "max_iter", int, min_val=0)
+            check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
         check_scalar(
             self.token_deletion,
             "token_deletion",
-            number,
+            Real,
             min_val=0,
             max_val=1,
             include_boundaries="left",
@@ -251,8 +262,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 f'ensemble must be "last", "last_two" or "all", got {self.ensemble!r}.'
             )
         if self.logit_adjustment != "auto":
-            check_scalar(self.logit_adjustment, "logit_adjustment", number, min_val=0, max_val=1)
-        if self.checkpoint_dir is not None and not isinstance(self.random_state, int):
+            check_scalar(self.logit_adjustment, "logit_adjustment", Real, min_val=0, max_val=1)
+        if self.checkpoint_dir is not None and not isinstance(self.random_state, Integral):
             raise ValueError(
                 "checkpoint_dir needs an integer random_state: without it, the same fit cannot be "
                 "found again."
@@ -271,12 +282,13 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 f"BertClassifier, but estimator is a {type(net).__name__}; set token_deletion=0."
             )
         sizes = self._sample_sizes(data.n_unlabeled)
-        work = self._texts_to_process(len(data.y), sizes)
+        work = self._texts_to_process(self._n_nets(data), len(data.y), sizes)
         with self._bar("supervised teachers", sum(work)) as bar:
             trainer = self._trainer(net, data, bar)
             folder = self.checkpoint_dir
             checkpoint = None if folder is None else Checkpoint(folder, self, trainer, data)
             state, history = self._start(trainer, data, checkpoint)  # step 1
+            by_others = self._labels_by_others(net, data) if state.t == 0 and sizes else None
             for t in range(state.t + 1, len(sizes) + 1):
                 start = time.perf_counter()
                 bar.set_description(f"iteration {t} of {len(sizes)}")
@@ -284,29 +296,31 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 rng = generator(trainer.root, t, 1)
                 rows = rng.choice(data.n_unlabeled, size=sizes[t - 1], replace=False)  # step 2
                 C = multi_indexing(data.U, rows)
-                P = self._soft_labels(trainer, state.students, C)  # step 3
-                q = self._soft_labels(trainer, state.students, data.X)
+                first = by_others if t == 1 else None  # labels of U and L by other teachers
+                P = self._soft_labels(
+                    trainer, state.students, C, None if first is None else first[0][rows]
+                )  # 3
+                q = self._soft_labels(
+                    trainer, state.students, data.X, None if first is None else first[1]
+                )
                 P, S, groups = self._inertia(P, state.S)  # step 4
                 state = self._without_spent_nets(state)
-                students, losses = zip(  # steps 5 and 6
-                    *[
-                        self._train_student(trainer, data, t, i, C, P, q)
-                        for i in range(self.n_students)
-                    ],
-                    strict=True,
-                )
+                trained = [  # steps 5 and 6
+                    self._train_student(trainer, data, t, i, C, P, q)
+                    for i in range(self.n_students)
+                ]
                 codes = predicted_codes(P)
                 earlier = state.pseudo[rows]
                 changed = (earlier != codes)[earlier >= 0]
                 state.pseudo[rows], state.labeled_iter[rows] = codes, t
-                state = replace(state, t=t, students=list(students), S=S)  # step 7
+                state = replace(state, t=t, students=[M for M, _ in trained], S=S)  # step 7
                 entry = {
                     "iteration": t,
                     "sample_size": len(rows),
                     "groups": groups,
                     "changed": float(changed.mean()) if len(changed) else None,
                     "pseudo_label_counts": class_counts(codes, data.classes),
-                    "loss": mean_losses(losses),
+                    "loss": mean_losses([loss for _, loss in trained]),
                     "seconds": time.perf_counter() - start,
                 }
                 history.append(entry)
@@ -329,24 +343,40 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         start = time.perf_counter()
         teach = check_memory(self.memory).cache(train_teacher)
         L = data.X, data.y, data.weights
-        teachers, losses = zip(
-            *[teach(trainer, *L, number) for number in range(self.n_teachers)], strict=True
-        )
+        taught = [teach(trainer, *L, number) for number in range(self._n_nets(data))]
+        nets, losses = [M for M, _ in taught], [loss for _, loss in taught]
         never = np.full(data.n_unlabeled, -1, dtype=np.intp)
-        nets = list(teachers)
         state = State(0, nets, [], nets, {}, never, never.copy())
         entry = {
             "iteration": 0,
             "sample_size": 0,
-            "loss": mean_losses(losses),
+            "loss": mean_losses(losses) if losses else {},
             "seconds": time.perf_counter() - start,
         }
-        self._end_iteration(trainer, data, state, [entry], checkpoint)
+        if nets:
+            self._end_iteration(trainer, data, state, [entry], checkpoint)
         return state, [entry]
 
-    def _soft_labels(self, trainer: Trainer, teachers: list[NeuralNet], X: Any) -> FloatArray:
+    def _labels_by_others(
+        self, net: NeuralNet, data: PartlyLabeled
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return the tempered probabilities of U and of L by teachers that are no nets."""
+        _, others = split_teachers(self.teacher)
+        if not others:
+            return None
+        with np.errstate(divide="ignore"):
+            P = softmax(np.log(label(others, net, data)), self.temperature)
+        return P[~data.labeled], P[data.labeled]
+
+    def _soft_labels(
+        self,
+        trainer: Trainer,
+        teachers: list[NeuralNet],
+        X: Any,
+        by_others: FloatArray | None = None,
+    ) -> FloatArray:
         """Return the mean of the teachers' tempered probabilities."""
-        K, P = len(trainer.classes), []
+        K, P = len(trainer.classes), [] if by_others is None else [by_others]
         for M in teachers:
             P.append(softmax(predict_logits(M, X, K), self.temperature))
             trainer.bar.update(len(P[-1]))
@@ -410,24 +440,28 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         if n_unlabeled == 0:
             return []
         step = self.step_size
-        if not isinstance(step, int):
+        if not isinstance(step, Integral):
             step = max(1, share_of(step, n_unlabeled, up=True))
         sizes = [*range(step, n_unlabeled, step), n_unlabeled][: self.max_iter]
         if len(sizes) > 100 and self.max_iter is None:
             warnings.warn(
-                f"step_size={self.step_size} and {n_unlabeled} unlabelled documents make "
-                f"{len(sizes)} iterations; an int is a number of documents and a float is a share "
-                "of them: with 1.0 there is one iteration.",
+                f"step_size={self.step_size} makes {len(sizes)} iterations; an int is a number of "
+                "documents and a float is a share of them: 1.0 makes one iteration.",
                 UserWarning,
                 stacklevel=4,
             )
         return sizes
 
-    def _texts_to_process(self, n_L: int, sizes: list[int]) -> list[int]:
+    def _n_nets(self, data: PartlyLabeled) -> int:
+        """Return the number of supervised nets, which are needed where nothing else is trained."""
+        needed = split_teachers(self.teacher)[0] or data.n_unlabeled == 0 or self.max_iter == 0
+        return self.n_teachers if needed else 0
+
+    def _texts_to_process(self, n_nets: int, n_L: int, sizes: list[int]) -> list[int]:
         """Return the numbers of texts that each iteration trains on or labels."""
         E1, E2, m = self.pretrain_epochs, self.finetune_epochs, self.n_students
-        teachers = [self.n_teachers, *[m] * len(sizes)]
-        return [self.n_teachers * E2 * n_L] + [
+        teachers = [n_nets, *[m] * len(sizes)]
+        return [n_nets * E2 * n_L] + [
             k * (size + n_L) + m * (E1 * size + E2 * n_L)
             for k, size in zip(teachers, sizes, strict=False)
         ]

@@ -1,0 +1,222 @@
+"""Few labels: teachers on frozen embeddings, and nets that learn from them; see PROTOCOL.md.
+
+    python few_labels.py teachers --data FOLDER --out teachers.jsonl
+    python few_labels.py nets --data FOLDER --out nets.jsonl
+    python few_labels.py table teachers.jsonl
+
+Each line of a file is one result. Results that are there are not computed again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score, log_loss
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+
+from sklearn_spt import (
+    BertClassifier,
+    SelfPretrainingClassifier,
+    SentenceEmbedder,
+    SoftSelfTrainingClassifier,
+)
+
+TASKS = "stackoverflow searchsnippets banking77 trec subj mr te_emotion te_hate".split()
+N_UNLABELED, N_VALID = 2000, 1000
+
+
+# -- data ------------------------------------------------------------------------------------------
+def load(folder, task, part="train"):
+    """Return the texts and class codes of a part of a task."""
+    lines = (Path(folder) / "short_texts" / task / f"{part}.tsv").read_text("utf-8").splitlines()
+    codes, texts = zip(*(line.split("\t", 1) for line in lines), strict=True)
+    return np.array(texts, dtype=object), np.array(codes, dtype=int)
+
+
+def embeddings(folder, task, texts, cache):
+    """Return frozen embeddings of all texts of a task, made once."""
+    file = Path(cache) / f"{task}.npy"
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        np.save(file, SentenceEmbedder(verbose=1).transform(texts))
+    return np.load(file)
+
+
+def draw(codes, k, seed, random_arm=False):
+    """Return the rows that are labelled, unlabelled, and kept for validation."""
+    rng = np.random.default_rng([seed, k])
+    order = rng.permutation(len(codes))
+    valid, rest = order[:N_VALID], order[N_VALID:]
+    n_classes = codes.max() + 1
+    if random_arm:
+        labeled = rest[: k * n_classes]
+        if len(np.unique(codes[labeled])) < n_classes:  # a class without a label is not learned
+            first = [rest[codes[rest] == c][0] for c in range(n_classes)]
+            labeled = np.unique([*first, *labeled])[:]
+    else:
+        labeled = np.concatenate([rest[codes[rest] == c][:k] for c in range(n_classes)])
+    return labeled, np.setdiff1d(rest, labeled, assume_unique=True)[:N_UNLABELED], valid
+
+
+# -- teachers on embeddings ------------------------------------------------------------------------
+class EqualShares(SoftSelfTrainingClassifier):
+    """Alignment to equal shares."""
+
+    def _shares(self, w, y_l, P):
+        return np.full(y_l.shape[1], 1 / y_l.shape[1])
+
+
+class EstimatedShares(SoftSelfTrainingClassifier):
+    """Alignment to shares that expectation-maximisation finds in the first probabilities."""
+
+    def _shares(self, w, y_l, P):
+        prior = shares = w @ y_l / w.sum()
+        for _ in range(50):
+            Q = P * (shares / prior)
+            shares = (Q / Q.sum(axis=1, keepdims=True)).mean(axis=0)
+        return shares
+
+
+class GaussianClasses(SoftSelfTrainingClassifier):
+    """Classes as Gaussians with one variance; expectation-maximisation with true labels fixed."""
+
+    def fit(self, X, y):
+        self.classes_, labeled = np.unique(y[y >= 0]), y >= 0
+        R = np.eye(len(self.classes_))[np.maximum(y, 0)] * labeled[:, None]
+        for _ in range(20):
+            means = R.T @ X / R.sum(axis=0)[:, None]
+            d2 = (X**2).sum(axis=1)[:, None] - 2 * X @ means.T + (means**2).sum(axis=1)
+            variance = (R * d2).sum() / R.sum() / X.shape[1]
+            z = -d2 / (2 * variance * X.shape[1] ** 0.5) + np.log(R.sum(axis=0) / R.sum())
+            P = np.exp(z - z.max(axis=1, keepdims=True))
+            R = np.where(labeled[:, None], R, P / P.sum(axis=1, keepdims=True))
+        self.coef_ = means / (variance * X.shape[1] ** 0.5)
+        self.intercept_ = np.log(R.sum(axis=0)) - (means * self.coef_).sum(axis=1) / 2
+        self.n_features_in_, self.normalize = X.shape[1], False
+        return self
+
+
+def teachers():
+    """Return the candidates by name, each with one change from the base form."""
+    S, LR = SoftSelfTrainingClassifier, LogisticRegression
+    found = {f"logistic C={C}": LR(C=C, max_iter=1000) for C in (1, 10, 100)}
+    found["base"] = S(alignment=0.0)
+    found |= {f"s={s}": S(sharpening=s, alignment=0.0) for s in (1, 1.5, 3)}
+    found |= {f"a={a}": S(alignment=a) for a in (0.5, 1.0)}
+    found |= {f"rounds={n}": S(max_iter=n, alignment=0.0) for n in (1, 3, 12)}
+    found |= {f"weight={w}": S(unlabeled_weight=w, alignment=0.0) for w in (0.25, 1.0)}
+    found["C=10"] = S(C=10, alignment=0.0)
+    found["equal shares"] = EqualShares(alignment=1.0)
+    found["estimated shares"] = EstimatedShares(alignment=1.0)
+    found["Gaussian classes"] = GaussianClasses()
+    found["SelfTraining .75"] = SelfTrainingClassifier(LR(C=10, max_iter=1000))
+    found["SelfTraining k_best"] = SelfTrainingClassifier(
+        LR(C=10, max_iter=1000), criterion="k_best", k_best=200
+    )
+    found["LabelSpreading knn"] = LabelSpreading(kernel="knn", n_neighbors=10)
+    return found
+
+
+# -- nets ------------------------------------------------------------------------------------------
+def nets():
+    """Return the classifiers of texts by name."""
+    S, one = SelfPretrainingClassifier, {"step_size": 1.0, "alpha": 0.0}
+    return {
+        "one net": BertClassifier(),
+        "five nets": S(n_teachers=5, max_iter=0),
+        "student of embeddings": S(teacher="embeddings", **one),
+        "two students": S(teacher="embeddings", n_students=2, **one),
+        "student of both": S(teacher=["nets", "embeddings"], **one),
+        "defaults": S(),
+    }
+
+
+# -- runs ------------------------------------------------------------------------------------------
+def run(options):
+    """Compute the results that are missing."""
+    known = pd.read_json(options.out, lines=True) if options.out.exists() else pd.DataFrame()
+    keys = ["task", "method", "k", "seed", "arm", "part"]
+    done = set(map(tuple, known[keys].to_numpy())) if len(known) else set()
+    candidates = teachers() if options.command == "teachers" else nets()
+    wanted = options.methods.split(",") if options.methods else list(candidates)
+    for seed in options.seeds:
+        for task in options.tasks.split(","):
+            texts, codes = load(options.data, task)
+            X = texts
+            if options.command == "teachers":
+                X = embeddings(options.data, task, texts, options.out.with_suffix(".cache"))
+            for method in wanted:
+                key = (task, method, options.k, seed, options.arm, "valid")
+                if key not in done:
+                    rows = draw(codes, options.k, seed, options.arm == "random")
+                    result = score(candidates[method], X, codes, rows, seed)
+                    line = json.dumps(dict(zip(keys, key, strict=True)) | result)
+                    with open(options.out, "a", encoding="utf-8") as stream:
+                        stream.write(line + "\n")
+                    print(line, flush=True)
+
+
+def score(model, X, codes, rows, seed):
+    """Fit a classifier on labelled and unlabelled rows; return its scores on the others."""
+    labeled, unlabeled, valid = rows
+    fitted_on = np.concatenate([labeled, unlabeled])
+    y = np.append(codes[labeled], np.full(len(unlabeled), -1))
+    if isinstance(model, LogisticRegression | BertClassifier):
+        fitted_on, y = labeled, codes[labeled]
+    if "random_state" in model.get_params():
+        model.set_params(random_state=seed)
+    start = perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        P = model.fit(X[fitted_on], y).predict_proba(X[valid])
+    classes = np.arange(codes.max() + 1)
+    P = np.nan_to_num(P, nan=1 / len(classes))
+    predicted = model.classes_[P.argmax(axis=1)]
+    return {
+        "accuracy": accuracy_score(codes[valid], predicted),
+        "macro_f1": f1_score(codes[valid], predicted, average="macro", zero_division=0.0),
+        "log_loss": log_loss(codes[valid], P, labels=classes),
+        "seconds": perf_counter() - start,
+    }
+
+
+def table(options):
+    """Print mean accuracies by task and method."""
+    results = pd.concat([pd.read_json(file, lines=True) for file in options.files])
+    for (arm, k, part), part_of in results.groupby(["arm", "k", "part"]):
+        by_task = part_of.pivot_table(options.score, "method", "task", sort=False)
+        by_task["mean"] = by_task.mean(axis=1)
+        by_task["n"] = part_of.groupby("method").size()
+        print(f"\n{options.score}, k={k}, {arm} labels, {part} rows\n")
+        print(by_task.round(3).to_string())
+
+
+def main():
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("teachers", "nets"):
+        command = commands.add_parser(name)
+        command.add_argument("--data", required=True, help="folder with short_texts/")
+        command.add_argument("--out", type=Path, required=True, help="file of results")
+        command.add_argument("--k", type=int, default=10, help="labels a class")
+        command.add_argument("--arm", choices=("balanced", "random"), default="balanced")
+        command.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+        command.add_argument("--tasks", default=",".join(TASKS))
+        command.add_argument("--methods", help="names between commas; all by default")
+    command = commands.add_parser("table")
+    command.add_argument("files", nargs="+")
+    command.add_argument("--score", default="accuracy")
+    options = parser.parse_args()
+    table(options) if options.command == "table" else run(options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,338 @@
+"""Co-training on the whole document and on its keywords; a reconstruction."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils import Tags, check_array, check_scalar
+from sklearn.utils.validation import check_is_fitted
+from skorch import NeuralNet
+
+from sklearn_spt._base import Codes, FloatArray, _for_torch
+from sklearn_spt._bert import BertClassifier
+from sklearn_spt._labels import is_missing
+from sklearn_spt._losses import softmax
+from sklearn_spt._texts import as_texts
+from sklearn_spt._training import predict_logits
+from sklearn_spt.baselines._throttled import ThrottledClassifier
+
+
+class KeywordWindow(TransformerMixin, BaseEstimator):
+    """Cut texts to the words around their keywords.
+
+    It is the keyword view of `CoDecompositionClassifier`. The first occurrence of each keyword as
+    a whole word counts, in upper or lower case. A text without a keyword stays as it is. Nothing is
+    learned: `transform` works without `fit`.
+
+    Parameters
+    ----------
+    keywords : str, list of str or None, default=None
+        Keywords of all texts; in a str, commas separate them. Texts with keywords in a second
+        column of X use those instead.
+    window : int >= 0, default=5
+        Number of words to keep on each side of a keyword.
+
+    Examples
+    --------
+    >>> from sklearn_spt.baselines import KeywordWindow
+    >>> KeywordWindow("flu", window=2).transform(["My poor sister has the flu since last Monday."])
+    array(['has the flu since last'], dtype=object)
+    """
+
+    def __init__(self, keywords: Any = None, window: int = 5) -> None:
+        self.keywords = keywords
+        self.window = window
+
+    def fit(self, X: Any, y: Any = None) -> KeywordWindow:
+        """Check the parameters and the texts; X is as in `transform`, and y is ignored."""
+        self.transform(X)
+        return self
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Cut the texts.
+
+        Parameters
+        ----------
+        X : texts, n entries, or two columns of texts and keywords
+            A list, array, Series or one-column frame of str; or a frame, an array of objects or a
+            list of pairs, whose second column holds the keywords of each text: a str with commas
+            between them, a list of str, or a missing value.
+
+        Returns
+        -------
+        ndarray of shape (n,), dtype object
+            The words that are kept, joined by blanks.
+        """
+        check_scalar(self.window, "window", Integral, min_val=0)
+        found = texts_and_keywords(X, self.keywords)
+        if found is None:
+            raise TypeError("X must hold texts.")
+        cut = np.empty(len(found[0]), dtype=object)
+        cut[:] = [self._cut(text, words) for text, words in zip(*found, strict=True)]
+        return cut
+
+    def _cut(self, text: str, keywords: tuple[str, ...]) -> str:
+        words, kept = list(re.finditer(r"\S+", text)), set()
+        for keyword in keywords:
+            parts = r"\s+".join(map(re.escape, keyword.split()))
+            # "#flu" and "flu's" hold "flu", "flushot" does not
+            match = re.search(rf"(?<!\w){parts}(?!\w)", text, re.IGNORECASE)
+            if match:
+                first = sum(word.end() <= match.start() for word in words)
+                end = sum(word.start() < match.end() for word in words)
+                kept.update(words[max(first - self.window, 0) : end + self.window])
+        return " ".join(word.group() for word in words if word in kept) if kept else text
+
+    def __sklearn_tags__(self) -> Tags:
+        """Declare that texts are needed and that `fit` is not."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.input_tags.two_d_array = True, False
+        tags.requires_fit = False
+        return tags
+
+
+def parse_keywords(given: Any, name: str) -> tuple[str, ...]:
+    """Return keywords as a tuple, from a str with commas, a list of str, or a missing value."""
+    words = () if is_missing(given) else given.split(",") if isinstance(given, str) else given
+    if not hasattr(words, "__len__") or not all(isinstance(word, str) for word in words):
+        raise TypeError(f"{name} must be a str, a list of str or None, got {given!r}.")
+    return tuple(word.strip() for word in words if word.strip())
+
+
+def texts_and_keywords(
+    X: Any, keywords: Any = None, name: str = "X", *, allow_empty: bool = True
+) -> tuple[list[str], list[tuple[str, ...]]] | None:
+    """Return the texts of X and the keywords of each; None if X holds no texts.
+
+    The keywords are those in a second column of X, or else `keywords`.
+    """
+    common, column, own = parse_keywords(keywords, "keywords"), X, None
+    if len(getattr(X, "shape", ())) == 2 and X.shape[1] == 2:
+        column, own = (X.iloc[:, i] if hasattr(X, "iloc") else X[:, i] for i in range(2))
+    elif isinstance(X, list | tuple) and X and all(map(_is_pair, X)):
+        column, own = zip(*X, strict=True)
+    texts = as_texts(column, name, allow_empty=allow_empty)
+    if texts is None or own is None:
+        if own is not None and any(isinstance(cell, str) for cell in own):
+            raise TypeError(f"the first column of {name} must hold the texts, not the keywords.")
+        return None if texts is None else (texts, [common] * len(texts))
+    rows = [parse_keywords(cell, f"keywords of {name}, row {i},") for i, cell in enumerate(own)]
+    return texts, [words or common for words in rows]
+
+
+def _is_pair(row: Any) -> bool:
+    return isinstance(row, list | tuple) and len(row) == 2
+
+
+class CoDecompositionClassifier(ThrottledClassifier):
+    """Co-training of a net that reads the document and one that reads its keywords.
+
+    Two nets read two views of each document: the whole text, and the words around its keywords. In
+    each iteration both label a pool of unlabelled documents. The most confident documents of each
+    net join the training set of the other one, and both are trained afresh. The prediction is the
+    mean of both nets.
+
+    .. warning:: This is a reconstruction. Only the abstract of the original [1]_ was available. The
+       original splits a task into sub-tasks, each with its own labels. The views and the selection
+       follow [2]_, which has the method as a baseline. The Notes list the other decisions.
+
+    Parameters
+    ----------
+    estimator : None, str or skorch.NeuralNet, default=None
+        The net of both views, as in `SelfPretrainingClassifier`.
+    keyword_estimator : None, str or skorch.NeuralNet, default=None
+        Another net for the keyword view, if its input has another form; None is `estimator`.
+    views : pair or None, default=None
+        The sentence view and the keyword view. Each is a transformer (a clone is fitted on all
+        rows of X, without y), a callable, or None for the document itself. Both get X and return
+        what the net takes. The default for texts is the text itself and
+        ``KeywordWindow(keywords)``; other X is used for both views, with a warning.
+    keywords : str, list of str or None, default=None
+        Keywords of all documents; in a str, commas separate them. To give each document its own,
+        pass X as two columns, see `KeywordWindow`. The parameter then serves rows without keywords.
+    threshold, max_fraction, max_iter, n_iterations, validation_fraction, pos_label, \
+finetune_epochs, balanced_batches, unlabeled_marker, random_state, verbose
+        As in `ThrottledSelfTrainingClassifier`. The cap holds for each training set, and the
+        prediction of both nets is scored.
+
+    Attributes
+    ----------
+    estimators_ : list of two skorch.NeuralNet
+        The net of the sentence view and that of the keyword view.
+    views_ : tuple
+        The fitted views.
+    classes_, n_features_in_, n_iter_, transduction_, labeled_iter_, termination_condition_, \
+history_, selection_history_
+        As in `ThrottledSelfTrainingClassifier`; ``n_train`` and ``loss`` by view.
+
+    Notes
+    -----
+    Decisions of this reconstruction: both nets learn the labels of the task itself and teach each
+    other; both label before either is trained again; a document to which they give different
+    labels in the same iteration is skipped; the prediction is the mean of both.
+
+    References
+    ----------
+    .. [1] P. Karisani, J. C. Ho and E. Agichtein, "Domain-Guided Task Decomposition with
+       Self-Training for Detecting Personal Events in Social Media", The Web Conference 2020.
+    .. [2] P. Karisani and N. Karisani, "Semi-Supervised Text Classification via
+       Self-Pretraining", WSDM 2021, section 4.
+    .. [3] A. Blum and T. Mitchell, "Combining Labeled and Unlabeled Data with Co-Training",
+       COLT 1998.
+    """
+
+    _views = ("sentence", "keyword")
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        keyword_estimator: Any = None,
+        views: Any = None,
+        keywords: Any = None,
+        threshold: float = 0.9,
+        max_fraction: float = 0.1,
+        max_iter: int = 20,
+        n_iterations: int | None = None,
+        validation_fraction: float = 0.2,
+        pos_label: Any = None,
+        finetune_epochs: int = 3,
+        balanced_batches: bool = True,
+        unlabeled_marker: Any = -1,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            estimator,
+            threshold=threshold,
+            max_fraction=max_fraction,
+            max_iter=max_iter,
+            n_iterations=n_iterations,
+            validation_fraction=validation_fraction,
+            pos_label=pos_label,
+            finetune_epochs=finetune_epochs,
+            balanced_batches=balanced_batches,
+            unlabeled_marker=unlabeled_marker,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.keyword_estimator = keyword_estimator
+        self.views = views
+        self.keywords = keywords
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        keywords = parse_keywords(self.keywords, "keywords")
+        if self.views is not None:
+            if keywords:
+                raise ValueError("keywords has no effect with views; pass only one of them.")
+            if not isinstance(self.views, tuple | list) or len(self.views) != 2:
+                raise TypeError(f"views must be None or a pair of views, got {self.views!r}.")
+            for number, view in enumerate(self.views):
+                if not (view is None or callable(view) or hasattr(view, "transform")):
+                    raise TypeError(
+                        f"views[{number}] must be None (the document itself), a transformer or a "
+                        f"callable, got {view!r}."
+                    )
+
+    def _nets(self, net: NeuralNet) -> list[NeuralNet]:
+        own = self.keyword_estimator is not None
+        return [net, self._template(self.keyword_estimator, "keyword_estimator") if own else net]
+
+    def _encode_both(self, net: NeuralNet, X: Any, X_unlabeled: Any) -> tuple[Any, Any]:
+        nets, more = self._nets(net), None
+        encoded = self._encode_views(nets, X, reset=True)
+        if self.views is None and np.array_equal(*encoded.values()):
+            warnings.warn(
+                "both views of the documents are the same. For texts, pass keywords that occur in "
+                "texts longer than the window; for other documents, pass views.",
+                UserWarning,
+                stacklevel=4,
+            )
+        if X_unlabeled is not None and len(X_unlabeled) > 0:
+            both = [(X, "X"), (X_unlabeled, "X_unlabeled")]
+            if len({self._texts(D, name, allow_empty=False) is None for D, name in both}) == 2:
+                raise TypeError("X and X_unlabeled must both hold texts, or neither of them.")
+            more = self._encode_views(nets, X_unlabeled, "X_unlabeled")
+        return encoded, more
+
+    def _as_it_is(self, X: Any) -> bool:
+        """Whether the views of the user get X unchecked: they may select columns or keys."""
+        return self.views is not None and (isinstance(X, dict) or hasattr(X, "columns"))
+
+    def _texts(self, X: Any, name: str, *, allow_empty: bool = True) -> list[str] | None:
+        """Return the texts of X; None for numbers, and for what goes to the views as it is."""
+        if isinstance(X, dict) or self._as_it_is(X):
+            return None
+        found = texts_and_keywords(X, name=name, allow_empty=allow_empty)
+        return None if found is None else found[0]
+
+    def _encode_views(
+        self, nets: Sequence[NeuralNet], X: Any, name: str = "X", *, reset: bool = False
+    ) -> dict[str, Any]:
+        """Return both views of documents, each in the form that its net takes."""
+        texts = self._texts(X, name, allow_empty=not reset)
+        if texts is None and not self._as_it_is(X):
+            X = super()._encode(nets[0], X, name=name, reset=reset)
+        elif reset:
+            vars(self).pop("n_features_in_", None)  # of a fit before
+        if reset:
+            views = self.views or (None, None if texts is None else KeywordWindow(self.keywords))
+            self.views_ = tuple(
+                clone(view).fit(X) if hasattr(view, "transform") else view for view in views
+            )
+        encoded = {}
+        for key, view, net in zip(self._views, self.views_, nets, strict=True):
+            V = X if texts is None else texts
+            if view is not None:
+                V = view.transform(X) if hasattr(view, "transform") else view(X)
+            label = f"the {key} view of {name}"
+            if hasattr(net, "encode"):
+                # X and X_unlabeled are encoded one by one and must have the same width
+                wide = {"full_width": True} if isinstance(net, BertClassifier) else {}
+                encoded[key] = net.encode(V, **wide)
+            else:
+                how = {"dtype": "numeric", "allow_nd": True, "force_writeable": True}
+                encoded[key] = _for_torch(check_array(V, input_name=label, **how))
+        if len({len(part) for part in encoded.values()}) == 2:
+            raise ValueError(f"the views of {name} have different numbers of rows.")
+        return encoded
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Class probabilities, the mean of both nets.
+
+        Parameters
+        ----------
+        X : documents, n_samples rows
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``; rows sum to 1.
+        """
+        check_is_fitted(self)
+        views = self._encode_views(self.estimators_, X).values()
+        K, both = len(self.classes_), zip(self.estimators_, views, strict=True)
+        return self._combine([softmax(predict_logits(net, view, K)) for net, view in both])
+
+    def _new(self, pool: Codes, P: list[FloatArray], n: list[int]) -> list[tuple[Codes, Codes]]:
+        """Select documents for the training set of each net by the other one."""
+        while True:
+            # the cap is that of the other net's set
+            both = zip(P, n[::-1], strict=True)
+            (rows_s, codes_s), (rows_k, codes_k) = (self._select(pool, p, m) for p, m in both)
+            _, i, j = np.intersect1d(rows_s, rows_k, return_indices=True)
+            conflicts = rows_s[i[codes_s[i] != codes_k[j]]]
+            s, k = ~np.isin(rows_s, conflicts), ~np.isin(rows_k, conflicts)
+            if not len(conflicts) or s.any() or k.any():
+                return [(rows_k[k], codes_k[k]), (rows_s[s], codes_s[s])]
+            rest = ~np.isin(pool, conflicts)  # select from the others instead
+            pool, P = pool[rest], [p[rest] for p in P]

@@ -1,0 +1,318 @@
+"""Self-training with pseudo-labels from the queues of a Leitner system; a reconstruction."""
+
+from __future__ import annotations
+
+import copy
+import time
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_scalar
+from skorch import NeuralNet
+from skorch.utils import multi_indexing
+
+from sklearn_spt._base import (
+    BaseSemiSupervisedClassifier,
+    Codes,
+    FloatArray,
+    PartlyLabeled,
+    class_counts,
+)
+from sklearn_spt._random import generator
+from sklearn_spt._training import Trainer
+from sklearn_spt.baselines._throttled import (
+    check_throttling,
+    hold_out,
+    positive_code,
+    throttle,
+    training_set,
+    validation_score,
+    warn_nothing_added,
+)
+
+
+class SpacedRepetitionClassifier(BaseSemiSupervisedClassifier):
+    """Semi-supervised classifier by spaced repetition: a reconstruction.
+
+    The method works in episodes. While a fresh net is trained, the unlabelled documents move
+    between queues: a document rises if the net gives it the label of the last episode's net, else
+    it falls. Higher queues are reviewed less often. One queue, chosen on held-out labelled
+    documents, supplies pseudo-labels for the next episodes.
+
+    .. warning:: Neither the text nor code of [1]_ was available, only its abstract, accounts of
+       [2]_, and the description in [3]_ of its own version. Do not report results of this class as
+       those of the original. The Notes list the decisions of this reconstruction.
+
+    Parameters
+    ----------
+    n_queues : int, default=6
+        Number of queues. The default is that of [3]_, as are those of `threshold`, `max_fraction`
+        and `validation_fraction`.
+    episode_epochs : int, default=16
+        Maximum number of epochs of an episode. With fewer than ``2 ** (n_queues - 2)`` the last
+        queue stays empty.
+    patience : int, default=5
+        An episode ends after this number of epochs without a better validation score.
+    max_iter : int, default=10
+        Maximum number of episodes; 0 is supervised training.
+    episode_patience : int, default=2
+        The fit ends after this number of episodes without a better validation score.
+    finetune_epochs : int, default=3
+        Epochs of each training run outside the episodes.
+    estimator, threshold, max_fraction, validation_fraction, pos_label, balanced_batches, \
+unlabeled_marker, random_state, verbose
+        As in `ThrottledSelfTrainingClassifier`.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, transduction_
+        As in `ThrottledSelfTrainingClassifier`.
+    estimators_ : list of one skorch.NeuralNet
+        The net with the best validation score. If no row could be held out, a net that is trained
+        with the pseudo-labels of the one episode.
+    n_iter_, best_iter_ : int
+        Number of episodes, and the one with the best score; 0 is the supervised net.
+    queue_sizes_ : ndarray of shape (n_episodes, n_queues)
+        Documents in each queue at the end of each episode.
+    designated_queue_ : int or None
+        The queue that supplies the pseudo-labels, counted from 0; None without an episode.
+    labeled_iter_ : ndarray of shape (n_rows,)
+        Episode that gave the pseudo-label; 0 for labelled rows, -1 for rows without one.
+    termination_condition_ : {"all_labeled", "no_change", "no_improvement", "max_iter", \
+"no_unlabeled"}
+        Reason why the fit ended. "no_change": the queue held no confident document.
+    history_ : list of dict
+        One entry for the supervised net and one for each episode, as in
+        `ThrottledSelfTrainingClassifier` with ``validation_score``; of an episode ``best_epoch``,
+        ``queue_sizes``, ``queue_scores`` if queues were compared, ``designated_queue``, and
+        ``source_queue``, its substitute if it was empty.
+
+    Notes
+    -----
+    The sources give the episodes, the queues (queue i is due in epochs divisible by 2^i), the
+    validation set and the designated queue. Decisions of this reconstruction: a label is correct
+    if it repeats that of the last episode's net; a wrong document falls to the first queue; the
+    queue is designated once, in the first episode, by training one net for each queue, and ties go
+    to the highest; an empty queue is replaced by the nearest lower, else higher one; the most
+    confident documents of the queue are added; pseudo-labels accumulate and are never revised; the
+    weights of the best epoch are used; and all defaults without a reference.
+
+    References
+    ----------
+    .. [1] H. Amiri, "Neural Self-Training through Spaced Repetition", NAACL 2019.
+    .. [2] H. Amiri et al., "Spotting Spurious Data with Neural Networks", NAACL 2018.
+    .. [3] P. Karisani and N. Karisani, "Semi-Supervised Text Classification via
+       Self-Pretraining", WSDM 2021.
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_queues: int = 6,
+        episode_epochs: int = 16,
+        patience: int = 5,
+        max_iter: int = 10,
+        episode_patience: int = 2,
+        threshold: float = 0.9,
+        max_fraction: float = 0.1,
+        validation_fraction: float = 0.2,
+        pos_label: Any = None,
+        finetune_epochs: int = 3,
+        balanced_batches: bool = True,
+        unlabeled_marker: Any = -1,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.n_queues = n_queues
+        self.episode_epochs = episode_epochs
+        self.patience = patience
+        self.max_iter = max_iter
+        self.episode_patience = episode_patience
+        self.threshold = threshold
+        self.max_fraction = max_fraction
+        self.validation_fraction = validation_fraction
+        self.pos_label = pos_label
+        self.finetune_epochs = finetune_epochs
+        self.balanced_batches = balanced_batches
+        self.unlabeled_marker = unlabeled_marker
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_params(self) -> None:
+        check_throttling(self)
+        for name in ("n_queues", "episode_epochs", "patience", "episode_patience"):
+            check_scalar(getattr(self, name), name, Integral, min_val=1)
+
+    def _fit(self, net: NeuralNet, data: PartlyLabeled) -> None:
+        """U are the unlabelled rows that are left, P their probabilities by the last net."""
+        U, n_episodes = np.arange(data.n_unlabeled), self.max_iter if data.n_unlabeled else 0
+        ended, designated, m = "max_iter" if len(U) else "no_unlabeled", None, 0
+        with self._bar("supervised net") as bar:
+            run = self._start(self._trainer(net, data, bar), data, n_episodes)
+            n_episodes = n_episodes if run.valid else min(n_episodes, 1)
+            best_net, loss = run.train(U[:0], U[:0], 0)
+            best, best_score = 0, run.score(best_net)
+            run.record(0, 0, U[:0], U[:0], best_score, {"loss": loss})
+            P = run.probabilities(best_net, U) if n_episodes else None
+            for m in range(1, 1 + n_episodes):
+                bar.set_description(f"episode {m}")
+                g, score, queue, found = self._episode(run, m, U, P.argmax(axis=1))
+                if score > best_score:
+                    best_net, best, best_score = g, m, score
+                P = run.probabilities(g, U)
+                if designated is None:
+                    designated = self._designate(run, queue, P, found)
+                source = nearest_occupied(queue, designated)
+                new = self._select(run, queue == source, P)
+                found |= {"designated_queue": designated, "source_queue": source}
+                run.record(m, len(U), U[new], P[new].argmax(axis=1), score, found)
+                U, P = np.delete(U, new), np.delete(P, new, axis=0)
+                if not len(new) or not len(U):
+                    ended = "all_labeled" if len(new) else "no_change"
+                elif run.valid and m - best >= self.episode_patience:
+                    ended = "no_improvement"
+                if ended != "max_iter":
+                    break
+            if n_episodes and not run.valid:
+                best_net, best = run.train(run.added, run.pseudo[run.added], 0)[0], m
+        if m and not len(run.added):
+            warn_nothing_added(self.threshold)
+        self.estimators_, self.history_ = [best_net], run.history
+        self.n_iter_, self.best_iter_, self.designated_queue_ = m, best, designated
+        sizes = [entry["queue_sizes"] for entry in run.history[1:]]
+        self.queue_sizes_ = np.array(sizes, dtype=np.intp).reshape(m, self.n_queues)
+        self._set_transduction(data, run.pseudo, run.labeled_iter)
+        self.termination_condition_ = ended
+
+    def _start(self, trainer: Trainer, data: PartlyLabeled, n_episodes: int) -> _Run:
+        """Hold labelled rows out if there are episodes."""
+        positive, parts = positive_code(data.classes, self.pos_label), None
+        if n_episodes:
+            parts = hold_out(data, self.validation_fraction, generator(trainer.root, 0, 1))
+        train, valid = parts or (data, None)
+        none = np.full(data.n_unlabeled, -1, dtype=np.intp)
+        return _Run(trainer, train, valid, positive, none, none.copy(), [], time.perf_counter())
+
+    def _episode(
+        self, run: _Run, m: int, U: Codes, provisional: Codes
+    ) -> tuple[NeuralNet, float, Codes, dict[str, Any]]:
+        """Train a fresh net while the documents move between queues.
+
+        Return the net with the weights of its best epoch, its score, the queues of `U`, and
+        entries of the history.
+        """
+        queue, scores, best, best_weights = np.zeros(len(U), dtype=np.intp), [], 0, None
+
+        def after_epoch(g: NeuralNet, epoch: int) -> bool:
+            nonlocal best, best_weights
+            due = due_documents(queue, epoch)
+            if len(due):
+                correct = run.probabilities(g, U[due]).argmax(axis=1) == provisional[due]
+                queue[due] = next_queues(queue[due], correct, self.n_queues)
+            scores.append(run.score(g))
+            if epoch == 1 or not run.valid or scores[-1] > scores[best - 1]:
+                best = epoch
+                if run.valid and epoch < self.episode_epochs:
+                    best_weights = copy.deepcopy(g.module_.state_dict())
+            return epoch - best >= self.patience
+
+        options = {"epochs": self.episode_epochs, "on_epoch": after_epoch}
+        g, loss = run.train(run.added, run.pseudo[run.added], m, **options)
+        if best < len(scores):
+            g.module_.load_state_dict(best_weights)
+        sizes = np.bincount(queue, minlength=self.n_queues).tolist()
+        found = {"loss": loss, "best_epoch": best, "queue_sizes": sizes}
+        return g, scores[best - 1], queue, found
+
+    def _select(self, run: _Run, members: Any, P: FloatArray) -> Codes:
+        """Return the most confident of the rows in a mask."""
+        rows, n_train = np.flatnonzero(members), len(run.data.y) + len(run.added)
+        return rows[throttle(P[rows], n_train, self)]
+
+    def _designate(self, run: _Run, queue: Codes, P: FloatArray, found: dict[str, Any]) -> int:
+        """Return the queue whose documents give the best score, the highest of equals.
+
+        Without held-out rows, or if at most one queue holds confident documents, it is the highest
+        queue with confident documents, or else the highest that is not empty.
+        """
+        selected = {j: self._select(run, queue == j, P) for j in np.unique(queue).tolist()}
+        candidates = {j: rows for j, rows in selected.items() if len(rows)}
+        if not run.valid or len(candidates) < 2:
+            return max(candidates or selected)
+        # in the first episode all unlabelled rows are left
+        scores = {
+            j: run.score(run.train(rows, P[rows].argmax(axis=1), 1, 1 + j)[0])
+            for j, rows in candidates.items()
+        }
+        found["queue_scores"] = {str(j): score for j, score in scores.items()}
+        return max(scores, key=lambda j: (scores[j], j))
+
+
+@dataclass
+class _Run:
+    """Training and validation rows of a fit, and what grows in it."""
+
+    trainer: Trainer
+    data: PartlyLabeled  # without the held-out rows
+    valid: PartlyLabeled | None
+    positive: int
+    pseudo: Codes
+    labeled_iter: Codes
+    history: list[dict[str, Any]]
+    start: float
+
+    @property
+    def added(self) -> Codes:
+        """Unlabelled rows that are in the training set."""
+        return np.flatnonzero(self.labeled_iter >= 0)
+
+    def train(self, rows: Codes, codes: Codes, *path: int, **options: Any) -> Any:
+        """Train a fresh net on labelled rows, and on unlabelled ones with pseudo-labels."""
+        X, y, weights = training_set(self.data, rows, codes)
+        return self.trainer.train(X, y, *path, weights=weights, **options)
+
+    def probabilities(self, net: NeuralNet, rows: Codes) -> FloatArray:
+        """Return the class probabilities of unlabelled rows."""
+        return self.trainer.probabilities(net, multi_indexing(self.data.U, rows))
+
+    def score(self, net: NeuralNet) -> float:
+        """Return the score on the held-out rows, 0 without them."""
+        if self.valid is None:
+            return 0.0
+        P = self.trainer.probabilities(net, self.valid.X)
+        return validation_score(self.valid, P, self.positive)
+
+    def record(
+        self, m: int, n_U: int, new: Codes, codes: Codes, score: float, found: dict[str, Any]
+    ) -> None:
+        """Add pseudo-labels to the training set, and an entry to the history."""
+        entry = {"iteration": m, "n_train": len(self.data.y) + len(self.added), "pool_size": n_U}
+        self.pseudo[new], self.labeled_iter[new] = codes, m
+        counts = class_counts(codes, self.data.classes)
+        entry |= {"n_added": len(new), "pseudo_label_counts": counts, **found}
+        if self.valid is not None:
+            entry["validation_score"] = score
+        seconds, self.start = time.perf_counter() - self.start, time.perf_counter()
+        self.history.append(entry | {"seconds": seconds})
+
+
+# Epochs are counted from 1 and queues from 0. One array holds the queue of each document.
+def due_documents(queue: Codes, epoch: int) -> Codes:
+    """Return the rows to review in an epoch: queue i is due if ``epoch % 2**i == 0``."""
+    return np.flatnonzero(epoch % 2**queue == 0)
+
+
+def next_queues(queue: Codes, correct: Any, n_queues: int) -> Codes:
+    """Return the queues after a review: correct documents rise by one, the others fall to 0."""
+    return np.where(correct, np.minimum(queue + 1, n_queues - 1), 0)
+
+
+def nearest_occupied(queue: Codes, wanted: int) -> int:
+    """Return a queue or, if it is empty, the nearest lower, else the nearest higher one."""
+    occupied = np.unique(queue)
+    lower = occupied[occupied <= wanted]
+    return int(lower[-1] if len(lower) else occupied[0])

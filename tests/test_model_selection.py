@@ -1,0 +1,521 @@
+"""The splitter, the scorer, and the comparison with supervised learning."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import warnings
+from typing import ClassVar
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from helpers import bert_net, mlp_net, points
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score, get_scorer
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    check_cv,
+    cross_val_score,
+    cross_validate,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier, compare_with_supervised
+from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold, make_labeled_scorer
+
+
+def self_pretraining(**params):
+    settings = {"step_size": 0.5, "finetune_epochs": 2, "random_state": 0}
+    return SelfPretrainingClassifier(mlp_net(), **settings | params)
+
+
+def folds_of(cv, y, groups=None):
+    return [(train.tolist(), test.tolist()) for train, test in cv.split(y, y, groups)]
+
+
+# -- the splitter ----------------------------------------------------------------------------------
+@given(
+    y=st.lists(st.sampled_from([-1, -1, 0, 1, 2]), min_size=4, max_size=40),
+    n_splits=st.integers(2, 4),
+    shuffle=st.booleans(),
+)
+def test_each_labeled_row_is_tested_once_and_each_unlabeled_row_trains(y, n_splits, shuffle):
+    y = [*y, *[0] * n_splits, *[1] * n_splits]
+    cv = SemiSupervisedStratifiedKFold(
+        n_splits, shuffle=shuffle, random_state=3 if shuffle else None
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The least populated class")
+        folds = folds_of(cv, y)
+    labeled = [row for row, label in enumerate(y) if label != -1]
+    assert sorted(row for _, test in folds for row in test) == labeled
+    for train, test in folds:
+        assert sorted(train + test) == list(range(len(y)))
+        for label in {0, 1, 2} & set(y):
+            here = sum(y[row] == label for row in test)
+            assert y.count(label) // n_splits <= here <= -(-y.count(label) // n_splits)
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.sampled_from([-1, -1, 0, 1]), st.integers(0, 9)), min_size=1, max_size=40
+    ),
+)
+def test_no_group_is_on_both_sides(rows):
+    y, groups = zip(*rows, (0, 10), (1, 11), (0, 12), (1, 13), strict=True)
+    tested = []
+    for train, test in folds_of(SemiSupervisedStratifiedKFold(2), y, groups):
+        there = {groups[row] for row in test}
+        assert there.isdisjoint(groups[row] for row in train)
+        missing = set(range(len(y))) - set(train) - set(test)
+        assert all(y[row] == -1 and groups[row] in there for row in missing)
+        tested += test
+    assert sorted(tested) == [row for row, label in enumerate(y) if label != -1]
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("n_unlabeled", [0, 11])
+def test_labeled_rows_are_split_as_by_scikit_learn(shuffle, n_unlabeled):
+    rng = np.random.default_rng(1)
+    rows = np.sort(rng.permutation(60 + n_unlabeled)[:60])
+    y, groups = np.full(60 + n_unlabeled, -1), np.full(60 + n_unlabeled, 12)
+    y[rows], groups[rows] = rng.integers(3, size=60), rng.integers(12, size=60)
+    options = {"n_splits": 4, "shuffle": shuffle, "random_state": 5 if shuffle else None}
+    cv = SemiSupervisedStratifiedKFold(**options)
+    for found, theirs in (
+        (folds_of(cv, y), StratifiedKFold(**options).split(rows, y[rows])),
+        (
+            folds_of(cv, y, groups),
+            StratifiedGroupKFold(**options).split(rows, y[rows], groups[rows]),
+        ),
+    ):
+        assert [test for _, test in found] == [rows[test].tolist() for _, test in theirs]
+
+
+@pytest.mark.parametrize(
+    ("y", "marker"),
+    [
+        (["no", "yes", "?", "no", "yes", "?"], "?"),
+        (["no", "yes", -1, "no", "yes", -1], -1),
+        ([3, 1, -9, 3, 1, -9], -9),
+        (["no", "yes", None, "no", "yes", None], None),
+        # missing values are never a class, whatever the marker is
+        (["no", "yes", None, "no", "yes", np.nan], -1),
+        ([True, False, None, True, False, -1], -1),
+        (np.array([3.0, 1.0, np.nan, 3.0, 1.0, np.nan]), -1),
+        (pd.Series([1, 0, None, 1, 0, None], dtype="Int64", index=list("uvwxyz")), -1),
+        (pd.Series(["a", "b", None, "a", "b", None], dtype="category"), "?"),
+    ],
+)
+def test_labels_and_markers_of_every_kind(y, marker):
+    cv = SemiSupervisedStratifiedKFold(2, unlabeled_marker=marker)
+    assert folds_of(cv, y) == [([2, 3, 4, 5], [0, 1]), ([0, 1, 2, 5], [3, 4])]
+
+
+def test_unlabeled_rows_need_no_group():
+    y, groups = [0, 1, -1, -1, 0, 1], ["a", "a", None, "a", "b", "b"]
+    folds = folds_of(SemiSupervisedStratifiedKFold(2), y, groups)
+    assert sorted(folds) == [([0, 1, 2, 3], [4, 5]), ([2, 4, 5], [0, 1])]
+
+
+@pytest.mark.parametrize(
+    ("y", "match"),
+    [
+        (None, "requires y"),
+        ([-1, -1, -1, -1], "no labelled row"),
+        ([0, 1, -1], "inconsistent numbers of samples"),
+        ([0, 0, 0, -1], "one class only"),
+        ([0.5, 1.5, 0.5, 1.5], "continuous"),
+        (["a", "-1", "a", "b"], "string '-1'"),
+        ([0, 0, 1, 1], "n_splits=3 cannot be greater"),
+    ],
+)
+def test_labels_that_cannot_be_split(y, match):
+    with pytest.raises(ValueError, match=match):
+        next(SemiSupervisedStratifiedKFold(3).split([0] * 4, y))
+
+
+def test_rare_classes_and_forgotten_markers_are_named():
+    with pytest.warns(UserWarning, match="least populated class in y has only 2 members"):
+        folds = folds_of(SemiSupervisedStratifiedKFold(3), [0] * 6 + [1] * 2 + [-1] * 4)
+    assert [len(test) for _, test in folds] == [3, 3, 2]
+    with pytest.warns(UserWarning, match=r"StratifiedKFold takes '\?' for .*unlabeled_marker='\?'"):
+        folds_of(SemiSupervisedStratifiedKFold(2), ["a", "b", "?"] * 4)
+    with pytest.raises(ValueError, match="random_state"):
+        SemiSupervisedStratifiedKFold(random_state=0)  # scikit-learn's own check
+
+
+def test_it_is_a_splitter_of_scikit_learn():
+    cv = SemiSupervisedStratifiedKFold(3, shuffle=True, random_state=1, unlabeled_marker="?")
+    assert check_cv(cv) is cv
+    assert cv.get_n_splits() == 3
+    assert "unlabeled_marker='?'" in repr(cv)
+    y = np.tile(["a", "b", "?"], 20)
+    assert folds_of(pickle.loads(pickle.dumps(cv)), y) == folds_of(cv, y)
+    assert folds_of(cv, y) != folds_of(clone_with(cv, random_state=2), y)
+
+
+def clone_with(cv, **params):
+    return type(cv)(**{"n_splits": cv.n_splits, "shuffle": True, **params}, unlabeled_marker="?")
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_groups_reach_the_splitter(routing):
+    X, y, _ = points()
+    cv, groups = SemiSupervisedStratifiedKFold(3), np.arange(len(X)) // 3
+    expected = [test for _, test in folds_of(cv, y, groups)]
+    assert expected != [test for _, test in folds_of(cv, y)]
+    with sklearn.config_context(enable_metadata_routing=routing):
+        given = {"params": {"groups": groups}} if routing else {"groups": groups}
+        result = cross_validate(Scripted(), X, y, cv=cv, return_indices=True, **given)
+    assert [test.tolist() for test in result["indices"]["test"]] == expected
+
+
+def test_search_over_lam_and_alpha():
+    X, y, _ = points()
+    grid = {"lam": [0.0, 1.0], "alpha": [0.0, 0.5]}
+    cv = SemiSupervisedStratifiedKFold(3)
+    search = GridSearchCV(self_pretraining(), grid, cv=cv, scoring="accuracy").fit(X, y)
+    expected = []
+    for params in search.cv_results_["params"]:
+        clf, scores = self_pretraining(**params), []
+        for train, test in cv.split(X, y):
+            scores.append(accuracy_score(y[test], clf.fit(X[train], y[train]).predict(X[test])))
+        expected.append(np.mean(scores))
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected)
+    assert len(set(expected)) > 1
+    assert len(search.best_estimator_.transduction_) == len(X)
+
+
+# -- the scorer ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("marker", [-1, None, "?"])
+def test_scorer_leaves_out_unlabeled_rows_with_any_metric_and_splitter(marker):
+    X, y, _ = points()
+    labels = [marker if label == -1 else ("no", "yes")[label] for label in y]
+    scorer = make_labeled_scorer("f1_macro", unlabeled_marker=marker)
+    clf = self_pretraining(unlabeled_marker=marker).fit(X, labels)
+    rows = np.flatnonzero(y != -1)
+    given = [labels[row] for row in rows]
+    expected = f1_score(given, clf.predict(X[rows]), average="macro")
+    again = pickle.loads(pickle.dumps(scorer))
+    assert scorer(clf, X, labels) == again(clf, X, labels) == scorer(clf, X[rows], given)
+    assert scorer(clf, X, labels) == expected
+    options = {"scoring": scorer, "cv": KFold(3, shuffle=True, random_state=0)}
+    search = GridSearchCV(clf, {"lam": [0.3]}, return_train_score=True, **options)
+    search.fit(X, np.array(labels, dtype=object))
+    assert np.isfinite(search.cv_results_["mean_train_score"]).all()
+
+
+def test_scorer_takes_missing_labels_for_unlabeled_and_refuses_a_fold_of_them():
+    clf = DummyClassifier(strategy="constant", constant=1).fit([[0], [0]], [0, 1])
+    assert make_labeled_scorer("accuracy")(clf, [[0]] * 4, [1, 0, None, -1]) == 0.5
+    with pytest.raises(ValueError, match=r"no labelled row.*SemiSupervisedStratifiedKFold"):
+        make_labeled_scorer("f1")(clf, [[0], [0]], [-1, None])
+
+
+def test_scorer_passes_weights_and_requests_what_its_metric_requests():
+    X, y, truth = points()
+    weights = np.linspace(0.1, 2, len(X))
+    clf = DummyClassifier(strategy="constant", constant=1).fit(X, truth)
+    rows = y != -1
+    expected = accuracy_score(y[rows], np.ones(rows.sum()), sample_weight=weights[rows])
+    assert make_labeled_scorer("accuracy")(clf, X, y, sample_weight=weights) == expected
+    with sklearn.config_context(enable_metadata_routing=True):
+        plain = get_scorer("accuracy").set_score_request(sample_weight=True)
+        clf = LogisticRegression().set_fit_request(sample_weight=False)
+        found, theirs = (
+            cross_val_score(clf, X, truth, scoring=s, params={"sample_weight": weights})
+            for s in (make_labeled_scorer(plain), plain)
+        )
+    np.testing.assert_array_equal(found, theirs)
+
+
+# -- the comparison --------------------------------------------------------------------------------
+class Scripted(ClassifierMixin, BaseEstimator):
+    """Predicts the classes in a column of X; notes what it was fitted on."""
+
+    seen: ClassVar = []
+
+    def __init__(self, column=0):
+        self.column = column
+
+    def fit(self, X, y):
+        Scripted.seen.append((np.asarray(X), y))
+        self.classes_ = np.unique([label for label in y if label != -1])
+        return self
+
+    def predict(self, X):
+        return X[:, self.column].astype(int)
+
+
+def scripted(y, first, second, n_unlabeled=20, **params):
+    """Compare two classifiers with the given predictions of the labelled rows."""
+    X = np.vstack([np.column_stack([first, second]), np.zeros((n_unlabeled, 2), dtype=int)])
+    y = np.r_[y, np.full(n_unlabeled, -1)]
+    settings = {"supervised": Scripted(0), "cv": 2, "n_resamples": 400, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="y has .* labelled rows|The least populated")
+        return compare_with_supervised(Scripted(1), X, y, **settings | params)
+
+
+def flipped(y, rate, seed):
+    return np.where(np.random.default_rng(seed).random(len(y)) < rate, 1 - y, y)
+
+
+Y = np.random.default_rng(0).integers(2, size=300)
+
+
+def compare(clf, X, y, **params):
+    settings = {"cv": 2, "n_resamples": 100, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="y has .* labelled rows")
+        return compare_with_supervised(clf, X, y, **settings | params)
+
+
+@pytest.mark.parametrize(
+    ("params", "name", "score"),
+    [
+        ({}, "F1", f1_score),
+        ({"pos_label": 0}, "F1", lambda y, p: f1_score(y, p, pos_label=0)),
+        ({"scoring": "accuracy"}, "accuracy", accuracy_score),
+    ],
+)
+def test_scores_are_those_of_scikit_learn(params, name, score):
+    first, second = flipped(Y, 0.3, 1), flipped(Y, 0.1, 2)
+    found = scripted(Y, first, second, **params)
+    assert found.score_name == name
+    assert found.supervised == pytest.approx(score(Y, first))
+    assert found.semi_supervised == pytest.approx(score(Y, second))
+    assert found.gain == pytest.approx(found.semi_supervised - found.supervised)
+    assert found.accuracies == (accuracy_score(Y, first), accuracy_score(Y, second))
+    assert (found.n_labeled, found.n_unlabeled, found.one_net) == (300, 20, None)
+    np.testing.assert_array_equal(found.supervised_predictions, [first])
+    np.testing.assert_array_equal(found.semi_supervised_predictions, [second])
+
+
+def test_macro_f1_of_more_classes():
+    rng = np.random.default_rng(0)
+    y, first, second = rng.integers(4, size=(3, 200))
+    found = scripted(y, first, second)
+    assert found.score_name == "macro-F1"
+    assert found.supervised == pytest.approx(f1_score(y, first, average="macro"))
+    one = scripted(y, first, second, pos_label=2)
+    assert one.semi_supervised == pytest.approx(f1_score(y, second, average=None)[2])
+
+
+def test_verdicts_and_what_is_printed():
+    better, worse = flipped(Y, 0.1, 2), flipped(Y, 0.3, 1)
+    found = scripted(Y, worse, better, n_unlabeled=1200)
+    assert found.verdict == "use"
+    assert found.interval[0] > 0
+    assert found.probability == 1
+    text = str(found)
+    assert text.startswith(
+        f"use\n  with the 1,200 unlabelled rows  F1 {found.semi_supervised:.3f},"
+    )
+    assert f"95% interval {found.interval[0]:+.3f} to" in text
+    assert re.search(f"without them +F1 {found.supervised:.3f}, accuracy", text)
+    assert max(map(len, text.splitlines())) <= 100
+
+    found = scripted(Y, better, worse)
+    assert (found.verdict, found.gain < 0) == ("do not use", True)
+    assert "ends below +0.01" in str(found)
+
+    few = Y[:40]
+    found = scripted(few, np.r_[1 - few[:1], few[1:]], few)
+    assert (found.verdict, found.gain > 0) == ("cannot tell", True)
+    assert "may be chance" in str(found)
+    found = scripted(few, few, few)
+    assert (found.verdict, found.gain) == ("do not use", 0)
+    assert f"a gain of {found.interval[1]:+.3f} is possible" in str(found)
+
+
+def test_predictions_of_one_class_are_no_gain():
+    """Where most rows are positive, to predict that all are has a better F1 than half of them."""
+    y = np.repeat([1, 0], [175, 25])
+    found = scripted(y, flipped(y, 0.5, 0), np.ones(200, dtype=int))
+    assert found.interval[0] > 0
+    assert found.verdict == "do not use"
+    assert "every row is predicted 1" in str(found)
+
+
+# -- its interval ----------------------------------------------------------------------------------
+def test_interval_is_that_of_the_posterior():
+    """An oracle: the eight kinds of rows have a Dirichlet posterior."""
+    counts = np.array([[[70, 3], [0, 5]], [[4, 6], [1, 11]]])  # by class, first, second prediction
+    rows = np.repeat(np.stack(np.unravel_index(np.arange(8), (2, 2, 2))), counts.ravel(), axis=1)
+    found = scripted(*rows, n_resamples=20_000)
+    prior = np.array([[[0, 1], [1, 0]], [[0, 1], [1, 0]]]) / 2
+    rng = np.random.default_rng(1)
+    P = rng.dirichlet((counts + prior).ravel(), size=50_000).reshape(-1, 2, 2, 2)
+    one, other = (
+        2 * hits / (P[:, 1].sum(axis=(1, 2)) + predicted)
+        for hits, predicted in (
+            (P[:, 1, 1].sum(axis=1), P[:, :, 1].sum(axis=(1, 2))),
+            (P[:, 1, :, 1].sum(axis=1), P[..., 1].sum(axis=(1, 2))),
+        )
+    )
+    np.testing.assert_allclose(found.interval, np.quantile(other - one, [0.025, 0.975]), atol=0.006)
+    assert found.probability == pytest.approx(np.mean(other > one), abs=0.02)
+
+
+#: Shares of the rows by class, first and second prediction; the two differ in 1.5% and 25%.
+POPULATIONS = (
+    np.array([[[0.943, 0.002], [0.003, 0.002]], [[0.012, 0.006], [0.004, 0.028]]]),
+    np.array([[[0.67, 0.14], [0.09, 0.05]], [[0.01, 0.01], [0.01, 0.02]]]),
+)
+
+
+@pytest.mark.parametrize("scoring", ["f1", "accuracy"])
+@pytest.mark.parametrize("population", POPULATIONS)
+def test_coverage_of_the_interval(population, scoring):
+    score = f1_score if scoring == "f1" else accuracy_score
+    kinds = np.stack(np.unravel_index(np.arange(8), (2, 2, 2)))
+    y, first, second = np.repeat(kinds, np.round(1000 * population).astype(int).ravel(), axis=1)
+    truth = score(y, second) - score(y, first)
+    rng, missed = np.random.default_rng(5), np.zeros(2)
+    for _ in range(200):
+        counts = rng.multinomial(120, population.ravel())
+        counts += 2 * (np.arange(8) == 4) * (counts[4:].sum() < 2)  # a fold needs both classes
+        low, high = scripted(*np.repeat(kinds, counts, axis=1), scoring=scoring).interval
+        missed += truth < low, truth > high
+    assert (missed <= 11).all()  # 5 are expected on each side, and fewer by the prior
+
+
+def test_interval_grows_with_confidence_and_shrinks_with_rows():
+    def width(n, confidence):
+        first, second = flipped(Y, 0.3, 1)[:n], flipped(Y, 0.25, 2)[:n]
+        low, high = scripted(Y[:n], first, second, confidence=confidence).interval
+        return high - low
+
+    assert width(300, 0.5) < width(300, 0.9) < width(100, 0.9)
+
+
+def test_equal_predictions_leave_the_interval_open():
+    y = np.repeat(np.arange(4), 25)
+    low, high = scripted(y, y, y).interval
+    assert -0.05 < low < -0.001
+    assert 0.001 < high < 0.05
+
+
+# -- what is fitted --------------------------------------------------------------------------------
+def test_no_classifier_learns_the_label_of_a_row_that_it_predicts():
+    Scripted.seen = []
+    rows, y = np.arange(120), np.r_[Y[:120], np.full(20, -1)]
+    X = np.column_stack([np.arange(140), np.zeros(140, dtype=int)])
+    compare(Scripted(1), X, y, supervised=Scripted(1), cv=3)
+    assert len(Scripted.seen) == 6
+    left_out = []
+    for (few, _), (many, labels) in zip(Scripted.seen[::2], Scripted.seen[1::2], strict=True):
+        known = np.array(labels) != -1
+        np.testing.assert_array_equal(few, many[known])  # of another package: labelled rows alone
+        assert (~known).sum() == 20
+        left_out += sorted(set(rows) - set(few[:, 0]))
+    assert sorted(left_out) == rows.tolist()
+
+
+def test_the_default_is_five_teachers():
+    X, y, _ = points(n=120)
+    found = compare(self_pretraining(), X, y)
+    five = self_pretraining(n_teachers=5, max_iter=0)
+    given = compare(self_pretraining(), X, y, supervised=five)
+    np.testing.assert_array_equal(found.supervised_predictions, given.supervised_predictions)
+    one = compare(self_pretraining(), X, y, supervised=self_pretraining(max_iter=0))
+    assert (one.one_net, given.one_net) == (None, None)
+    assert found.one_net == one.supervised  # equally many labels a class: nothing is adjusted
+    assert re.search(f"without them, one net +F1 {found.one_net:.3f}", str(found))
+
+
+def test_pipelines_lists_and_threads_give_the_same():
+    X, y, _ = points()
+    expected = str(compare(self_pretraining(), X, y))
+    assert str(compare(make_pipeline(FunctionTransformer(), self_pretraining()), X, y)) == expected
+    assert str(compare(self_pretraining(), X.tolist(), y)) == expected
+    with joblib.parallel_config("threading"):
+        assert str(compare(self_pretraining(), X, pd.Series(y), n_jobs=2)) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "marker"), [(["a", "b"], -1), (["a", "b"], None), ([0, 1], "?"), ([0, 1], None)]
+)
+def test_labels_and_markers_of_any_kind(names, marker):
+    X, partial, _ = points()
+    y = [marker if label == -1 else names[label] for label in partial]
+    clf = self_pretraining(unlabeled_marker=marker)
+    for supervised in (None, LogisticRegression()):
+        found = compare(clf, X, y, supervised=supervised)
+        expected = compare(self_pretraining(), X, partial, supervised=supervised)
+        assert (found.gain, found.supervised) == (expected.gain, expected.supervised)
+        codes = expected.semi_supervised_predictions
+        np.testing.assert_array_equal(found.semi_supervised_predictions, np.array(names)[codes])
+
+
+@pytest.mark.parametrize("kind", [list, pd.Series])
+def test_texts(tiny_encoder, tiny_texts, kind):
+    y = [1, 0] * 6 + [-1] * 12
+    clf = SelfPretrainingClassifier(bert_net(tiny_encoder), step_size=1.0, alpha=0, random_state=0)
+    baseline = BertClassifier(**bert_net(tiny_encoder).get_params(deep=False))
+    found = compare(clf, kind(tiny_texts), y, supervised=clone(baseline))
+    assert (found.n_labeled, found.n_unlabeled) == (12, 12)
+
+
+def test_repeats_seeds_and_the_bar(capfd):
+    X, y, _ = points()
+    clf = self_pretraining(max_iter=1)
+    found = compare(clf, X, y, n_repeats=2)
+    assert found.semi_supervised_predictions.shape == (2, found.n_labeled)
+    assert str(found) == str(compare(clf, X, y, n_repeats=2))
+    assert str(found) != str(compare(clf, X, y, n_repeats=2, random_state=1))
+    assert capfd.readouterr() == ("", "")
+    compare(clf, X, y, verbose=1)
+    shown = capfd.readouterr().err
+    assert "comparison: 100%" in shown
+    assert "iteration 1 of 1" in shown
+
+
+def test_few_labels_are_a_warning_before_the_start():
+    X, y, _ = points()
+    with pytest.warns(UserWarning, match=r"28 labelled rows: only a gain of about 0.14 or more"):
+        compare_with_supervised(Scripted(), X, y, supervised=Scripted(), cv=2)
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"cv": 1}, "n_splits=1"),
+        ({"cv": 40}, "n_splits=40"),
+        ({"n_repeats": 0}, "n_repeats == 0"),
+        ({"n_resamples": 0}, "n_resamples == 0"),
+        ({"confidence": 1.0}, "confidence == 1.0"),
+        ({"scoring": "recall"}, 'scoring must be "f1" or "accuracy"'),
+        ({"pos_label": 7}, r"pos_label=7 is none of the classes \[0, 1\]"),
+        ({"supervised": DummyClassifier(strategy="constant", constant=5)}, "constant"),
+    ],
+)
+def test_parameters_out_of_range(params, match):
+    X, y, _ = points()
+    with pytest.raises(ValueError, match=match):
+        compare(self_pretraining(max_iter=1), X, y, **params)
+
+
+def test_data_and_classifiers_that_cannot_be_compared():
+    X, y, truth = points()
+    with pytest.raises(ValueError, match=r"y holds no unlabelled row \(marker -1\)"):
+        compare(self_pretraining(), X, truth)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        compare(self_pretraining(), X, y[:-1])
+    with pytest.raises(TypeError, match="must be a semi-supervised classifier of this package"):
+        compare(LogisticRegression(), X, y)
+    with pytest.raises(ValueError, match=r"y holds .*7.* in row \d+, which is none of \[0, 1\]"):
+        scripted(Y, Y + 7 * (1 - Y), Y)
