@@ -174,13 +174,6 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         self.unlabeled_marker = unlabeled_marker
         self.random_state = random_state
 
-    def __repr__(self) -> str:
-        """Show the parameters that differ from their defaults, as scikit-learn does."""
-        usual = BertClassifier().get_params(deep=False)
-        params = sorted(self.get_params(deep=False).items())
-        shown = [f"{k}={v!r}" for k, v in params if repr(v) != repr(usual.get(k))]
-        return f"{type(self).__name__}({', '.join(shown)})"
-
     def check_params(self) -> None:
         """Raise an error that names the first unusable parameter."""
         for name, options in {
@@ -403,8 +396,9 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
     def initialize(self, source: PretrainedEncoder | None = None) -> BertClassifier:
         """Build module, criterion and optimiser; of a `source` without a model, no weights."""
         self.source_ = load_encoder(self.pretrained) if source is None else source
-        self.lr_ = self.lr
-        if self.lr == "auto" and self.source_.model is not None:
+        if self.lr != "auto":
+            self.lr_ = self.lr
+        elif self.source_.model is not None:
             weights = self.source_.model.named_parameters()
             size = sum(weight.numel() for name, weight in weights if "embed" not in name)
             self.lr_ = 1e-4 if size < _SMALL_ENCODER else 5e-5
@@ -427,6 +421,11 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
             kwargs |= {"config": source.config, "pad_id": source.pad_id, "pooling": source.pooling}
         self.module_ = self.initialized_instance(self.module, kwargs)
         return self
+
+    def get_params(self, deep: bool = True, **kwargs: Any) -> dict[str, Any]:
+        """Return the parameters, without the private attributes that skorch lists."""
+        params: dict[str, Any] = super().get_params(deep=deep, **kwargs)
+        return {name: value for name, value in params.items() if not name.startswith("_")}
 
     def get_params_for(self, prefix: str) -> dict[str, Any]:
         """Return the parameters with a prefix, and those that follow from others."""

@@ -33,6 +33,13 @@ class ClassifierOfTexts:
     unlabeled_marker: Any
     predict_proba: Any
 
+    def __repr__(self) -> str:
+        """Show the parameters that differ from their defaults, also those of a net."""
+        usual = type(self)().get_params(deep=False)  # type: ignore[attr-defined]
+        params = sorted(self.get_params(deep=False).items())  # type: ignore[attr-defined]
+        changed = [f"{k}={v!r}" for k, v in params if repr(v) != repr(usual.get(k))]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable class of each document.
 

@@ -44,10 +44,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     """Semi-supervised classifier by Self-Pretraining.
 
     Teachers, trained on the labelled documents, give soft pseudo-labels to a sample of the
-    unlabelled ones: the mean of their probabilities. Fresh students are trained on the
-    pseudo-labels, and then on the labelled documents, with the true labels and with distillation
-    from the teachers. The students become the next teachers and the sample grows, until it holds
-    all unlabelled documents. The paper has one teacher and one student.
+    unlabelled ones. Fresh students are trained on the pseudo-labels, and then on the labelled
+    documents, with the true labels and with distillation from the teachers. The students become
+    the next teachers and the sample grows, until it holds all unlabelled documents.
 
     Parameters
     ----------
@@ -67,8 +66,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         gave better Brier scores than the paper's 3, at the same F1.
     step_size : int or float, default=0.2
         k, the growth of the sample in each iteration: a number of documents, or a float in (0, 1]
-        for a share of the unlabelled ones. Larger steps mean fewer iterations and a faster fit.
-        0.2 is the paper's 2,000 of 10,000.
+        for a share of the unlabelled ones. 0.2 is the paper's 2,000 of 10,000.
     max_iter : int or None, default=None
         Maximum number of iterations. None iterates until the sample holds all unlabelled
         documents. 0 trains on the labelled documents alone.
@@ -88,43 +86,38 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     pretrain_epochs : int, default=1
         Epochs over the pseudo-labelled sample (stage 1). The default is the paper's.
     token_deletion : float in [0, 1), default=0.0
-        Probability with which each token of a text is deleted in stage 1, anew in each epoch. The
-        first and the last token stay. It needs a net that reads token ids, such as
-        `BertClassifier`. 0 is the paper's.
+        Probability with which each token of a text is deleted in stage 1, anew in each epoch. It
+        needs a net that reads token ids, such as `BertClassifier`. 0 is the paper's.
     finetune_epochs : int, default=3
         Epochs over the labelled documents (stage 2, and the first teachers). The default is the
         paper's.
     balanced_batches : bool, default=True
         Whether training draws all classes equally often, as the paper's code does.
     ensemble : {"last", "last_two", "all"}, default="all"
-        Nets whose probabilities are averaged. "last" takes the students of the last iteration.
-        "last_two" adds their teachers, as the paper does. "all" adds the first teachers, too,
-        whose errors differ from those of the students. Together they weigh as one student.
+        Nets whose probabilities are averaged: the students of the last iteration; their teachers,
+        too, as in the paper; the first teachers, too, which together weigh as one student.
     logit_adjustment : float in [0, 1] or "auto", default="auto"
         τ [2]_: the probability of a class is multiplied by the τ-th power of its share among the
-        labelled documents. Balanced batches make nets predict rare classes too often. 0 corrects
-        nothing (the paper), 1 corrects in full. "auto" chooses the τ in [0, 0.5] with which the
-        predicted class shares of up to 1,000 unlabelled documents come closest to those of the
-        labelled ones. It gives 0 with fewer than 50 unlabelled documents, with equally many labels
-        in each class, and with ``balanced_batches=False``. Set 0 if the labelled documents are not
-        a random sample.
+        labelled documents, since balanced batches make nets predict rare classes too often. 0
+        corrects nothing (the paper), 1 corrects in full. "auto" chooses the τ in [0, 0.5] with
+        which the predicted class shares of up to 1,000 unlabelled documents come closest to those
+        of the labelled ones; with fewer than 50 it gives 0. Set 0 if the labelled documents are
+        not a random sample.
     unlabeled_marker : number, str or None, default=-1
         Value of y that marks unlabelled rows. None, NaN and NA are equivalent.
     on_iteration : callable or None, default=None
         Called with an `Iteration` after the first teachers and after each iteration. Use it to
         score intermediate nets. It must be picklable for process pools.
     memory : str, path-like, joblib.Memory or None, default=None
-        Folder for results that do not depend on `lam` and `alpha`: the first teachers, and stage 1
-        of the first students. Set it for a search: its candidates share them. It changes no
-        result and needs an integer `random_state`. Clear it when you change the code of a module
-        or the version of a library. It holds pickles: use a folder of your own.
+        Folder for results that do not depend on `lam` and `alpha`, which the candidates of a search
+        share: the first teachers, and stage 1 of the first students. It needs an integer
+        `random_state` and holds pickles: use a folder of your own. Clear it when code changes.
     checkpoint_dir : str, path-like or None, default=None
-        Folder for the state after each iteration, in safetensors and JSON. The same fit, started
-        again after a kill, continues there and gives the same result; a complete fit removes its
-        state. It needs an integer `random_state`.
+        Folder for the state after each iteration. The same fit, started again after a kill, goes on
+        there and gives the same result; a complete fit removes its state. It needs an integer
+        `random_state`.
     random_state : int, RandomState or None, default=None
-        Seed of all random numbers. A fit changes no global random state, and does not use the
-        net's own ``random_state``.
+        Seed of all random numbers; the net's own ``random_state`` has no effect.
     verbose : int, default=0
         0 prints nothing, 1 shows a progress bar.
 
@@ -281,14 +274,15 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 f"token_deletion={self.token_deletion} needs a net that reads token ids, such as "
                 f"BertClassifier, but estimator is a {type(net).__name__}; set token_deletion=0."
             )
-        sizes = self._sample_sizes(data.n_unlabeled)
+        sizes, others = self._sample_sizes(data.n_unlabeled), split_teachers(self.teacher)[1]
         work = self._texts_to_process(self._n_nets(data), len(data.y), sizes)
         with self._bar("supervised teachers", sum(work)) as bar:
             trainer = self._trainer(net, data, bar)
             folder = self.checkpoint_dir
             checkpoint = None if folder is None else Checkpoint(folder, self, trainer, data)
             state, history = self._start(trainer, data, checkpoint)  # step 1
-            by_others = self._labels_by_others(net, data) if state.t == 0 and sizes else None
+            # labels of U and of L by teachers that are no nets
+            by_others = label(others, net, data, self.temperature) if state.t == 0 else None
             for t in range(state.t + 1, len(sizes) + 1):
                 start = time.perf_counter()
                 bar.set_description(f"iteration {t} of {len(sizes)}")
@@ -296,13 +290,10 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 rng = generator(trainer.root, t, 1)
                 rows = rng.choice(data.n_unlabeled, size=sizes[t - 1], replace=False)  # step 2
                 C = multi_indexing(data.U, rows)
-                first = by_others if t == 1 else None  # labels of U and L by other teachers
-                P = self._soft_labels(
-                    trainer, state.students, C, None if first is None else first[0][rows]
-                )  # 3
-                q = self._soft_labels(
-                    trainer, state.students, data.X, None if first is None else first[1]
-                )
+                on_U, on_L = by_others if by_others and t == 1 else (None, None)
+                on_C = None if on_U is None else on_U[rows]
+                P = self._soft_labels(trainer, state.students, C, on_C)  # step 3
+                q = self._soft_labels(trainer, state.students, data.X, on_L)
                 P, S, groups = self._inertia(P, state.S)  # step 4
                 state = self._without_spent_nets(state)
                 trained = [  # steps 5 and 6
@@ -357,30 +348,20 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             self._end_iteration(trainer, data, state, [entry], checkpoint)
         return state, [entry]
 
-    def _labels_by_others(
-        self, net: NeuralNet, data: PartlyLabeled
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Return the tempered probabilities of U and of L by teachers that are no nets."""
-        _, others = split_teachers(self.teacher)
-        if not others:
-            return None
-        with np.errstate(divide="ignore"):
-            P = softmax(np.log(label(others, net, data)), self.temperature)
-        return P[~data.labeled], P[data.labeled]
-
     def _soft_labels(
-        self,
-        trainer: Trainer,
-        teachers: list[NeuralNet],
-        X: Any,
-        by_others: FloatArray | None = None,
+        self, trainer: Trainer, nets: list[NeuralNet], X: Any, by_others: FloatArray | None = None
     ) -> FloatArray:
-        """Return the mean of the teachers' tempered probabilities."""
-        K, P = len(trainer.classes), [] if by_others is None else [by_others]
-        for M in teachers:
+        """Return the mean of the teachers' tempered probabilities; all nets are one teacher."""
+        K, P = len(trainer.classes), []
+        for M in nets:
             P.append(softmax(predict_logits(M, X, K), self.temperature))
             trainer.bar.update(len(P[-1]))
-        return np.asarray(np.mean(P, axis=0))
+        if by_others is None:
+            return np.asarray(np.mean(P, axis=0))
+        n = len(split_teachers(self.teacher)[1])
+        return np.asarray(
+            (np.sum(P, axis=0) / len(P) + n * by_others) / (1 + n) if P else by_others
+        )
 
     def _inertia(self, P: FloatArray, S: Distributions) -> tuple[FloatArray, Any, Any]:
         """Move the class distributions of P towards those of the iteration before."""
@@ -488,7 +469,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         encoded = self._encode(state.students[0], X)
         shares = class_shares(data.y, data.n_classes)
         tau = self._choose_tau(trainer, data, state)
-        return logit_adjusted(_mean_of(state, encoded, data.n_classes), shares, tau)
+        return logit_adjusted(state.predict_proba(encoded, data.n_classes), shares, tau)
 
     def _choose_tau(self, trainer: Trainer, data: PartlyLabeled, state: State) -> float:
         """Return τ, as given or by the predicted shares of unlabelled documents."""
@@ -504,7 +485,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         size = min(data.n_unlabeled, MOST_DOCUMENTS)
         drawn = generator(trainer.root, 0, 4).choice(data.n_unlabeled, size=size, replace=False)
         some_of_U = multi_indexing(data.U, np.sort(drawn))
-        return matching_tau(_mean_of(state, some_of_U, data.n_classes), shares, target)
+        return matching_tau(state.predict_proba(some_of_U, data.n_classes), shares, target)
 
     def _set_fitted(
         self,
@@ -526,10 +507,3 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
         mean = np.average(P, axis=0, weights=self.estimator_weights_)
         return logit_adjusted(mean, self.class_shares_, self.logit_adjustment_)
-
-
-def _mean_of(state: State, X: Any, n_classes: int) -> FloatArray:
-    """Return the mean of the class probabilities by the nets that predict."""
-    nets, weights = state.members()
-    P = [softmax(predict_logits(M, X, n_classes)) for M in nets]
-    return np.asarray(np.average(P, axis=0, weights=weights))

@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from skorch import NeuralNet
 
+from sklearn_spt._losses import softmax
+from sklearn_spt._training import predict_logits
+
 FloatArray = NDArray[np.float64]
 
 
@@ -34,6 +37,12 @@ class State:
         first = {id(M) for M in (self.students if self.t == 0 else self.supervised)}
         weights = [1 / len(first) if key in first else 1.0 for key in nets]
         return list(nets.values()), np.array(weights)
+
+    def predict_proba(self, X: Any, n_classes: int) -> FloatArray:
+        """Return the mean of their class probabilities of encoded documents."""
+        nets, weights = self.members()
+        P = [softmax(predict_logits(M, X, n_classes)) for M in nets]
+        return np.asarray(np.average(P, axis=0, weights=weights))
 
 
 @dataclass(frozen=True)

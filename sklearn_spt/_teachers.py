@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from skorch import NeuralNet
 
 from sklearn_spt._base import PartlyLabeled, concatenate
+from sklearn_spt._losses import softmax
 from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
 from sklearn_spt._texts import as_texts
 
@@ -30,12 +31,16 @@ def split_teachers(teacher: Any) -> tuple[bool, list[Any]]:
     return len(others) < len(given), others
 
 
-def label(teachers: list[Any], net: NeuralNet, data: PartlyLabeled) -> FloatArray:
-    """Return the teachers' mean class probabilities of all rows of X, then of X_unlabeled.
+def label(
+    teachers: list[Any], net: NeuralNet, data: PartlyLabeled, temperature: float
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return the teachers' mean class probabilities of U and of L; None without a teacher.
 
     Each teacher is cloned and fitted on the documents as they were given, with class codes as y,
     and -1 at unlabelled rows.
     """
+    if not teachers or data.n_unlabeled == 0:
+        return None
     X, more = data.documents
     texts = as_texts(X)
     if texts is not None:
@@ -54,7 +59,9 @@ def label(teachers: list[Any], net: NeuralNet, data: PartlyLabeled) -> FloatArra
                 f"{(len(y), data.n_classes)}, a row for each document and a column for each class, "
                 f"but returned {P[-1].shape}."
             )
-    return np.asarray(np.mean(P, axis=0))
+    with np.errstate(divide="ignore"):  # a probability of 0 stays one
+        tempered = softmax(np.log(np.mean(P, axis=0)), temperature)
+    return tempered[~data.labeled], tempered[data.labeled]
 
 
 def _on_embeddings(net: NeuralNet) -> Any:

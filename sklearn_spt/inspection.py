@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,9 +56,7 @@ class _Display:
         return self
 
 
-def _draw_lines(
-    ax: Axes, x: Sequence[Any], y: Mapping[Any, Any], y_label: str, **style: Any
-) -> list[Any]:
+def _draw_lines(ax: Axes, x: Sequence[Any], y: Mapping[Any, Any], y_label: str) -> list[Any]:
     """Draw the mean over the runs for each name, with one standard deviation to each side."""
     lines: list[Any] = []
     for points, (name, values) in zip(x, y.items(), strict=True):
@@ -65,7 +64,7 @@ def _draw_lines(
         mean = runs.mean(axis=0)
         # markers, since colours are lost in print
         marker = "os^Dv"[len(ax.get_legend_handles_labels()[0]) % 5]
-        (line,) = ax.plot(points, mean, marker=marker, markersize=5, label=str(name), **style)
+        (line,) = ax.plot(points, mean, marker=marker, markersize=5, label=str(name))
         if len(runs) > 1:
             sd = runs.std(axis=0, ddof=1)
             ax.fill_between(points, mean - sd, mean + sd, color=line.get_color(), alpha=0.2, lw=0)
@@ -73,7 +72,6 @@ def _draw_lines(
         lines.append(line)
     ax.set_ylabel(y_label)
     ax.grid(visible=True, color="0.9")
-    ax.set_axisbelow(True)
     ax.legend()
     return lines
 
@@ -347,6 +345,8 @@ _ENDINGS = {
     "all_labeled": "every unlabelled row got a pseudo-label",
     "max_iter": "max_iter was reached",
     "no_unlabeled": "there were no unlabelled rows",
+    "no_change": "nothing changed any more",
+    "validation": "the number was chosen on held-out rows",
 }
 _HINT = "Whether the unlabelled rows helped, compare_with_supervised(clf, X, y) can say."
 _HEAD = """<!DOCTYPE html>
@@ -418,8 +418,8 @@ class FitReport:
         }
         counts = _pseudo_label_counts(model.history_).reindex(entries["iteration"], fill_value=0)
         history = entries.reindex(columns=["iteration", "changed", "seconds"])
-        history = history.astype({"changed": float}).join(counts, on="iteration", rsuffix=" ")
-        return cls(facts, history, _doubtful(clf, model, texts, n_texts))
+        parts = [history.astype({"changed": float}), counts.reset_index(drop=True)]
+        return cls(facts, pd.concat(parts, axis=1), _doubtful(clf, model, texts, n_texts))
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write one page that needs no other file.
@@ -450,8 +450,8 @@ class FitReport:
         if len(self.doubtful):
             cut = [t if len(t) <= 50 else f"{t[:49]}…" for t in self.doubtful["text"]]
             aligned = self.doubtful.assign(text=[f"{t:50}" for t in cut])
-            lines += ["Texts in doubt", aligned.to_string(**_TABLE), ""]
-        return "\n".join([*lines, _HINT])
+            lines += ["Texts in doubt", aligned.to_string(justify="left", **_TABLE), ""]
+        return re.sub(" +$", "", "\n".join([*lines, _HINT]), flags=re.MULTILINE)
 
 
 def _doubtful(clf: Any, model: Any, texts: Any, n: int) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -131,6 +132,7 @@ def _is_pair(row: Any) -> bool:
     return isinstance(row, list | tuple) and len(row) == 2
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class CoDecompositionClassifier(ThrottledClassifier):
     """Co-training of a net that reads the document and one that reads its keywords.
 
@@ -189,43 +191,9 @@ history_, selection_history_
     """
 
     _views = ("sentence", "keyword")
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        keyword_estimator: Any = None,
-        views: Any = None,
-        keywords: Any = None,
-        threshold: float = 0.9,
-        max_fraction: float = 0.1,
-        max_iter: int = 20,
-        n_iterations: int | None = None,
-        validation_fraction: float = 0.2,
-        pos_label: Any = None,
-        finetune_epochs: int = 3,
-        balanced_batches: bool = True,
-        unlabeled_marker: Any = -1,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            estimator,
-            threshold=threshold,
-            max_fraction=max_fraction,
-            max_iter=max_iter,
-            n_iterations=n_iterations,
-            validation_fraction=validation_fraction,
-            pos_label=pos_label,
-            finetune_epochs=finetune_epochs,
-            balanced_batches=balanced_batches,
-            unlabeled_marker=unlabeled_marker,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.keyword_estimator = keyword_estimator
-        self.views = views
-        self.keywords = keywords
+    keyword_estimator: Any = None
+    views: Any = None
+    keywords: Any = None
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -235,12 +203,6 @@ history_, selection_history_
                 raise ValueError("keywords has no effect with views; pass only one of them.")
             if not isinstance(self.views, tuple | list) or len(self.views) != 2:
                 raise TypeError(f"views must be None or a pair of views, got {self.views!r}.")
-            for number, view in enumerate(self.views):
-                if not (view is None or callable(view) or hasattr(view, "transform")):
-                    raise TypeError(
-                        f"views[{number}] must be None (the document itself), a transformer or a "
-                        f"callable, got {view!r}."
-                    )
 
     def _nets(self, net: NeuralNet) -> list[NeuralNet]:
         own = self.keyword_estimator is not None
@@ -282,7 +244,8 @@ history_, selection_history_
         if texts is None and not self._as_it_is(X):
             X = super()._encode(nets[0], X, name=name, reset=reset)
         elif reset:
-            vars(self).pop("n_features_in_", None)  # of a fit before
+            for attribute in {"n_features_in_", "feature_names_in_"} & vars(self).keys():
+                delattr(self, attribute)  # of a fit before
         if reset:
             views = self.views or (None, None if texts is None else KeywordWindow(self.keywords))
             self.views_ = tuple(

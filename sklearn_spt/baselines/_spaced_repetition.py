@@ -13,16 +13,11 @@ from sklearn.utils import check_scalar
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
-from sklearn_spt._base import (
-    BaseSemiSupervisedClassifier,
-    Codes,
-    FloatArray,
-    PartlyLabeled,
-    class_counts,
-)
+from sklearn_spt._base import Codes, FloatArray, PartlyLabeled, class_counts
 from sklearn_spt._random import generator
 from sklearn_spt._training import Trainer
 from sklearn_spt.baselines._throttled import (
+    Baseline,
     check_throttling,
     hold_out,
     positive_code,
@@ -33,7 +28,8 @@ from sklearn_spt.baselines._throttled import (
 )
 
 
-class SpacedRepetitionClassifier(BaseSemiSupervisedClassifier):
+@dataclass(eq=False, repr=False, kw_only=True)
+class SpacedRepetitionClassifier(Baseline):
     """Semi-supervised classifier by spaced repetition: a reconstruction.
 
     The method works in episodes. While a fresh net is trained, the unlabelled documents move
@@ -67,7 +63,7 @@ unlabeled_marker, random_state, verbose
 
     Attributes
     ----------
-    classes_, n_features_in_, transduction_
+    classes_, n_features_in_, transduction_, labeled_iter_
         As in `ThrottledSelfTrainingClassifier`.
     estimators_ : list of one skorch.NeuralNet
         The net with the best validation score. If no row could be held out, a net that is trained
@@ -78,8 +74,6 @@ unlabeled_marker, random_state, verbose
         Documents in each queue at the end of each episode.
     designated_queue_ : int or None
         The queue that supplies the pseudo-labels, counted from 0; None without an episode.
-    labeled_iter_ : ndarray of shape (n_rows,)
-        Episode that gave the pseudo-label; 0 for labelled rows, -1 for rows without one.
     termination_condition_ : {"all_labeled", "no_change", "no_improvement", "max_iter", \
 "no_unlabeled"}
         Reason why the fit ended. "no_change": the queue held no confident document.
@@ -107,40 +101,15 @@ unlabeled_marker, random_state, verbose
        Self-Pretraining", WSDM 2021.
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        n_queues: int = 6,
-        episode_epochs: int = 16,
-        patience: int = 5,
-        max_iter: int = 10,
-        episode_patience: int = 2,
-        threshold: float = 0.9,
-        max_fraction: float = 0.1,
-        validation_fraction: float = 0.2,
-        pos_label: Any = None,
-        finetune_epochs: int = 3,
-        balanced_batches: bool = True,
-        unlabeled_marker: Any = -1,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.n_queues = n_queues
-        self.episode_epochs = episode_epochs
-        self.patience = patience
-        self.max_iter = max_iter
-        self.episode_patience = episode_patience
-        self.threshold = threshold
-        self.max_fraction = max_fraction
-        self.validation_fraction = validation_fraction
-        self.pos_label = pos_label
-        self.finetune_epochs = finetune_epochs
-        self.balanced_batches = balanced_batches
-        self.unlabeled_marker = unlabeled_marker
-        self.random_state = random_state
-        self.verbose = verbose
+    n_queues: int = 6
+    episode_epochs: int = 16
+    patience: int = 5
+    max_iter: int = 10
+    episode_patience: int = 2
+    threshold: float = 0.9
+    max_fraction: float = 0.1
+    validation_fraction: float = 0.2
+    pos_label: Any = None
 
     def _check_params(self) -> None:
         check_throttling(self)
@@ -157,7 +126,7 @@ unlabeled_marker, random_state, verbose
             best_net, loss = run.train(U[:0], U[:0], 0)
             best, best_score = 0, run.score(best_net)
             run.record(0, 0, U[:0], U[:0], best_score, {"loss": loss})
-            P = run.probabilities(best_net, U) if n_episodes else None
+            P = run.probabilities(best_net, U if n_episodes else U[:0])
             for m in range(1, 1 + n_episodes):
                 bar.set_description(f"episode {m}")
                 g, score, queue, found = self._episode(run, m, U, P.argmax(axis=1))
@@ -277,6 +246,8 @@ class _Run:
 
     def probabilities(self, net: NeuralNet, rows: Codes) -> FloatArray:
         """Return the class probabilities of unlabelled rows."""
+        if len(rows) == 0:
+            return np.empty((0, self.data.n_classes))
         return self.trainer.probabilities(net, multi_indexing(self.data.U, rows))
 
     def score(self, net: NeuralNet) -> float:
@@ -290,14 +261,19 @@ class _Run:
         self, m: int, n_U: int, new: Codes, codes: Codes, score: float, found: dict[str, Any]
     ) -> None:
         """Add pseudo-labels to the training set, and an entry to the history."""
-        entry = {"iteration": m, "n_train": len(self.data.y) + len(self.added), "pool_size": n_U}
-        self.pseudo[new], self.labeled_iter[new] = codes, m
-        counts = class_counts(codes, self.data.classes)
-        entry |= {"n_added": len(new), "pseudo_label_counts": counts, **found}
+        entry = {
+            "iteration": m,
+            "n_train": len(self.data.y) + len(self.added),
+            "pool_size": n_U,
+            "n_added": len(new),
+            "pseudo_label_counts": class_counts(codes, self.data.classes),
+            "seconds": time.perf_counter() - self.start,
+        }
         if self.valid is not None:
             entry["validation_score"] = score
-        seconds, self.start = time.perf_counter() - self.start, time.perf_counter()
-        self.history.append(entry | {"seconds": seconds})
+        self.history.append(entry | found)
+        self.pseudo[new], self.labeled_iter[new] = codes, m
+        self.start = time.perf_counter()
 
 
 # Epochs are counted from 1 and queues from 0. One array holds the queue of each document.

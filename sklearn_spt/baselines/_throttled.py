@@ -1,4 +1,4 @@
-"""What the throttled methods share: selection, hold-out, choice of the number of iterations."""
+"""What the methods share: parameters, selection, hold-out, choice of the number of iterations."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import math
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import count, islice
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,19 @@ from sklearn_spt._base import (
 )
 from sklearn_spt._random import derive_seed, generator, share_of
 from sklearn_spt._training import Trainer
+
+
+@dataclass(eq=False, repr=False)
+class Baseline(BaseSemiSupervisedClassifier):
+    """Parameters of all methods in this folder; dataclasses write ``__init__``."""
+
+    estimator: Any = None
+    _: KW_ONLY
+    finetune_epochs: int = 3
+    balanced_batches: bool = True
+    unlabeled_marker: Any = -1
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
 
 
 # -- selection -------------------------------------------------------------------------------------
@@ -87,25 +100,18 @@ def hold_out(
     """
     counted = np.arange(len(data.y)) if data.weights is None else np.flatnonzero(data.weights)
     codes, n = data.y[counted], len(counted)
-    sizes = np.unique(codes, return_counts=True)[1]
-    n_valid, seed = share_of(fraction, n, up=True), int(rng.integers(2**31))
-    if sizes.min() >= 2 and min(n_valid, n - n_valid) >= len(sizes):
-        rows = np.arange(n)
-        valid = train_test_split(rows, test_size=n_valid, stratify=codes, random_state=seed)[1]
-    else:  # one row of each class stays
-        order = rng.permutation(n)
-        valid = np.delete(order, np.unique(codes[order], return_index=True)[1])[:n_valid]
-        which = (
-            "cannot be held out by class" if len(valid) else "can be held out: one iteration runs"
-        )
+    sizes, n_valid = np.unique(codes, return_counts=True)[1], share_of(fraction, n, up=True)
+    if sizes.min() < 2 or min(n_valid, n - n_valid) < len(sizes):
         warnings.warn(
-            f"{len(valid)} of {n} labelled rows {which}; label more rows of the rare classes.",
+            f"{n_valid} of {n} labelled rows cannot be held out by class, so one iteration is run. "
+            "Label more rows of the rare classes, or change validation_fraction.",
             UserWarning,
             stacklevel=5,
         )
-        if not len(valid):
-            return None
-    valid = counted[np.sort(valid)]
+        return None
+    seed = int(rng.integers(2**31))
+    how = {"test_size": n_valid, "stratify": codes, "random_state": seed}
+    valid = np.sort(train_test_split(counted, **how)[1])
     return data.part(np.setdiff1d(np.arange(len(data.y)), valid)), data.part(valid)
 
 
@@ -136,42 +142,21 @@ class _State:
     ended: str | None  # why no iteration follows, if known
 
 
-class ThrottledClassifier(BaseSemiSupervisedClassifier):
+@dataclass(eq=False, repr=False, kw_only=True)
+class ThrottledClassifier(Baseline):
     """Template of the methods whose training sets grow by confident documents.
 
     There is a net and a training set for each view of the documents.
     """
 
-    _views: tuple[str, ...] = ("document",)
+    _views: ClassVar[tuple[str, ...]] = ("document",)
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        threshold: float = 0.9,
-        max_fraction: float = 0.1,
-        max_iter: int = 20,
-        n_iterations: int | None = None,
-        validation_fraction: float = 0.2,
-        pos_label: Any = None,
-        finetune_epochs: int = 3,
-        balanced_batches: bool = True,
-        unlabeled_marker: Any = -1,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.threshold = threshold
-        self.max_fraction = max_fraction
-        self.max_iter = max_iter
-        self.n_iterations = n_iterations
-        self.validation_fraction = validation_fraction
-        self.pos_label = pos_label
-        self.finetune_epochs = finetune_epochs
-        self.balanced_batches = balanced_batches
-        self.unlabeled_marker = unlabeled_marker
-        self.random_state = random_state
-        self.verbose = verbose
+    threshold: float = 0.9
+    max_fraction: float = 0.1
+    max_iter: int = 20
+    n_iterations: int | None = None
+    validation_fraction: float = 0.2
+    pos_label: Any = None
 
     def _check_params(self) -> None:
         check_throttling(self)

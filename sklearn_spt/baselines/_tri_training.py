@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -12,15 +13,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_scalar
 from skorch import NeuralNet
 
-from sklearn_spt._base import (
-    BaseSemiSupervisedClassifier,
-    Codes,
-    FloatArray,
-    PartlyLabeled,
-    class_counts,
-)
+from sklearn_spt._base import Codes, FloatArray, PartlyLabeled, class_counts
 from sklearn_spt._random import generator, share_of
 from sklearn_spt.baselines._throttled import (
+    Baseline,
     check_throttling,
     pool_size,
     training_set,
@@ -30,7 +26,8 @@ from sklearn_spt.baselines._throttled import (
 _PEERS = ((1, 2), (0, 2), (0, 1))
 
 
-class TriTrainingClassifier(BaseSemiSupervisedClassifier):
+@dataclass(eq=False, repr=False, kw_only=True)
+class TriTrainingClassifier(Baseline):
     """Semi-supervised classifier by tri-training with disagreement.
 
     Three nets are first trained on bootstrap samples of the labelled documents. If two nets agree
@@ -59,14 +56,10 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
 
     Attributes
     ----------
-    classes_, n_features_in_, n_iter_
-        As in `ThrottledSelfTrainingClassifier`.
+    classes_, n_features_in_, n_iter_, transduction_, labeled_iter_
+        As in `ThrottledSelfTrainingClassifier`, of the last pseudo-label of a document.
     estimators_ : list of three skorch.NeuralNet
         Without unlabelled documents, three times the supervised net.
-    transduction_ : ndarray of shape (n_rows,)
-        Given label, last pseudo-label, or the marker. First the rows of X, then of X_unlabeled.
-    labeled_iter_ : ndarray of shape (n_rows,)
-        Iteration of the last pseudo-label; 0 for labelled rows, -1 for rows that never had one.
     termination_condition_ : {"no_candidates", "no_change", "tol", "max_iter", "no_unlabeled"}
         Reason why the fit ended. "no_change": no set changed. "tol": few labels changed.
     history_ : list of dict
@@ -88,30 +81,10 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
        domain shift", ACL 2018.
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        threshold: float = 0.9,
-        max_fraction: float = 0.1,
-        max_iter: int = 20,
-        tol: float = 0.001,
-        finetune_epochs: int = 3,
-        balanced_batches: bool = True,
-        unlabeled_marker: Any = -1,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.threshold = threshold
-        self.max_fraction = max_fraction
-        self.max_iter = max_iter
-        self.tol = tol
-        self.finetune_epochs = finetune_epochs
-        self.balanced_batches = balanced_batches
-        self.unlabeled_marker = unlabeled_marker
-        self.random_state = random_state
-        self.verbose = verbose
+    threshold: float = 0.9
+    max_fraction: float = 0.1
+    max_iter: int = 20
+    tol: float = 0.001
 
     def _check_params(self) -> None:
         check_throttling(self)
@@ -141,7 +114,7 @@ class TriTrainingClassifier(BaseSemiSupervisedClassifier):
                 candidates, changed = True, [0, 1, 2] if n_U else [0]
                 if t:
                     bar.set_description(f"iteration {t}")
-                    candidates = disagreements(P, self.threshold).any()  # in all of U
+                    candidates = bool(disagreements(P, self.threshold).any())  # in all of U
                 if t and candidates:
                     pool = np.sort(generator(trainer.root, t).choice(n_U, size=size, replace=False))
                     sizes = (sets >= 0).sum(axis=1).tolist()

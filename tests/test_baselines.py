@@ -1,0 +1,894 @@
+"""The five methods that the paper compares: contract, properties, independent implementations."""
+
+from __future__ import annotations
+
+import copy
+import json
+import operator
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from helpers import MLP, bert_net, mlp_net, points
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.special import rel_entr, softmax
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import StandardScaler
+from skorch.callbacks import Callback, EarlyStopping, GradientNormClipping
+
+from sklearn_spt._random import derive_seed, epoch_rows
+from sklearn_spt.baselines import (
+    CoDecompositionClassifier,
+    KeywordWindow,
+    MutualLearningClassifier,
+    SpacedRepetitionClassifier,
+    ThrottledSelfTrainingClassifier,
+    TriTrainingClassifier,
+    _spaced_repetition,
+    _throttled,
+    _tri_training,
+)
+from sklearn_spt.baselines._mutual_learning import mutual_kl
+
+#: Each method with quick settings.
+KINDS = {
+    "self-training": (ThrottledSelfTrainingClassifier, {"n_iterations": 2}),
+    "co-training": (CoDecompositionClassifier, {"views": (None, None), "n_iterations": 2}),
+    "tri-training": (TriTrainingClassifier, {"max_iter": 2}),
+    "spaced repetition": (SpacedRepetitionClassifier, {"max_iter": 1, "episode_epochs": 4}),
+    "mutual learning": (MutualLearningClassifier, {}),
+}
+THROTTLED = [kind for kind in KINDS if kind != "mutual learning"]
+every_method = pytest.mark.parametrize("kind", KINDS)
+
+
+def model(kind, net=None, **params):
+    cls, settings = KINDS[kind]
+    settings = {"random_state": 0, **settings, **params}
+    if kind in THROTTLED:
+        settings = {"threshold": 0.55, **settings}
+    return cls(mlp_net() if net is None else net, **settings)
+
+
+@pytest.fixture(scope="module")
+def data():
+    """90 points of two classes, of which 28 are labelled."""
+    return points()[:2]
+
+
+# -- plain torch, for independent implementations ----------------------------------------------
+def sgd_net(X, codes, *path, epochs=3, on_epoch=None):
+    """Train an MLP by a loop of its own; seeds and drawn rows are those of the package."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(0, *path))
+        net = MLP(n_in=X.shape[1])
+    rng, steps = np.random.default_rng(derive_seed(0, *path)), -(-len(X) // 8)
+    for e in range(epochs):
+        rows = epoch_rows(codes, True, rng)
+        for b in range(steps):
+            batch = rows[8 * b : 8 * b + 8]
+            loss = torch.nn.functional.cross_entropy(
+                net(torch.from_numpy(X[batch])), torch.from_numpy(codes[batch])
+            )
+            gradients = torch.autograd.grad(loss, list(net.parameters()))
+            descend(net, gradients, 0.1 * (1 - (e * steps + b) / (epochs * steps)))
+        if on_epoch is not None and on_epoch(net, e + 1):
+            break
+    return net
+
+
+def descend(net, gradients, rate):
+    with torch.no_grad():
+        for p, g in zip(net.parameters(), gradients, strict=True):
+            p -= rate * g
+
+
+def probabilities(net, X):
+    with torch.no_grad():
+        return softmax(net(torch.from_numpy(X)).double().numpy(), axis=1)
+
+
+def assert_same_weights(ours, theirs):
+    for p, q in zip(ours.module_.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(p, q, rtol=1e-4, atol=1e-5)
+
+
+def split(X, y):
+    return X[y >= 0], y[y >= 0], X[y < 0]
+
+
+# -- the contract ------------------------------------------------------------------------------
+@every_method
+def test_fitted_attributes(data, kind):
+    X, y = data
+    net = mlp_net()
+    clf = model(kind, net).fit(X, y)
+    assert clf.n_features_in_ == 2
+    assert clf.classes_.tolist() == [0, 1]
+    given = y >= 0
+    np.testing.assert_array_equal(clf.transduction_[given], y[given])
+    np.testing.assert_array_equal(clf.labeled_iter_ == 0, given)
+    np.testing.assert_array_equal(clf.transduction_ >= 0, clf.labeled_iter_ >= 0)
+    assert 0 < clf.labeled_iter_.max() <= clf.n_iter_
+    np.testing.assert_allclose(clf.predict_proba(X).sum(axis=1), 1)
+    assert not net.initialized_
+    for t, entry in enumerate(json.loads(json.dumps(clf.history_))):
+        assert entry["iteration"] == t
+        assert isinstance(entry["seconds"], float)
+        assert {"n_train", "loss"} <= entry.keys()
+
+
+@every_method
+def test_random_state_decides(data, kind, global_random_state_unchanged):
+    X, y = data
+    one, two, other = (model(kind, random_state=seed).fit(X, y) for seed in (0, 0, 2))
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+    np.testing.assert_array_equal(one.transduction_, two.transduction_)
+    assert np.abs(one.predict_proba(X) - other.predict_proba(X)).max() > 1e-6
+
+
+@every_method
+def test_x_unlabeled_joins_the_marked_rows(data, kind):
+    X, y = data
+    order = np.argsort(y < 0, kind="stable")
+    X, y = X[order], y[order]
+    whole = model(kind).fit(X, y)
+    parted = model(kind).fit(X[:40], y[:40], X_unlabeled=X[40:])
+    np.testing.assert_array_equal(whole.predict_proba(X), parted.predict_proba(X))
+    np.testing.assert_array_equal(whole.transduction_, parted.transduction_)
+
+
+@every_method
+def test_only_proportions_of_the_labelled_weights_count(data, kind):
+    X, y = data
+    plain = model(kind).fit(X, y).predict_proba(X)
+    even = model(kind).fit(X, y, sample_weight=np.full(90, 2.0)).predict_proba(X)
+    np.testing.assert_allclose(even, plain, atol=1e-6)
+    w = np.linspace(1, 2, 90)
+    one = model(kind).fit(X, y, sample_weight=w).predict_proba(X)
+    two = model(kind).fit(X, y, sample_weight=np.where(y < 0, np.nan, 4 * w)).predict_proba(X)
+    np.testing.assert_allclose(one, two, atol=1e-5)
+    assert np.abs(one - plain).max() > 1e-6
+
+
+@every_method
+def test_three_classes_of_strings(kind):
+    X, y, _ = points(3, share_unlabeled=0.6)
+    names = np.array(["ham", "mail", "spam"], dtype=object)
+    labels = [None if code < 0 else names[code] for code in y]
+    clf = model(kind, finetune_epochs=8, unlabeled_marker=None).fit(X, labels)
+    assert clf.classes_.tolist() == names.tolist()
+    assert clf.predict_proba(X).shape == (90, 3)
+    assert clf.score(X, labels) > 0.5
+    assert set(clf.transduction_[clf.labeled_iter_ > 0]) <= set(names)
+    assert all(label is None for label in clf.transduction_[clf.labeled_iter_ < 0])
+    assert set(clf.history_[-1]["pseudo_label_counts"]) == set(names)
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [
+        ("self-training", {"threshold": 2.0, "n_iterations": None}),
+        ("self-training", {"max_iter": 0, "n_iterations": None}),
+        ("co-training", {"n_iterations": 0}),
+        ("spaced repetition", {"max_iter": 0}),
+        ("tri-training", None),
+    ],
+)
+def test_without_unlabelled_texts_or_iterations_it_is_bert_classifier(
+    tiny_encoder, tiny_texts, kind, params
+):
+    y = np.arange(24) % 2
+    net = bert_net(tiny_encoder)
+    alone = clone(net).set_params(random_state=5).fit(tiny_texts, y).predict_proba(tiny_texts)
+    with pytest.warns(UserWarning, match="holds no unlabelled row"):
+        clf = model(kind, net, random_state=5).fit(tiny_texts, y)
+    assert (clf.n_iter_, clf.termination_condition_) == (0, "no_unlabeled")
+    fits = [clf]
+    if params is not None:
+        fits.append(model(kind, net, random_state=5, **params))
+        fits[1].fit([*tiny_texts, "she is sick"], [*y, -1])
+    for each in fits:
+        first = softmax(each.estimators_[0].forward(net.encode(tiny_texts)), axis=1)
+        np.testing.assert_allclose(first, alone, atol=1e-6)
+        if kind != "co-training":
+            np.testing.assert_allclose(each.predict_proba(tiny_texts), alone, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", THROTTLED)
+def test_documents_that_are_never_confident_warn(data, kind):
+    with pytest.warns(UserWarning, match=r"threshold=1\.0 or more: .* Lower threshold") as caught:
+        clf = model(kind, threshold=1.0).fit(*data)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert clf.termination_condition_ in ("no_change", "no_candidates")
+    assert (clf.transduction_[data[1] < 0] == -1).all()
+
+
+BAD = [
+    ({"finetune_epochs": -1}, ValueError, "finetune_epochs == -1, must be >= 0"),
+    ({"threshold": -0.1}, ValueError, "threshold == -0.1, must be >= 0"),
+    ({"threshold": "high"}, TypeError, "threshold must be an instance of float"),
+    ({"max_fraction": 0}, ValueError, "max_fraction == 0, must be > 0"),
+    ({"max_iter": -1}, ValueError, "max_iter == -1"),
+    ({"n_iterations": 1.5}, TypeError, "n_iterations must be an instance of int"),
+    ({"validation_fraction": 1.0}, ValueError, r"validation_fraction == 1\.0, must be < 1"),
+    ({"pos_label": "spam"}, ValueError, r"pos_label='spam' is none of the classes \[0, 1\]"),
+    ({"tol": 1.5}, ValueError, r"tol == 1\.5, must be <= 1"),
+    ({"n_queues": 0}, ValueError, "n_queues == 0, must be >= 1"),
+    ({"patience": 0}, ValueError, "patience == 0, must be >= 1"),
+    ({"episode_patience": 1.5}, TypeError, "episode_patience must be an instance of int"),
+    ({"n_nets": 1}, ValueError, "n_nets == 1, must be >= 2"),
+    ({"kl_weight": -0.1}, ValueError, r"kl_weight == -0\.1, must be >= 0"),
+    ({"views": KeywordWindow()}, TypeError, "views must be None or a pair"),
+    ({"views": (None, KeywordWindow)}, TypeError, "class"),
+    ({"keywords": 7, "views": None}, TypeError, "keywords must be a str, a list of str or None"),
+    ({"keywords": ["a"]}, ValueError, "keywords has no effect with views"),
+    ({"keyword_estimator": 3}, TypeError, "keyword_estimator must be None, the name of an"),
+    ({"views": (lambda X: X[:5], None)}, ValueError, "views of X have different numbers of rows"),
+    ({"views": (None, lambda X: X * np.nan)}, ValueError, "keyword view of X contains NaN"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "error", "match"),
+    [
+        (kind, *bad)
+        for bad in BAD
+        for kind, (cls, _) in KINDS.items()
+        if set(bad[0]) <= set(cls().get_params())
+    ],
+)
+def test_bad_parameters_leave_no_trace(data, kind, params, error, match):
+    clf = model(kind).set_params(**params)
+    before = dict(vars(clf))
+    with pytest.raises(error, match=match):
+        clf.fit(*data)
+    assert vars(clf) == before
+    with pytest.raises(NotFittedError):
+        clf.predict(data[0])
+
+
+@every_method
+def test_verbose_shows_a_bar_without_a_total(data, kind, capfd):
+    model(kind, mlp_net(verbose=1)).fit(*data).predict(data[0])
+    assert capfd.readouterr() == ("", "")
+    model(kind, verbose=1).fit(*data)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "text" in err
+    assert "%" not in err
+
+
+# -- throttled selection -----------------------------------------------------------------------
+@pytest.mark.parametrize("kind", ["self-training", "co-training"])
+def test_confident_documents_join_for_good(data, kind):
+    X, y = data
+    runs = [model(kind, n_iterations=n, max_fraction=0.3).fit(X, y) for n in range(5)]
+    for before, after in pairwise(runs):
+        assert after.n_iter_ == before.n_iter_ + 1
+        new = after.labeled_iter_ == after.n_iter_
+        old = before.labeled_iter_ >= 0
+        assert new.any()
+        assert not (new & old).any()
+        np.testing.assert_array_equal(after.transduction_[old], before.transduction_[old])
+        np.testing.assert_array_equal(after.labeled_iter_[old], before.labeled_iter_[old])
+        P = [softmax(net.forward(X[new]).numpy(), axis=1) for net in before.estimators_]
+        sure = [
+            (p.max(axis=1) >= 0.55 - 1e-6) & (p.argmax(axis=1) == after.transduction_[new])
+            for p in P
+        ]
+        assert np.any(sure, axis=0).all()  # by at least one of the nets
+    entries = runs[-1].history_
+    for t, (before, after) in enumerate(pairwise(entries), start=1):
+        assert after["pool_size"] == min(7 * t, 62 - sum(e["n_added"] for e in entries[:t]))
+        assert sum(after["pseudo_label_counts"].values()) == after["n_added"]
+        sizes = before["n_train"], after["n_train"]
+        if kind == "self-training":
+            assert sizes[1] - sizes[0] == after["n_added"] <= max(1, int(0.3 * sizes[0]))
+        else:
+            for view, size in sizes[0].items():
+                assert size <= sizes[1][view] <= size + max(1, int(0.3 * size))
+
+
+def test_the_most_confident_of_a_pool_are_taken():
+    clf = model("self-training", threshold=0.6, max_fraction=0.2)
+    p = np.array([0.7, 0.59, 0.9, 0.1, 0.7, 0.65])
+    P = np.column_stack([1 - p, p])
+    assert _throttled.throttle(P, 15, clf).tolist() == [2, 3, 0]  # of equals the lower row
+    assert _throttled.throttle(P, 1, clf).tolist() == [2]
+    assert _throttled.throttle(P, 99, clf).tolist() == [2, 3, 0, 4, 5]
+
+
+def test_all_documents_labelled_ends_the_fit(data):
+    clf = model("self-training", threshold=0.0, max_fraction=9.0, n_iterations=99).fit(*data)
+    assert clf.termination_condition_ == "all_labeled"
+    assert (clf.labeled_iter_ >= 0).all()
+
+
+# -- choice of the number of iterations --------------------------------------------------------
+@pytest.fixture
+def scores(monkeypatch):
+    """Scripted validation scores; the last one is repeated."""
+    script = []
+
+    def scripted(valid, P, positive):
+        return script.pop(0) if len(script) > 1 else script[0]
+
+    for module in (_throttled, _spaced_repetition):
+        monkeypatch.setattr(module, "validation_score", scripted)
+    return script
+
+
+@pytest.mark.parametrize(
+    ("script", "best", "tried"),
+    [([0.5, 0.6, 0.9, 0.7], 2, 4), ([0.9, 0.6, 0.9], 0, 4), ([0.5, 1.0, 1.0], 1, 2), ([0.0], 0, 4)],
+)
+@pytest.mark.parametrize("kind", ["self-training", "co-training"])
+def test_the_smallest_number_with_the_best_score(data, scores, kind, script, best, tried):
+    scores[:] = script
+    clf = model(kind, threshold=0.0, n_iterations=None, max_iter=3).fit(*data)
+    assert (clf.n_iter_, clf.termination_condition_) == (best, "validation")
+    assert len(clf.selection_history_) == tried
+    # a fifth of 28 rows is held out; the final fit has all of them
+    n_train = [h[0]["n_train"] for h in (clf.selection_history_, clf.history_)]
+    both = n_train if kind == "self-training" else [n["keyword"] for n in n_train]
+    assert both == [22, 28]
+    assert clf.history_[0].keys() == clf.selection_history_[0].keys() - {"validation_score"}
+
+
+@pytest.mark.parametrize(("pos_label", "score"), [(None, 2 / 3), (1, 2 / 3), (0, 6 / 7)])
+def test_the_score_is_the_f1_of_one_class(pos_label, score):
+    valid = model("self-training")._validate(
+        mlp_net(), np.zeros((5, 2)), [0, 0, 0, 1, 1], None, None
+    )
+    positive = _throttled.positive_code(valid.classes, pos_label)
+    found = _throttled.validation_score(valid, np.eye(2)[[0, 0, 0, 0, 1]], positive)
+    assert found == pytest.approx(score)
+
+
+@pytest.mark.parametrize("kind", ["self-training", "co-training", "spaced repetition"])
+def test_one_iteration_without_rows_to_hold_out(data, kind):
+    X, y = data
+    few = np.where(np.isin(np.arange(90), [np.argmax(y == 0), np.argmax(y == 1)]), y, -1)
+    settings = {"threshold": 0.0, "max_iter": 5}
+    settings |= {} if kind == "spaced repetition" else {"n_iterations": None}
+    with pytest.warns(UserWarning, match="1 of 2 labelled rows cannot be held out") as caught:
+        clf = model(kind, **settings).fit(X, few)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert clf.n_iter_ == 1
+    assert (clf.labeled_iter_ == 1).any()
+    assert "validation_score" not in clf.history_[-1]
+
+
+def test_rows_of_weight_zero_are_not_held_out(data):
+    X, y = data
+    w = np.where(np.arange(90) % 3 == 0, 0.0, 2.0)
+    clf = model("self-training", n_iterations=None, max_iter=1).fit(X, y, sample_weight=w)
+    counted = int((w[y >= 0] > 0).sum())
+    assert clf.selection_history_[0]["n_train"] == 28 - int(np.ceil(0.2 * counted))
+
+
+# -- co-training -------------------------------------------------------------------------------
+def co_training_reference(X_l, y, X_u, threshold, fraction, n_iterations):
+    """Co-training on two columns: own loops, training sets as dicts, plain descent."""
+
+    def train(T, t):
+        nets = []
+        for column, (added, path) in enumerate(zip(T, [(t,), (t, 2)], strict=True)):
+            x = np.array([*X_l[:, column], *(X_u[i, column] for i in added)], dtype=np.float32)
+            nets.append(sgd_net(x[:, None], np.array([*y, *added.values()]), *path))
+        return nets
+
+    def most_confident(pool, p, n_train):
+        sure = sorted((-p[i].max(), i) for i in pool if p[i].max() >= threshold)
+        return {i: int(p[i].argmax()) for _, i in sure[: max(1, int(fraction * n_train))]}
+
+    T, taken, n_conflicts = [{}, {}], {}, 0
+    nets = train(T, 0)
+    for t in range(1, n_iterations + 1):
+        P = [probabilities(net, X_u[:, [column]]) for column, net in enumerate(nets)]
+        left = [i for i in range(len(X_u)) if i not in taken]
+        order = np.random.default_rng(derive_seed(0, t, 1)).permutation(left).tolist()
+        pool = order[: t * -(-len(X_u) // 10)]
+        by_s = most_confident(pool, P[0], len(y) + len(T[1]))
+        by_k = most_confident(pool, P[1], len(y) + len(T[0]))
+        conflicts = {i for i in by_s if by_k.get(i, by_s[i]) != by_s[i]}
+        n_conflicts += len(conflicts)
+        for i in conflicts:
+            del by_s[i], by_k[i]
+        assert by_s or by_k
+        T[0].update(by_k)
+        T[1].update(by_s)
+        taken |= by_s | by_k
+        nets = train(T, t)
+    return nets, T, taken, n_conflicts
+
+
+COLUMNS = (operator.itemgetter((slice(None), [0])), operator.itemgetter((slice(None), [1])))
+
+
+def test_co_training_equals_an_independent_implementation(data):
+    X, y = data
+    params = {"threshold": 0.51, "max_fraction": 0.4, "n_iterations": 3}
+    clf = model("co-training", mlp_net(module__n_in=1), views=COLUMNS, **params).fit(X, y)
+    nets, T, taken, n_conflicts = co_training_reference(*split(X, y), 0.51, 0.4, 3)
+    assert n_conflicts > 0
+    assert clf.history_[-1]["n_train"] == {"sentence": 28 + len(T[0]), "keyword": 28 + len(T[1])}
+    codes = clf.transduction_[y < 0]
+    assert {i: codes[i] for i in np.flatnonzero(codes >= 0)} == taken
+    for ours, theirs in zip(clf.estimators_, nets, strict=True):
+        assert_same_weights(ours, theirs)
+    mean = np.mean([probabilities(net, X[:, [i]]) for i, net in enumerate(nets)], axis=0)
+    np.testing.assert_allclose(clf.predict_proba(X), mean, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("p_s", "p_k", "n_train", "for_s", "for_k"),
+    [
+        # each net teaches the other what it selected
+        ([0.95, 0.5, 0.6, 0.1], [0.5, 0.2, 0.9, 0.4], (20, 20), {2: 1, 1: 0}, {0: 1, 3: 0}),
+        # document 0 has two labels and is skipped
+        ([0.95, 0.5, 0.9], [0.05, 0.5, 0.9], (20, 20), {2: 1}, {2: 1}),
+        # the cap is that of the set that receives
+        ([0.99, 0.98, 0.97], [0.99, 0.98, 0.97], (10, 20), {0: 1}, {0: 1, 1: 1}),
+        # with nothing but conflicts in the cap, others are selected
+        ([0.99, 0.8, 0.5, 0.95], [0.01, 0.5, 0.1, 0.02], (10, 10), {2: 0}, {1: 1}),
+        ([0.99, 0.98], [0.01, 0.02], (10, 10), {}, {}),
+    ],
+)
+def test_the_selection_for_each_view(p_s, p_k, n_train, for_s, for_k):
+    P = [np.column_stack([1 - np.array(p), p]) for p in (p_s, p_k)]
+    clf = model("co-training", threshold=0.7)
+    new = clf._new(np.arange(len(p_s)), P, list(n_train))
+    assert [dict(zip(*map(list, pair), strict=True)) for pair in new] == [for_s, for_k]
+
+
+def test_views_may_be_transformers_and_need_not_have_one_width(data):
+    X, y = data
+    scaler = StandardScaler()
+    own = mlp_net(module__n_in=1)
+    clf = model("co-training", views=(scaler, COLUMNS[0]), keyword_estimator=own).fit(X, y)
+    assert not hasattr(scaler, "mean_")
+    np.testing.assert_allclose(clf.views_[0].mean_, X.mean(axis=0), rtol=1e-5)
+    assert [net.module_.first.in_features for net in clf.estimators_] == [2, 1]
+    parts = clf.views_[0].transform(X), X[:, :1]
+    P = [softmax(net.forward(x), 1) for net, x in zip(clf.estimators_, parts, strict=True)]
+    np.testing.assert_allclose(clf.predict_proba(X), np.mean(P, axis=0), atol=1e-6)
+
+
+@pytest.mark.parametrize("container", [dict, pd.DataFrame])
+def test_views_may_select_columns_of_a_frame_or_keys_of_a_dict(data, container):
+    X, y = data
+    parts = container({"a": X[:, 0], "b": X[:, 1]})
+    views = tuple(lambda D, k=k: np.asarray(D[k])[:, None] for k in "ab")
+    net = mlp_net(module__n_in=1)
+    same = model("co-training", net, views=COLUMNS).fit(X, y)
+    clf = model("co-training", net, views=views).fit(parts, y)
+    np.testing.assert_array_equal(clf.predict_proba(parts), same.predict_proba(X))
+
+
+def of_texts(encoder, **params):
+    settings = {"threshold": 0.5, "n_iterations": 1, "unlabeled_marker": None, "random_state": 0}
+    return CoDecompositionClassifier(bert_net(encoder), **settings | params)
+
+
+WORDS = "in for a the my your this that it"
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        list,
+        lambda rows: pd.DataFrame(rows, columns=["text", "keywords"]),
+        lambda rows: np.array([[text, "shot"] for text, _ in rows], dtype=object),
+    ],
+    ids=["list", "frame", "array"],
+)
+def test_keywords_may_come_with_the_documents(tiny_encoder, tiny_texts, tiny_y, container):
+    texts = [f"{text} {WORDS}" for text in tiny_texts]
+    pairs = [(text, ["shot"] if i % 2 else "shot") for i, text in enumerate(texts)]
+    common = of_texts(tiny_encoder, keywords="shot").fit(texts, tiny_y)
+    assert common.views_[0] is None
+    assert common.views_[1].get_params() == {"keywords": "shot", "window": 5}
+    expected = common.predict_proba(texts)
+    X = container(pairs)
+    clf = of_texts(tiny_encoder).fit(X, tiny_y)
+    np.testing.assert_array_equal(clf.predict_proba(X), expected)
+    few = clf.predict_proba(container(pairs[:5]))
+    np.testing.assert_allclose(few, expected[:5], atol=1e-6)
+    parted = of_texts(tiny_encoder)
+    parted.fit(container(pairs[:15]), tiny_y[:15], X_unlabeled=container(pairs[15:]))
+    np.testing.assert_allclose(parted.predict_proba(X), expected, atol=1e-6)
+    assert not hasattr(clf, "n_features_in_")
+
+
+def test_equal_views_warn(tiny_encoder, tiny_texts, tiny_y, data):
+    with pytest.warns(UserWarning, match="both views of the documents are the same") as caught:
+        of_texts(tiny_encoder, keywords="absent").fit(tiny_texts, tiny_y)
+    assert [warning.filename for warning in caught] == [__file__]
+    with pytest.warns(UserWarning, match="both views"):
+        clf = model("co-training", views=None).fit(*data)
+    np.testing.assert_array_equal(
+        clf.predict_proba(data[0]), model("co-training").fit(*data).predict_proba(data[0])
+    )
+
+
+@pytest.mark.filterwarnings("ignore:both views:UserWarning")
+@pytest.mark.parametrize(
+    ("X", "X_unlabeled", "error", "match"),
+    [
+        ([("a shot", "shot"), (" ", "shot")], None, ValueError, "empty or missing text in row 1"),
+        ([(["shot"], "a shot")] * 2, None, TypeError, "first column of X must hold the texts"),
+        ([("a shot", 7)] * 2, None, TypeError, "keywords of X, row 0, must be a str"),
+        (["a shot"] * 2, np.zeros((3, 4)), TypeError, "X and X_unlabeled must both hold texts"),
+        (["a shot"] * 2, [" "], ValueError, "X_unlabeled holds an empty or missing text in row 0"),
+    ],
+)
+def test_bad_documents_of_two_views(tiny_encoder, X, X_unlabeled, error, match):
+    clf = of_texts(tiny_encoder, keywords="a", views=None)
+    with pytest.raises(error, match=match):
+        clf.fit(X, ["yes", "no"], X_unlabeled)
+    assert not hasattr(clf, "views_")
+
+
+# -- KeywordWindow -----------------------------------------------------------------------------
+COUNTED = " ".join(f"w{i}" for i in range(20))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "window", "text", "expected"),
+    [
+        ("w10", 2, COUNTED, "w8 w9 w10 w11 w12"),
+        ("w10 w11", 1, COUNTED, "w9 w10 w11 w12"),
+        ("w1", 2, COUNTED, "w0 w1 w2 w3"),
+        ("w19", 0, COUNTED, "w19"),
+        (["w3", " w16"], 1, COUNTED, "w2 w3 w4 w15 w16 w17"),
+        ("w4,w3", 1, COUNTED, "w2 w3 w4 w5"),
+        ("w5", 10**12, COUNTED, COUNTED),
+        ("absent", 1, "two  blanks stay", "two  blanks stay"),
+        (None, 1, "a b c", "a b c"),
+        ("flu", 1, "I had the (Flu), really I had the flu", "the (Flu), really"),
+        ("flu", 0, "got my #FLU-shot", "#FLU-shot"),
+        ("flu shot", 0, "a flu \n shot", "flu shot"),
+        ("flu", 0, "influence of the flushot", "influence of the flushot"),
+        ("c++", 0, "c++ or c", "c++"),
+    ],
+)
+def test_the_words_around_a_keyword(keywords, window, text, expected):
+    cut = KeywordWindow(keywords, window).fit_transform([text])
+    assert (cut.tolist(), cut.dtype) == ([expected], object)
+
+
+def test_keywords_in_a_second_column_come_first():
+    X = pd.DataFrame({"text": [COUNTED] * 3, "keywords": ["w1", ["w10", "w11"], None]})
+    assert KeywordWindow("w5", 0).transform(X).tolist() == ["w1", "w10 w11", "w5"]
+
+
+@given(st.lists(st.sampled_from(["flu", "a", "b", "c"]), max_size=30), st.integers(0, 9))
+def test_a_window_is_the_part_around_the_first_place(words, window):
+    cut = KeywordWindow("flu", window).transform([" ".join(words)])[0].split()
+    first = words.index("flu") if "flu" in words else None
+    assert cut == (words if first is None else words[max(first - window, 0) : first + window + 1])
+
+
+@pytest.mark.parametrize("keywords", [3, ["flu", 3], b"flu", map(str, "ab")])
+def test_bad_keywords_are_named(keywords):
+    with pytest.raises(TypeError, match="keywords must be a str, a list of str or None"):
+        KeywordWindow(keywords).fit(["a text"])
+    with pytest.raises(TypeError, match="X must hold texts"):
+        KeywordWindow().transform(np.zeros((3, 4)))
+
+
+# -- tri-training ------------------------------------------------------------------------------
+def three_nets(K, n, seed):
+    rng = np.random.default_rng(seed)
+    return softmax(2 * rng.normal(size=(3, n, K)), axis=2)
+
+
+@given(st.integers(2, 4), st.integers(0, 999))
+def test_disagreement_sets(K, seed):
+    P = three_nets(K, 40, seed)
+    votes = P.argmax(axis=2)
+    everything = _tri_training.disagreement_sets(P, 0.0, [40] * 3)
+    n_kinds = np.array([len(set(column)) for column in votes.T])
+    two_agree = (n_kinds == 2).sum()
+    assert (everything >= 0).sum() == two_agree
+    assert ((everything >= 0).sum(axis=0) <= 1).all()  # disjoint
+    assert not (everything == votes).any()
+    order = [2, 0, 1]
+    np.testing.assert_array_equal(
+        _tri_training.disagreement_sets(P[order], 0.0, [40] * 3), everything[order]
+    )
+    few = _tri_training.disagreement_sets(P, 0.6, [3, 0, 40])
+    assert ((few >= 0).sum(axis=1) <= [3, 0, 40]).all()
+    confidence = P.max(axis=2)
+    for i, row in zip(*np.nonzero(few >= 0), strict=True):
+        assert max(confidence[j, row] for j in range(3) if j != i) >= 0.6
+    same = np.stack([P[0]] * 3)
+    assert (_tri_training.disagreement_sets(same, 0.0, [40] * 3) < 0).all()
+
+
+@given(st.integers(2, 4), st.integers(0, 999))
+def test_the_vote_and_the_probabilities_agree(K, seed):
+    P = three_nets(K, 40, seed)
+    vote = _tri_training.majority_vote(P)
+    combined = TriTrainingClassifier()._combine(list(P))
+    np.testing.assert_allclose(combined.sum(axis=1), 1)
+    np.testing.assert_array_equal(combined.argmax(axis=1), vote)
+    for column, winner, mean in zip(P.argmax(axis=2).T, vote, P.mean(axis=0), strict=True):
+        counts = np.bincount(column, minlength=K)
+        assert winner == (counts.argmax() if counts.max() > 1 else mean.argmax())
+
+
+def test_the_history_of_tri_training(data):
+    clf = model("tri-training", max_iter=4, tol=0.0, max_fraction=0.2).fit(*data)
+    first, *iterations = clf.history_
+    assert list(first["loss"]) == ["net_1", "net_2", "net_3"]
+    last = first
+    for t, entry in enumerate(iterations, start=1):
+        assert entry["pool_size"] == min(62, 7 * t)
+        assert entry["n_train"] == 28 + sum(entry["set_sizes"])
+        assert sum(entry["pseudo_label_counts"].values()) == sum(entry["set_sizes"])
+        for size, before in zip(entry["set_sizes"], last["set_sizes"], strict=True):
+            assert size <= before + max(1, int(0.2 * (28 + before)))
+        last = entry
+    # the nets that agree on a document of the first iteration give it its label
+    one = model("tri-training", max_iter=1, max_fraction=0.2).fit(*data)
+    bootstrap = model("tri-training", max_iter=0).fit(*data).estimators_
+    new = one.labeled_iter_ == 1
+    votes = np.array([net.forward(data[0][new]).argmax(axis=1).numpy() for net in bootstrap])
+    assert new.any()
+    assert ((votes == one.transduction_[new]).sum(axis=0) == 2).all()
+
+
+def test_tri_training_without_candidates_keeps_the_bootstrap_nets(data):
+    X, y = data
+    clf = model("tri-training", threshold=1.01).fit(X, y)
+    assert (clf.n_iter_, clf.termination_condition_) == (1, "no_candidates")
+    bootstrap = model("tri-training", max_iter=0).fit(X, y)
+    assert (bootstrap.n_iter_, bootstrap.termination_condition_) == (0, "max_iter")
+    np.testing.assert_array_equal(clf.predict_proba(X), bootstrap.predict_proba(X))
+
+
+def test_tri_training_ends_when_few_labels_change(data):
+    clf = model("tri-training", max_iter=20, tol=1.0).fit(*data)
+    assert clf.termination_condition_ in ("tol", "no_candidates", "no_change")
+    assert clf.n_iter_ <= 10  # the pool holds all documents then
+
+
+# -- mutual learning ---------------------------------------------------------------------------
+def logit_arrays(number):
+    values = st.floats(-30, 30, width=32)
+    return st.integers(2, 4).flatmap(
+        lambda K: st.tuples(*[arrays(np.float64, (5, K), elements=values)] * number)
+    )
+
+
+@given(logit_arrays(3))
+def test_the_divergence_and_its_gradient(logits):
+    z, v, w = (torch.from_numpy(a).requires_grad_() for a in logits)
+    p, q, r = (softmax(a, axis=1) for a in logits)
+    kl = mutual_kl(z, v, w)
+    expected = (rel_entr(q, p) + rel_entr(r, p)).sum(axis=1) / 2
+    np.testing.assert_allclose(kl.detach(), expected, rtol=1e-9, atol=1e-9)
+    assert (kl >= -1e-9).all()
+    kl.sum().backward()
+    np.testing.assert_allclose(z.grad, p - (q + r) / 2, atol=1e-9)
+    assert v.grad is None  # no gradient goes to the peers
+    np.testing.assert_allclose(mutual_kl(z, z).detach(), 0, atol=1e-12)
+
+
+def mutual_reference(X_l, y, X_u, n_nets, epochs, kl_weight, w):
+    """Deep Mutual Learning: own loop, own losses, plain descent."""
+    nets = []
+    with torch.random.fork_rng(devices=[]):
+        for k in range(n_nets):
+            torch.manual_seed(derive_seed(0, k))
+            nets.append(MLP())
+    rng, rng_u = (np.random.default_rng(derive_seed(0, *path)) for path in ((0,), (0, 2)))
+    X_l, X_u, target, w = map(torch.from_numpy, (X_l, X_u, y, w.astype(np.float32)))
+
+    def passes():
+        while True:
+            rows = rng_u.permutation(len(X_u))
+            yield from (rows[i : i + 8] for i in range(0, len(rows), 8))
+
+    stream, pairs = passes(), []
+    for _ in range(epochs):
+        rows = epoch_rows(y, True, rng)
+        pairs += [(rows[i : i + 8], next(stream)) for i in range(0, len(rows), 8)]
+    for s, (l, u) in enumerate(pairs):  # noqa: E741
+        both, gradients = torch.cat([X_l[l], X_u[u]]), []
+        for net in nets:
+            log_p = torch.log_softmax(net(both), 1)
+            loss = -(w[l] * log_p[range(len(l)), target[l]]).mean()
+            for peer in nets:
+                q = torch.softmax(peer(both).detach(), 1)
+                kl = (q * (q.log() - log_p)).sum(1) * torch.cat([w[l], torch.ones(len(u))])
+                loss = loss + (peer is not net) * kl_weight * kl.mean() / (n_nets - 1)
+            gradients.append(torch.autograd.grad(loss, list(net.parameters())))
+        for net, of_net in zip(nets, gradients, strict=True):
+            descend(net, of_net, 0.1 * (1 - s / len(pairs)))
+    return nets, len(pairs)
+
+
+@pytest.mark.parametrize("n_nets", [2, 3])
+def test_mutual_learning_equals_an_independent_implementation(data, n_nets):
+    X, y = data
+    w = np.linspace(1, 4, 90)
+    params = {"n_nets": n_nets, "kl_weight": 0.7, "finetune_epochs": 4}
+    clf = model("mutual learning", **params).fit(X, y, sample_weight=w)
+    w = w[y >= 0] / w[y >= 0].mean()
+    nets, n_steps = mutual_reference(*split(X, y), n_nets, 4, 0.7, w)
+    assert sum(entry["n_steps"] for entry in clf.history_) == n_steps
+    for ours, theirs in zip(clf.estimators_, nets, strict=True):
+        assert_same_weights(ours, theirs)
+    np.testing.assert_array_equal(clf.transduction_[y < 0], clf.predict(X[y < 0]))
+    assert [len(entry["loss"]["kl"]) for entry in clf.history_[1:]] == [n_nets] * 4
+
+
+class SameMLP(MLP):
+    """Has the same initial weights each time."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        with torch.no_grad():
+            for p in self.parameters():
+                p.copy_(torch.linspace(-1, 1, p.numel()).reshape(p.shape))
+
+
+class DropMLP(MLP):
+    def forward(self, x):
+        hidden = torch.relu(self.first(x.float()))
+        return self.last(torch.nn.functional.dropout(hidden, 0.5, self.training))
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.AdamW])
+def test_equal_nets_follow_the_supervised_one(data, optimizer):
+    X, y = data
+    net = mlp_net(SameMLP, optimizer=optimizer, lr=0.05)
+    clf = model("mutual learning", net).fit(X, y)
+    alone = model("self-training", net, n_iterations=0).fit(X, y).predict_proba(X)
+    for each in clf.estimators_:
+        np.testing.assert_allclose(softmax(each.forward(X), 1), alone, atol=1e-4)
+    assert np.allclose([entry["loss"]["kl"] for entry in clf.history_[1:]], 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_nets", [2, 3])
+def test_without_divergence_the_first_net_is_the_supervised_one(data, n_nets):
+    X, y = data
+    net = mlp_net(DropMLP, iterator_train__shuffle=True)
+    alone = model("self-training", net, n_iterations=0).fit(X, y).estimators_[0]
+    first, *others = (
+        model("mutual learning", net, kl_weight=0.0, n_nets=n_nets).fit(X, y).estimators_
+    )
+    assert_same_weights(first, alone.module_)
+    for other in others:
+        assert not torch.equal(other.forward(X), alone.forward(X))
+
+
+class Norms(Callback):
+    def on_train_begin(self, net, **kwargs):
+        self.log = []
+
+    def on_grad_computed(self, net, named_parameters, **kwargs):
+        squares = [float((p.grad**2).sum()) for _, p in named_parameters]
+        LOG.append((id(net), sum(squares) ** 0.5))
+
+
+LOG = []
+
+
+def test_the_gradient_of_each_net_is_clipped_by_itself(data):
+    LOG.clear()
+    net = mlp_net(callbacks=[("clip", GradientNormClipping(1e-3)), ("norms", Norms())])
+    clf = model("mutual learning", net).fit(*data)
+    assert [each for each, _ in LOG] == [id(net) for net in clf.estimators_] * 12
+    np.testing.assert_allclose([norm for _, norm in LOG], 1e-3, rtol=1e-2)
+
+
+def test_early_stopping_ends_mutual_learning(data):
+    stop = EarlyStopping(monitor="train_loss", patience=1, threshold=9.0, sink=lambda text: None)
+    clf = model("mutual learning", mlp_net(callbacks=[stop]), finetune_epochs=5).fit(*data)
+    assert clf.termination_condition_ == "callback"
+    assert 1 <= clf.n_iter_ < 5
+    assert (clf.labeled_iter_[data[1] < 0] == clf.n_iter_).all()
+
+
+def test_mutual_learning_on_labelled_rows_alone(data):
+    X, y = data
+    with pytest.warns(UserWarning, match="holds no unlabelled row"):
+        clf = model("mutual learning").fit(X[y >= 0], y[y >= 0])
+    assert (clf.n_iter_, clf.termination_condition_) == (0, "no_unlabeled")
+    assert len(clf.history_) == 4
+    assert min(clf.history_[1]["loss"]["kl"]) > 0
+    untrained = model("mutual learning", finetune_epochs=0).fit(X, y)
+    assert len(untrained.history_) == 1
+    assert set(untrained.labeled_iter_) == {0, -1}
+
+
+# -- spaced repetition -------------------------------------------------------------------------
+def test_queues_of_documents_that_are_always_or_never_correct():
+    always = never = np.zeros(1, dtype=int)
+    for epoch in range(1, 40):
+        due = _spaced_repetition.due_documents(always, epoch)
+        if len(due):
+            always = _spaced_repetition.next_queues(always, np.array([True]), 6)
+        assert always[0] == min(5, 1 + int(np.log2(epoch)))
+        assert len(_spaced_repetition.due_documents(never, epoch)) == 1
+        never = _spaced_repetition.next_queues(never, np.array([False]), 6)
+        assert never[0] == 0
+    queues = np.arange(6)
+    for epoch, due in ((1, [0]), (2, [0, 1]), (6, [0, 1]), (8, [0, 1, 2, 3])):
+        assert _spaced_repetition.due_documents(queues, epoch).tolist() == due
+    occupied = np.array([1, 3, 3])
+    found = [_spaced_repetition.nearest_occupied(occupied, wanted) for wanted in range(6)]
+    assert found == [1, 1, 1, 3, 3, 3]
+
+
+@pytest.mark.parametrize("params", [{}, {"n_queues": 3}, {"n_queues": 1}], ids=str)
+def test_the_history_of_episodes(data, params):
+    clf = model("spaced repetition", **{"max_iter": 3, "episode_patience": 9, **params}).fit(*data)
+    start, *episodes = clf.history_
+    assert (start["n_train"], start["pool_size"]) == (22, 0)
+    n_train, left = 22, 62
+    for m, entry in enumerate(episodes, start=1):
+        assert entry["n_train"] == n_train
+        assert entry["pool_size"] == sum(entry["queue_sizes"]) == left  # a partition
+        assert entry["queue_sizes"] == clf.queue_sizes_[m - 1].tolist()
+        assert entry["n_added"] <= max(1, int(0.1 * n_train))
+        assert 1 <= entry["best_epoch"] <= len(entry["loss"]) == 4
+        assert entry["queue_sizes"][entry["source_queue"]] > 0
+        n_train, left = n_train + entry["n_added"], left - entry["n_added"]
+    assert (clf.labeled_iter_ > 0).sum() == n_train - 22 > 0
+    found = [entry["validation_score"] for entry in clf.history_]
+    assert clf.best_iter_ == int(np.argmax(found))
+
+
+def test_the_weights_of_the_best_epoch_are_kept(data, scores):
+    X, y = data
+    scores[:] = [0.1, 0.2, 0.9, 0.5, 0.9, 0.8]  # supervised net, then epochs 1 to 5
+    params = {"episode_epochs": 8, "threshold": 1.1, "patience": 3}
+    clf = model("spaced repetition", **params).fit(X, y)
+    assert clf.history_[1]["best_epoch"] == 2  # the earlier of two
+    assert len(clf.history_[1]["loss"]) == 5
+    assert (clf.best_iter_, clf.termination_condition_) == (1, "no_change")
+    held = _throttled.hold_out(
+        clf._validate(mlp_net(), X, y, None, None), 0.2, np.random.default_rng(derive_seed(0, 0, 1))
+    )
+    nets = []
+
+    def keep(net, epoch):
+        nets.append(copy.deepcopy(net))
+
+    sgd_net(held[0].X, held[0].y, 1, epochs=8, on_epoch=keep)
+    assert_same_weights(clf.estimators_[0], nets[1])
+
+
+def test_without_a_better_score_the_supervised_net_is_kept(data, scores):
+    scores[:] = [0.5]
+    params = {"max_iter": 9, "episode_patience": 3, "n_queues": 1, "threshold": 0.0}
+    clf = model("spaced repetition", **params).fit(*data)
+    assert (clf.n_iter_, clf.best_iter_) == (3, 0)
+    assert clf.termination_condition_ == "no_improvement"
+
+
+def test_equal_scores_designate_the_highest_queue(data, scores):
+    scores[:] = [0.5]
+    clf = model("spaced repetition", threshold=0.0).fit(*data)
+    occupied = np.flatnonzero(clf.queue_sizes_[0])
+    assert clf.designated_queue_ == occupied[-1]
+    if len(occupied) > 1:
+        assert clf.history_[1]["queue_scores"] == {str(j): 0.5 for j in occupied}
+
+
+def test_spaced_repetition_without_episodes(data):
+    clf = model("spaced repetition", max_iter=0).fit(*data)
+    assert (clf.n_iter_, clf.best_iter_, clf.termination_condition_) == (0, 0, "max_iter")
+    assert clf.designated_queue_ is None
+    assert clf.queue_sizes_.shape == (0, 6)

@@ -1,0 +1,277 @@
+"""The displays draw the numbers that they should; the report says what a fit did."""
+
+from __future__ import annotations
+
+import html
+import importlib.util
+import re
+import sys
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import bert_net, mlp_net, points
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+from sklearn_spt.inspection import (
+    FitReport,
+    IterationCurveDisplay,
+    LearningCurveDisplay,
+    PseudoLabelDisplay,
+)
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def self_pretraining(**params):
+    settings = {"step_size": 0.4, "finetune_epochs": 2, "random_state": 0}
+    return SelfPretrainingClassifier(mlp_net(), **settings | params)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y, _ = points(3)
+    labels = np.array(["a", "b", "c", "?"])[y]
+    return self_pretraining(unlabeled_marker="?").fit(X, labels)
+
+
+def legend_of(display):
+    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+# -- pseudo-labels ---------------------------------------------------------------------------------
+def test_pseudo_labels_are_those_of_the_history(fitted):
+    display = PseudoLabelDisplay.from_estimator(make_pipeline(FunctionTransformer(), fitted))
+    entries = fitted.history_[1:]
+    assert len(entries) == 3
+    for line, label in zip(display.lines_, fitted.classes_, strict=True):
+        assert_array_equal(line.get_xdata(), [1, 2, 3])
+        counts = [entry["pseudo_label_counts"][label] for entry in entries]
+        assert_allclose(line.get_ydata(), np.divide(counts, fitted.sample_sizes_))
+    dashed = [line for line in display.ax_.lines if line.get_linestyle() == "--"]
+    assert_allclose([line.get_ydata()[0] for line in dashed[:3]], fitted.class_shares_)
+    assert legend_of(display) == ["a", "b", "c", "among the labelled rows"]
+    assert display.figure_ is display.ax_.figure
+    assert PseudoLabelDisplay([1, 2], {"a": [0.5, 1]}).plot(display.ax_).ax_ is display.ax_
+
+
+def test_a_fit_without_pseudo_labels_cannot_be_drawn():
+    X, y, _ = points()
+    with pytest.raises(ValueError, match="SelfPretrainingClassifier gave no pseudo-labels"):
+        PseudoLabelDisplay.from_estimator(self_pretraining(max_iter=0).fit(X, y))
+    with pytest.raises(NotFittedError):
+        PseudoLabelDisplay.from_estimator(self_pretraining())
+
+
+# -- learning curve --------------------------------------------------------------------------------
+class Noted(ClassifierMixin, BaseEstimator):
+    """Notes the labels that it was fitted on; predicts the first class."""
+
+    seen: ClassVar = []
+
+    def __init__(self, unlabeled_marker=-1):
+        self.unlabeled_marker = unlabeled_marker
+
+    def fit(self, X, y):
+        assert len(X) == len(y)
+        Noted.seen.append(list(y))
+        self.classes_ = np.unique([label for label in y if label != self.unlabeled_marker])
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+@pytest.mark.parametrize(
+    ("names", "marker"), [([0, 1], -1), (["n", "y"], -1), ([0, 1], "?"), (["n", "y"], None)]
+)
+def test_learning_curve_hides_labels_and_keeps_rows(names, marker):
+    X, partial, _ = points(n=100)  # 30 labelled rows, of which 7 test
+    y = [marker if label == -1 else names[label] for label in partial]
+    Noted.seen = []
+    LearningCurveDisplay.from_estimator(
+        Noted(marker), X, y, supervised=Noted(marker), n_labeled=(4, 10), n_repeats=2, test_size=8
+    )
+    hidden = [sum(label == marker for label in labels) for labels in Noted.seen]
+    assert [len(labels) for labels in Noted.seen] == [92, 4, 92, 10] * 2
+    assert hidden == [88, 0, 82, 0] * 2
+
+
+def test_learning_curve_scores_are_those_of_scikit_learn():
+    X, _, y = points(n=200)
+    clf = SelfTrainingClassifier(LogisticRegression())
+    display = LearningCurveDisplay.from_estimator(
+        clf, X, y, supervised=LogisticRegression(), n_labeled=[20, 50], n_repeats=3, random_state=5
+    )
+    expected = []
+    for seed in (5, 6, 7):
+        draw = {"random_state": seed}
+        rest, test = train_test_split(np.arange(200), test_size=0.25, stratify=y, **draw)
+        known, _ = train_test_split(rest, train_size=50, stratify=y[rest], **draw)
+        found = LogisticRegression().fit(X[known], y[known]).predict(X[test])
+        expected.append(f1_score(y[test], found, average="macro"))
+    assert_allclose(display.scores["without"][:, 1], expected)
+    assert_allclose(display.lines_[1].get_ydata()[1], np.mean(expected))
+    band = display.ax_.collections[1].get_paths()[0].vertices[:, 1]
+    assert_allclose(band.max(), (display.scores["without"].mean(0) + spread(display)).max())
+    assert_array_equal(display.ax_.get_xticks(), [20, 50])
+    assert legend_of(display) == ["with unlabelled rows", "without"]
+    assert display.ax_.get_ylabel() == "F1 macro, mean ± sd of 3 runs"
+
+
+def spread(display):
+    return display.scores["without"].std(axis=0, ddof=1)
+
+
+def test_learning_curve_of_five_nets_by_default():
+    X, y, _ = points(n=120)
+    display = LearningCurveDisplay.from_estimator(
+        self_pretraining(max_iter=1), X, y, n_labeled=[12], n_repeats=1, scoring="accuracy"
+    )
+    assert legend_of(display) == ["with unlabelled rows", "without, five nets"]
+    assert display.ax_.get_ylabel() == "Accuracy"
+    assert all(0 <= scores[0, 0] <= 1 for scores in display.scores.values())
+    with pytest.raises(TypeError, match="must be a semi-supervised classifier of this package"):
+        LearningCurveDisplay.from_estimator(LogisticRegression(), X, y)
+    with pytest.raises(ValueError, match="train_size=200"):  # scikit-learn's own check
+        LearningCurveDisplay.from_estimator(self_pretraining(), X, y, n_labeled=[200])
+
+
+# -- iterations ------------------------------------------------------------------------------------
+def test_iteration_curve_ends_with_the_score_of_the_fit():
+    X, y, truth = points(n=150)
+    clf, display = self_pretraining(), None
+    for name, k in (("k = 0.4", 0.4), ("k = 1", 1.0)):
+        display = IterationCurveDisplay.from_estimator(
+            clf.set_params(step_size=k), X, y, X, truth, name=name, ax=display and display.ax_
+        )
+        scores = display.scores[name]
+        assert_array_equal(display.lines_[0].get_xdata(), np.arange(len(scores)))
+        assert scores[-1] == accuracy_score(truth, clf.fit(X, y).predict(X))
+        supervised = self_pretraining(step_size=k, max_iter=0).fit(X, y)
+        assert scores[0] == accuracy_score(truth, supervised.predict(X))
+    assert legend_of(display) == ["k = 0.4", "k = 1"]
+    assert display.ax_.get_ylabel() == "Accuracy"
+
+
+def test_iteration_curve_of_several_runs_is_their_mean():
+    runs = [[0.1, 0.3], [0.3, 0.4], [0.5, 0.8]]
+    display = IterationCurveDisplay({"0.5": runs, "1.0": [0.2, 0.4, 0.5]}, "F1").plot()
+    assert_allclose(display.lines_[0].get_ydata(), [0.3, 0.5])
+    assert len(display.ax_.collections) == 1  # a single run has no band
+    assert display.ax_.get_ylabel() == "F1, mean ± sd of 3 runs"
+
+
+def test_matplotlib_is_imported_by_plots_alone(monkeypatch):
+    for name in ("matplotlib", "matplotlib.pyplot"):
+        monkeypatch.setitem(sys.modules, name, None)
+    spec = importlib.util.find_spec("sklearn_spt.inspection")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    display = module.IterationCurveDisplay({"a": [0.5, 0.6]})
+    with pytest.raises(ImportError, match="matplotlib"):
+        display.plot()
+
+
+# -- the report of a fit ---------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def texts():
+    got, skipped = "i got the flu shot <b>today</b>", "we never want a needle & a shot"
+    return [f"{(got, skipped)[i % 2]} {'again ' * (i // 2 % 20)}".strip() for i in range(40)]
+
+
+@pytest.fixture(scope="module")
+def of_texts(tiny_encoder, texts):
+    """A fit on texts, with labels that look like HTML."""
+    y = ["?" if i >= 16 else ("<yes>", "no & no")[i % 2] for i in range(40)]
+    settings = {"step_size": 0.5, "finetune_epochs": 1, "unlabeled_marker": "?", "random_state": 0}
+    return SelfPretrainingClassifier(bert_net(tiny_encoder, lr=2e-3), **settings).fit(texts, y)
+
+
+def test_report_says_what_the_fit_did(fitted):
+    report = FitReport.from_estimator(fitted)
+    given = fitted.transduction_[fitted.labeled_iter_ == 0].tolist()
+    counts = ", ".join(f"{label}: {given.count(label)}" for label in "abc")
+    assert report.facts["labelled rows"] == f"{len(given)} ({counts})"
+    assert report.facts["unlabelled rows"] == "62, of which 62 have a pseudo-label"
+    assert report.facts["iterations"] == "3; every unlabelled row got a pseudo-label"
+    assert report.facts["nets that predict"] == "3"
+    for entry, (_, row) in zip(fitted.history_, report.history.iterrows(), strict=True):
+        counts = entry.get("pseudo_label_counts", dict.fromkeys("abc", 0))
+        assert row[list("abc")].to_dict() == counts
+        assert row["seconds"] == entry["seconds"]
+    assert all(line in str(report) for line in ("labelled rows", "3; every", "compare_with_super"))
+    assert len(report.doubtful) == 0
+    minutes = FitReport.from_estimator(with_seconds(fitted, 90.0))
+    assert minutes.facts["time"] == "6.0 minutes"
+    assert FitReport.from_estimator(with_seconds(fitted, 4.0)).facts["time"] == "16 seconds"
+
+
+def with_seconds(fitted, seconds):
+    other = self_pretraining()
+    other.__dict__.update(vars(fitted))
+    other.history_ = [{**entry, "seconds": seconds} for entry in fitted.history_]
+    return other
+
+
+def test_report_of_a_fit_without_iterations():
+    X, y, _ = points()
+    report = FitReport.from_estimator(self_pretraining(max_iter=0).fit(X, y), X)
+    assert report.facts["iterations"] == "0; max_iter was reached"
+    assert len(report.doubtful) == 20
+    assert (report.doubtful["pseudo-label"] == "").all()
+
+
+@pytest.mark.parametrize("container", [list, pd.Series, lambda texts: pd.DataFrame({"t": texts})])
+def test_texts_in_doubt(of_texts, texts, container):
+    found = FitReport.from_estimator(of_texts, container(texts), n_texts=10).doubtful
+    P = of_texts.predict_proba(texts)
+    predicted = of_texts.classes_[P.argmax(axis=1)]
+    assert len(found) == len(set(found["row"])) == 10
+    assert (found["row"] >= 16).all()
+    for row in found.itertuples():
+        assert row.text == texts[row.row]
+        assert row.predicted == predicted[row.row]
+        assert row.probability == pytest.approx(P[row.row].max(), abs=1e-6)
+    assert (found["pseudo-label"] == of_texts.transduction_[found["row"]]).all()
+    # the first are rows whose pseudo-label is no longer predicted; the others are closest to a tie
+    changed = np.flatnonzero((of_texts.transduction_ != predicted) & (np.arange(40) >= 16))
+    first = min(5, len(changed))
+    assert set(found["row"][:first]) <= set(changed)
+    others = np.setdiff1d(np.arange(16, 40), found["row"])
+    assert P[others].max(axis=1).min() >= found["probability"][first:].max() - 1e-6
+
+
+def test_page_is_complete_and_escapes_labels_and_texts(of_texts, texts, tmp_path):
+    report = FitReport.from_estimator(of_texts, texts, n_texts=50)
+    report.to_html(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert all(html.escape(text) in page for text in texts[16:])
+    assert "&lt;yes&gt;" in page
+    assert not re.search(r"<b>|<yes>|no & no|<script|<link|<img|http|src=|href=", page)
+    assert report._repr_html_() in page
+    assert max(map(len, str(report).splitlines())) <= 100
+
+
+def test_input_that_cannot_be_reported(of_texts, texts):
+    with pytest.raises(ValueError, match=r"must hold the 40 rows of the fit, .*; got 39"):
+        FitReport.from_estimator(of_texts, texts[1:])
+    for other in (SelfPretrainingClassifier(), BertClassifier(), LogisticRegression()):
+        with pytest.raises(NotFittedError):
+            FitReport.from_estimator(other)
