@@ -190,7 +190,8 @@ class BaseSemiSupervisedClassifier(
 
     def _bar(self, description: str, total: int | None = None) -> tqdm[Any]:
         """Return a progress bar over texts."""
-        shown = {"unit": "text", "disable": not self.verbose, "dynamic_ncols": True}
+        # leave=None: below another bar, such as that of a comparison, it vanishes at its end
+        shown = {"unit": "text", "disable": not self.verbose, "dynamic_ncols": True, "leave": None}
         return tqdm(total=total, desc=description, **shown)
 
     # -- documents ------------------------------------------------------------------------------
@@ -225,7 +226,7 @@ class BaseSemiSupervisedClassifier(
             for attribute in {"n_features_in_", "feature_names_in_"} & vars(self).keys():
                 delattr(self, attribute)
         if hasattr(net, "encode"):
-            if texts is None and not isinstance(X, dict):
+            if texts is None and not is_mapping(X):
                 if not reset and not hasattr(self, "n_features_in_"):
                     raise TypeError(
                         f"{name} holds no texts, but the classifier was fitted on them."
@@ -240,7 +241,7 @@ class BaseSemiSupervisedClassifier(
                 "BertClassifier, or turn the texts into numbers first, for instance by "
                 "SentenceEmbedder."
             )
-        if isinstance(X, dict):
+        if is_mapping(X):
             return {key: _for_torch(np.asarray(part)) for key, part in X.items()}
         array = validate_data(
             self, X, reset=reset, dtype="numeric", allow_nd=True, force_writeable=True
@@ -309,6 +310,11 @@ def _for_torch(array: NDArray[Any]) -> NDArray[Any]:
     """Return numbers in the byte order of the machine, and floats as float32."""
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     return array.astype(np.float32) if array.dtype.kind == "f" else array
+
+
+def is_mapping(X: Any) -> bool:
+    """Whether X is a mapping of parts; a sparse matrix may be a dict, and is none."""
+    return isinstance(X, dict) and not hasattr(X, "tocsr")
 
 
 def _num_rows(X: Any) -> int:

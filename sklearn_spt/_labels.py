@@ -114,6 +114,9 @@ def encode_labels(
             given = given.astype(str)
         elif all(issubclass(kind, bool | int | float | np.number | np.bool_) for kind in kinds):
             given = np.array(given.tolist())
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        row = int(np.flatnonzero(labeled)[np.isinf(given).argmax()])
+        raise ValueError(f"y contains infinity in row {row}; labels must be finite.")
     if given.dtype.kind == "f" and is_missing(marker) and (given == np.floor(given)).all():
         given = given.astype(np.int64)  # whole numbers that became floats beside NaN
     check_classification_targets(given)
@@ -139,7 +142,8 @@ def encode_labels(
     if unknown.any():
         row = int(np.flatnonzero(unknown)[0])
         raise ValueError(
-            f"y holds {labels[row]!r} in row {row}, which is none of {classes.tolist()}."
+            f"y holds {labels[row : row + 1].tolist()[0]!r} in row {row}, which is none of "
+            f"{classes.tolist()}."
         )
     return labeled, classes, codes
 

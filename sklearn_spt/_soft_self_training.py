@@ -108,7 +108,7 @@ class SoftSelfTrainingClassifier(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Class labels; unlabelled rows carry `unlabeled_marker`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the labelled rows; only proportions count.
+            Weights of the labelled rows.
 
         Returns
         -------
@@ -121,10 +121,11 @@ class SoftSelfTrainingClassifier(ClassifierMixin, BaseEstimator):
         check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
         F = self._features(X, reset=True)
         labeled, classes, codes = encode_labels(y, len(F), self.unlabeled_marker)
-        weights = check_weights(sample_weight, labeled)
+        w_l = np.ones(int(labeled.sum()))
+        if check_weights(sample_weight, labeled) is not None:  # which raises what is wrong
+            w_l = np.broadcast_to(np.asarray(sample_weight, dtype=float), len(F))[labeled]
         L, U, K = F[labeled], F[~labeled], len(classes)
         y_l = np.eye(K)[codes[labeled]]
-        w_l = np.ones(len(L)) if weights is None else weights
         theta = _logistic_regression(L, y_l, w_l, self.C_first)
         shares = self._shares(w_l, y_l, _probabilities(U, theta))
         rounds = self.max_iter if len(U) else 0

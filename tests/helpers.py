@@ -101,3 +101,19 @@ def points(n_classes=2, n=90, share_unlabeled=0.7):
     y = codes.copy()
     y[rng.permutation(np.arange(2 * n_classes, n))[: int(n * share_unlabeled)]] = -1
     return X.astype(np.float32), y, codes
+
+
+class PaddedMLP(nn.Module):
+    """Takes rows of any width up to 32, because a net is built before it sees the data."""
+
+    def __init__(self, n_classes=2, width=32, double=False):
+        super().__init__()
+        self.width = width
+        self.first, self.last = nn.Linear(width, 32), nn.Linear(32, n_classes)
+        if double:
+            self.double()
+
+    def forward(self, x):
+        x = x.to(self.first.weight.dtype).flatten(1)
+        x = nn.functional.pad(x, (0, self.width - x.shape[1]))
+        return self.last(torch.relu(self.first(x)))

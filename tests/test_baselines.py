@@ -22,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from skorch.callbacks import Callback, EarlyStopping, GradientNormClipping
 
 from sklearn_spt._random import derive_seed, epoch_rows
+from sklearn_spt._training import Trainer
 from sklearn_spt.baselines import (
     CoDecompositionClassifier,
     KeywordWindow,
@@ -374,57 +375,7 @@ def test_rows_of_weight_zero_are_not_held_out(data):
 
 
 # -- co-training -------------------------------------------------------------------------------
-def co_training_reference(X_l, y, X_u, threshold, fraction, n_iterations):
-    """Co-training on two columns: own loops, training sets as dicts, plain descent."""
-
-    def train(T, t):
-        nets = []
-        for column, (added, path) in enumerate(zip(T, [(t,), (t, 2)], strict=True)):
-            x = np.array([*X_l[:, column], *(X_u[i, column] for i in added)], dtype=np.float32)
-            nets.append(sgd_net(x[:, None], np.array([*y, *added.values()]), *path))
-        return nets
-
-    def most_confident(pool, p, n_train):
-        sure = sorted((-p[i].max(), i) for i in pool if p[i].max() >= threshold)
-        return {i: int(p[i].argmax()) for _, i in sure[: max(1, int(fraction * n_train))]}
-
-    T, taken, n_conflicts = [{}, {}], {}, 0
-    nets = train(T, 0)
-    for t in range(1, n_iterations + 1):
-        P = [probabilities(net, X_u[:, [column]]) for column, net in enumerate(nets)]
-        left = [i for i in range(len(X_u)) if i not in taken]
-        order = np.random.default_rng(derive_seed(0, t, 1)).permutation(left).tolist()
-        pool = order[: t * -(-len(X_u) // 10)]
-        by_s = most_confident(pool, P[0], len(y) + len(T[1]))
-        by_k = most_confident(pool, P[1], len(y) + len(T[0]))
-        conflicts = {i for i in by_s if by_k.get(i, by_s[i]) != by_s[i]}
-        n_conflicts += len(conflicts)
-        for i in conflicts:
-            del by_s[i], by_k[i]
-        assert by_s or by_k
-        T[0].update(by_k)
-        T[1].update(by_s)
-        taken |= by_s | by_k
-        nets = train(T, t)
-    return nets, T, taken, n_conflicts
-
-
 COLUMNS = (operator.itemgetter((slice(None), [0])), operator.itemgetter((slice(None), [1])))
-
-
-def test_co_training_equals_an_independent_implementation(data):
-    X, y = data
-    params = {"threshold": 0.51, "max_fraction": 0.4, "n_iterations": 3}
-    clf = model("co-training", mlp_net(module__n_in=1), views=COLUMNS, **params).fit(X, y)
-    nets, T, taken, n_conflicts = co_training_reference(*split(X, y), 0.51, 0.4, 3)
-    assert n_conflicts > 0
-    assert clf.history_[-1]["n_train"] == {"sentence": 28 + len(T[0]), "keyword": 28 + len(T[1])}
-    codes = clf.transduction_[y < 0]
-    assert {i: codes[i] for i in np.flatnonzero(codes >= 0)} == taken
-    for ours, theirs in zip(clf.estimators_, nets, strict=True):
-        assert_same_weights(ours, theirs)
-    mean = np.mean([probabilities(net, X[:, [i]]) for i, net in enumerate(nets)], axis=0)
-    np.testing.assert_allclose(clf.predict_proba(X), mean, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -655,12 +606,6 @@ def test_tri_training_without_candidates_keeps_the_bootstrap_nets(data):
     np.testing.assert_array_equal(clf.predict_proba(X), bootstrap.predict_proba(X))
 
 
-def test_tri_training_ends_when_few_labels_change(data):
-    clf = model("tri-training", max_iter=20, tol=1.0).fit(*data)
-    assert clf.termination_condition_ in ("tol", "no_candidates", "no_change")
-    assert clf.n_iter_ <= 10  # the pool holds all documents then
-
-
 # -- mutual learning ---------------------------------------------------------------------------
 def logit_arrays(number):
     values = st.floats(-30, 30, width=32)
@@ -813,22 +758,26 @@ def test_mutual_learning_on_labelled_rows_alone(data):
 
 
 # -- spaced repetition -------------------------------------------------------------------------
-def test_queues_of_documents_that_are_always_or_never_correct():
-    always = never = np.zeros(1, dtype=int)
-    for epoch in range(1, 40):
-        due = _spaced_repetition.due_documents(always, epoch)
-        if len(due):
-            always = _spaced_repetition.next_queues(always, np.array([True]), 6)
-        assert always[0] == min(5, 1 + int(np.log2(epoch)))
-        assert len(_spaced_repetition.due_documents(never, epoch)) == 1
-        never = _spaced_repetition.next_queues(never, np.array([False]), 6)
-        assert never[0] == 0
-    queues = np.arange(6)
-    for epoch, due in ((1, [0]), (2, [0, 1]), (6, [0, 1]), (8, [0, 1, 2, 3])):
-        assert _spaced_repetition.due_documents(queues, epoch).tolist() == due
-    occupied = np.array([1, 3, 3])
-    found = [_spaced_repetition.nearest_occupied(occupied, wanted) for wanted in range(6)]
-    assert found == [1, 1, 1, 3, 3, 3]
+@pytest.mark.parametrize("n_epochs", [1, 2, 3, 4, 7, 8, 15, 16, 20])
+def test_queues_of_documents_that_are_always_or_never_correct(data, monkeypatch, n_epochs):
+    labeled, then = [], [0.0, 1.0]
+
+    def scripted(self, net, X):
+        labeled.append(len(X))
+        # the first two calls are those of the supervised net
+        return np.tile([0.0, 1.0] if len(labeled) <= 2 else then, (len(X), 1))
+
+    monkeypatch.setattr(Trainer, "probabilities", scripted)
+    params = {"threshold": 1.1, "episode_epochs": n_epochs, "patience": 99}
+    clf = model("spaced repetition", **params).fit(*data)
+    highest = min(5, 1 + int(np.log2(n_epochs)))
+    assert clf.queue_sizes_.tolist() == [[62 * (j == highest) for j in range(6)]]
+    assert labeled.count(62) == highest + 2  # reviewed in epochs 1, 2, 4, 8, 16
+    labeled.clear()
+    then[:] = [1.0, 0.0]
+    clf = model("spaced repetition", **params).fit(*data)
+    assert clf.queue_sizes_.tolist() == [[62, 0, 0, 0, 0, 0]]
+    assert labeled.count(62) == n_epochs + 2
 
 
 @pytest.mark.parametrize("params", [{}, {"n_queues": 3}, {"n_queues": 1}], ids=str)

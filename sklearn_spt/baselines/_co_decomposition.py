@@ -225,13 +225,9 @@ history_, selection_history_
             more = self._encode_views(nets, X_unlabeled, "X_unlabeled")
         return encoded, more
 
-    def _as_it_is(self, X: Any) -> bool:
-        """Whether the views of the user get X unchecked: they may select columns or keys."""
-        return self.views is not None and (isinstance(X, dict) or hasattr(X, "columns"))
-
     def _texts(self, X: Any, name: str, *, allow_empty: bool = True) -> list[str] | None:
-        """Return the texts of X; None for numbers, and for what goes to the views as it is."""
-        if isinstance(X, dict) or self._as_it_is(X):
+        """Return the texts of X; None for numbers, and for what own views select parts of."""
+        if isinstance(X, dict) or (self.views is not None and hasattr(X, "columns")):
             return None
         found = texts_and_keywords(X, name=name, allow_empty=allow_empty)
         return None if found is None else found[0]
@@ -241,7 +237,7 @@ history_, selection_history_
     ) -> dict[str, Any]:
         """Return both views of documents, each in the form that its net takes."""
         texts = self._texts(X, name, allow_empty=not reset)
-        if texts is None and not self._as_it_is(X):
+        if texts is None and not (self.views and (isinstance(X, dict) or hasattr(X, "columns"))):
             X = super()._encode(nets[0], X, name=name, reset=reset)
         elif reset:
             for attribute in {"n_features_in_", "feature_names_in_"} & vars(self).keys():

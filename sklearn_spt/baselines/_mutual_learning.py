@@ -117,8 +117,7 @@ class MutualLearningClassifier(Baseline):
         streams_U = [_Stream(root, k, 1) for k in range(self.n_nets)]
         nets: list[NeuralNet] = []
         history: list[dict[str, Any]] = []
-        losses: list[Any] = []
-        sizes: list[int] = []
+        batches: list[tuple[int, Any]] = []  # size, and losses by net
         with seeded(root):
             for stream in streams:
                 with stream:
@@ -134,42 +133,35 @@ class MutualLearningClassifier(Baseline):
                     for M, *both in zip(nets, [nullcontext(), *streams[1:]], streams_U, strict=True)
                 ]
                 logits = [torch.cat([logits for _, logits in of_net]) for of_net in out]
-                values = []
+                weights = to_tensor(y, device=logits[0].device).sum(dim=1)  # they scale the targets
+                n, losses = len(weights), []
                 for k, M in enumerate(nets):
-                    peers = logits[:k] + logits[k + 1 :]
                     M.optimizer_.zero_grad()
                     cross_entropy = M.get_loss(out[k][0][0], y, X=X, training=True)
-                    kl = _mean_kl(y, logits[k], peers)
-                    loss = cross_entropy + self.kl_weight * kl
-                    loss.backward()
-                    values.append((loss, cross_entropy.item(), kl.item()))
-                    weights = TeeGenerator(M.get_all_learnable_params())
-                    M.notify(
-                        "on_grad_computed", named_parameters=weights, batch=batch, training=True
-                    )
-                    # the first net has the schedule
+                    divergence = mutual_kl(logits[k], *logits[:k], *logits[k + 1 :])
+                    kl = torch.cat([weights * divergence[:n], divergence[n:]]).mean()
+                    losses.append((cross_entropy + self.kl_weight * kl, cross_entropy, kl))
+                    losses[-1][0].backward()
+                    given = {"named_parameters": TeeGenerator(M.get_all_learnable_params())}
+                    M.notify("on_grad_computed", **given, batch=batch, training=True)
                     rates = [group["lr"] for group in nets[0].optimizer_.param_groups]
                     for group, rate in zip(M.optimizer_.param_groups, rates, strict=True):
-                        group["lr"] = rate
+                        group["lr"] = rate  # the first net has the schedule
                     M._step_optimizer(None)
-                losses.append([value[1:] for value in values])
-                sizes.append(len(y))
-                bar.update((self.n_nets - 1) * len(y))
-                return {"loss": values[0][0], "y_pred": out[0][0][0]}
+                batches.append((n, [[ce.item(), kl.item()] for _, ce, kl in losses]))
+                bar.update((self.n_nets - 1) * n)
+                return {"loss": losses[0][0], "y_pred": out[0][0][0]}
 
             def end_epoch(*_: Any) -> bool:
                 nonlocal start
-                means = np.average(losses, axis=0, weights=sizes).T.tolist() if sizes else ()
-                entry = {
-                    "iteration": len(history),
-                    "n_train": len(data.y),
-                    "n_steps": len(sizes),
-                    "loss": dict(zip(("cross_entropy", "kl"), means, strict=False)),
-                    "seconds": time.perf_counter() - start,
-                }
-                history.append(entry)
-                losses.clear()
-                sizes.clear()
+                entry: dict[str, Any] = {"iteration": len(history), "n_train": len(data.y)}
+                entry |= {"n_steps": len(batches), "loss": {}}
+                if batches:
+                    sizes, losses = zip(*batches, strict=True)
+                    means = np.average(losses, axis=0, weights=sizes).T.tolist()
+                    entry["loss"] = {"cross_entropy": means[0], "kl": means[1]}
+                history.append(entry | {"seconds": time.perf_counter() - start})
+                batches.clear()
                 start = time.perf_counter()
                 return False
 
@@ -235,16 +227,6 @@ def _forward(net: NeuralNet, X: Any, stream: Any) -> tuple[Any, torch.Tensor]:
     with stream:
         output = net.infer(X)
     return output, output[0] if isinstance(output, tuple) else output
-
-
-def _mean_kl(
-    targets: torch.Tensor, logits: torch.Tensor, peers: list[torch.Tensor]
-) -> torch.Tensor:
-    """Return the mean divergence of labelled rows, which come first, and unlabelled ones."""
-    divergence = mutual_kl(logits, *peers)
-    weights = to_tensor(targets, device=logits.device).sum(dim=1)  # the targets are scaled by them
-    n = len(weights)
-    return torch.cat([weights * divergence[:n], divergence[n:]]).mean()
 
 
 def mutual_kl(logits: torch.Tensor, *peer_logits: torch.Tensor) -> torch.Tensor:

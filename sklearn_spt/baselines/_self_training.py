@@ -27,8 +27,7 @@ class ThrottledSelfTrainingClassifier(ThrottledClassifier):
     max_iter : int, default=20
         Maximum number of iterations to choose from.
     n_iterations : int or None, default=None
-        Number of iterations. None takes the smallest number with the best score on held-out
-        labelled documents.
+        Number of iterations. None takes the smallest with the best score on held-out documents.
     validation_fraction : float in (0, 1), default=0.2
         Share of the labelled documents to hold out, by class. Rows of weight 0 are not held out.
         The default is the paper's.
@@ -79,10 +78,4 @@ class ThrottledSelfTrainingClassifier(ThrottledClassifier):
     .. [2] S. Abney, "Semisupervised Learning for Computational Linguistics", 2007 (throttling).
     .. [3] P. Karisani and N. Karisani, "Semi-Supervised Text Classification via
        Self-Pretraining", WSDM 2021, section 4.
-
-    Examples
-    --------
-    >>> from sklearn_spt.baselines import ThrottledSelfTrainingClassifier
-    >>> clf = ThrottledSelfTrainingClassifier(random_state=0)
-    >>> clf.fit(["flu again", "flu shots", "my flu"] * 9, [1, 0, -1] * 9)  # doctest: +SKIP
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
@@ -44,17 +44,14 @@ class SpacedRepetitionClassifier(Baseline):
     Parameters
     ----------
     n_queues : int, default=6
-        Number of queues. The default is that of [3]_, as are those of `threshold`, `max_fraction`
-        and `validation_fraction`.
+        Number of queues. The default is that of [3]_.
     episode_epochs : int, default=16
-        Maximum number of epochs of an episode. With fewer than ``2 ** (n_queues - 2)`` the last
-        queue stays empty.
-    patience : int, default=5
-        An episode ends after this number of epochs without a better validation score.
+        Maximum number of epochs of an episode; the last queue needs ``2 ** (n_queues - 2)``.
+    patience, episode_patience : int, default=5 and 2
+        Number of epochs without a better validation score that ends an episode, and number of
+        episodes that ends the fit.
     max_iter : int, default=10
         Maximum number of episodes; 0 is supervised training.
-    episode_patience : int, default=2
-        The fit ends after this number of episodes without a better validation score.
     finetune_epochs : int, default=3
         Epochs of each training run outside the episodes.
     estimator, threshold, max_fraction, validation_fraction, pos_label, balanced_batches, \
@@ -70,7 +67,7 @@ unlabeled_marker, random_state, verbose
         with the pseudo-labels of the one episode.
     n_iter_, best_iter_ : int
         Number of episodes, and the one with the best score; 0 is the supervised net.
-    queue_sizes_ : ndarray of shape (n_episodes, n_queues)
+    queue_sizes_ : ndarray of shape (n_iter_, n_queues)
         Documents in each queue at the end of each episode.
     designated_queue_ : int or None
         The queue that supplies the pseudo-labels, counted from 0; None without an episode.
@@ -89,9 +86,8 @@ unlabeled_marker, random_state, verbose
     validation set and the designated queue. Decisions of this reconstruction: a label is correct
     if it repeats that of the last episode's net; a wrong document falls to the first queue; the
     queue is designated once, in the first episode, by training one net for each queue, and ties go
-    to the highest; an empty queue is replaced by the nearest lower, else higher one; the most
-    confident documents of the queue are added; pseudo-labels accumulate and are never revised; the
-    weights of the best epoch are used; and all defaults without a reference.
+    to the highest; an empty queue is replaced by the nearest lower, else higher one; its most
+    confident documents are added, and never revised; the weights of the best epoch are used.
 
     References
     ----------
@@ -126,7 +122,7 @@ unlabeled_marker, random_state, verbose
             best_net, loss = run.train(U[:0], U[:0], 0)
             best, best_score = 0, run.score(best_net)
             run.record(0, 0, U[:0], U[:0], best_score, {"loss": loss})
-            P = run.probabilities(best_net, U if n_episodes else U[:0])
+            P = run.probabilities(best_net, U) if n_episodes else np.empty((0, data.n_classes))
             for m in range(1, 1 + n_episodes):
                 bar.set_description(f"episode {m}")
                 g, score, queue, found = self._episode(run, m, U, P.argmax(axis=1))
@@ -135,7 +131,8 @@ unlabeled_marker, random_state, verbose
                 P = run.probabilities(g, U)
                 if designated is None:
                     designated = self._designate(run, queue, P, found)
-                source = nearest_occupied(queue, designated)
+                occupied = np.unique(queue)  # the nearest lower queue, else the nearest higher one
+                source = int(max(occupied[occupied <= designated], default=occupied[0]))
                 new = self._select(run, queue == source, P)
                 found |= {"designated_queue": designated, "source_queue": source}
                 run.record(m, len(U), U[new], P[new].argmax(axis=1), score, found)
@@ -150,12 +147,15 @@ unlabeled_marker, random_state, verbose
                 best_net, best = run.train(run.added, run.pseudo[run.added], 0)[0], m
         if m and not len(run.added):
             warn_nothing_added(self.threshold)
-        self.estimators_, self.history_ = [best_net], run.history
+        self.estimators_, self.history_, self.termination_condition_ = (
+            [best_net],
+            run.history,
+            ended,
+        )
         self.n_iter_, self.best_iter_, self.designated_queue_ = m, best, designated
         sizes = [entry["queue_sizes"] for entry in run.history[1:]]
         self.queue_sizes_ = np.array(sizes, dtype=np.intp).reshape(m, self.n_queues)
         self._set_transduction(data, run.pseudo, run.labeled_iter)
-        self.termination_condition_ = ended
 
     def _start(self, trainer: Trainer, data: PartlyLabeled, n_episodes: int) -> _Run:
         """Hold labelled rows out if there are episodes."""
@@ -164,12 +164,12 @@ unlabeled_marker, random_state, verbose
             parts = hold_out(data, self.validation_fraction, generator(trainer.root, 0, 1))
         train, valid = parts or (data, None)
         none = np.full(data.n_unlabeled, -1, dtype=np.intp)
-        return _Run(trainer, train, valid, positive, none, none.copy(), [], time.perf_counter())
+        return _Run(trainer, train, valid, positive, none, none.copy())
 
     def _episode(
         self, run: _Run, m: int, U: Codes, provisional: Codes
     ) -> tuple[NeuralNet, float, Codes, dict[str, Any]]:
-        """Train a fresh net while the documents move between queues.
+        """Train a fresh net while the documents move between queues, counted from 0.
 
         Return the net with the weights of its best epoch, its score, the queues of `U`, and
         entries of the history.
@@ -178,10 +178,10 @@ unlabeled_marker, random_state, verbose
 
         def after_epoch(g: NeuralNet, epoch: int) -> bool:
             nonlocal best, best_weights
-            due = due_documents(queue, epoch)
+            due = np.flatnonzero(epoch % 2**queue == 0)
             if len(due):
                 correct = run.probabilities(g, U[due]).argmax(axis=1) == provisional[due]
-                queue[due] = next_queues(queue[due], correct, self.n_queues)
+                queue[due] = np.where(correct, np.minimum(queue[due] + 1, self.n_queues - 1), 0)
             scores.append(run.score(g))
             if epoch == 1 or not run.valid or scores[-1] > scores[best - 1]:
                 best = epoch
@@ -231,8 +231,8 @@ class _Run:
     positive: int
     pseudo: Codes
     labeled_iter: Codes
-    history: list[dict[str, Any]]
-    start: float
+    history: list[dict[str, Any]] = field(default_factory=list)
+    start: float = field(default_factory=time.perf_counter)
 
     @property
     def added(self) -> Codes:
@@ -246,8 +246,6 @@ class _Run:
 
     def probabilities(self, net: NeuralNet, rows: Codes) -> FloatArray:
         """Return the class probabilities of unlabelled rows."""
-        if len(rows) == 0:
-            return np.empty((0, self.data.n_classes))
         return self.trainer.probabilities(net, multi_indexing(self.data.U, rows))
 
     def score(self, net: NeuralNet) -> float:
@@ -261,34 +259,9 @@ class _Run:
         self, m: int, n_U: int, new: Codes, codes: Codes, score: float, found: dict[str, Any]
     ) -> None:
         """Add pseudo-labels to the training set, and an entry to the history."""
-        entry = {
-            "iteration": m,
-            "n_train": len(self.data.y) + len(self.added),
-            "pool_size": n_U,
-            "n_added": len(new),
-            "pseudo_label_counts": class_counts(codes, self.data.classes),
-            "seconds": time.perf_counter() - self.start,
-        }
-        if self.valid is not None:
-            entry["validation_score"] = score
-        self.history.append(entry | found)
-        self.pseudo[new], self.labeled_iter[new] = codes, m
-        self.start = time.perf_counter()
-
-
-# Epochs are counted from 1 and queues from 0. One array holds the queue of each document.
-def due_documents(queue: Codes, epoch: int) -> Codes:
-    """Return the rows to review in an epoch: queue i is due if ``epoch % 2**i == 0``."""
-    return np.flatnonzero(epoch % 2**queue == 0)
-
-
-def next_queues(queue: Codes, correct: Any, n_queues: int) -> Codes:
-    """Return the queues after a review: correct documents rise by one, the others fall to 0."""
-    return np.where(correct, np.minimum(queue + 1, n_queues - 1), 0)
-
-
-def nearest_occupied(queue: Codes, wanted: int) -> int:
-    """Return a queue or, if it is empty, the nearest lower, else the nearest higher one."""
-    occupied = np.unique(queue)
-    lower = occupied[occupied <= wanted]
-    return int(lower[-1] if len(lower) else occupied[0])
+        n_train, now = len(self.data.y) + len(self.added), time.perf_counter()
+        numbers = {"iteration": m, "n_train": n_train, "pool_size": n_U, "n_added": len(new)}
+        counts = {"pseudo_label_counts": class_counts(codes, self.data.classes)}
+        scored = {} if self.valid is None else {"validation_score": score}
+        self.history.append(numbers | counts | scored | found | {"seconds": now - self.start})
+        self.pseudo[new], self.labeled_iter[new], self.start = codes, m, now
