@@ -78,15 +78,15 @@ def load_nepal_earthquake(
     FileNotFoundError, ValueError
         If a file or a column is missing, a label is unknown, or a text is empty.
     """
-    place = _place(path, data_home, "nepal_earthquake")
     files, parts = [], []
     for fold in ("train", "dev", "test", "unlabel+ed"):
-        for file in _find(place, rf"^2015_nepal_earthquake_{fold}\.", needed="+" not in fold)[:1]:
-            codes = None if "+" in fold else {"not_relevant": 0, "relevant": 1}
-            parts.append(_read(file, codes).assign(fold="unlabelled" if "+" in fold else fold))
+        known, name = "+" not in fold, rf"^2015_nepal_earthquake_{fold}\."
+        for file in _find(path, data_home, "nepal_earthquake", name, needed=known)[:1]:
+            rows = _read(file, {"not_relevant": 0, "relevant": 1} if known else None)
+            parts.append(rows.assign(fold=fold if known else "unlabelled"))
             files.append(file)
     names = ["not_relevant", "relevant"]
-    return _bunch(parts, names, load_nepal_earthquake.__doc__, files, return_X_y)
+    return _bunch(parts, names, load_nepal_earthquake, files, return_X_y)
 
 
 def load_flu_vaccine(
@@ -115,10 +115,8 @@ def load_flu_vaccine(
         File with the texts, if the labels come without: JSON lines of tweets, or a table with the
         columns ``id`` and ``text``. None means ``flu_vaccine_texts`` with the suffix ``.jsonl``,
         ``.tsv`` or ``.csv`` beside the labels, if it is there.
-    data_home : str or path-like, default=None
-        As in :func:`sklearn.datasets.get_data_home`; used if `path` is None.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)`` instead of a Bunch.
+    data_home, return_X_y
+        As in `load_nepal_earthquake`.
 
     Returns
     -------
@@ -131,30 +129,25 @@ def load_flu_vaccine(
     FileNotFoundError, ValueError
         If a file or a column is missing, a label is unknown, or no row has a text or one no year.
     """
-    place = _place(path, data_home, "flu_vaccine")
-    files = _find(place, r"^flu_vaccine\.")[:1]
-    table = _read(files[0], {"no": 0, "yes": 1, "": -1}, needed=("target", "ids"))
-    beside = _find(files[0].parent, r"^flu_vaccine_texts\.", needed=False)
+    files = _find(path, data_home, "flu_vaccine", r"^flu_vaccine\.")[:1]
+    table = _read(files[0], {"no": 0, "yes": 1, "": -1}, texts=False)
+    beside = _find(files[0].parent, None, "", r"^flu_vaccine_texts\.", needed=False)
     for file in beside[:1] if texts is None else [Path(texts)]:
-        fetched = _read(file).drop_duplicates("ids").set_index("ids")["data"]
-        own = table["data"] != ""
-        table["data"] = table["data"].where(own, table["ids"].map(fetched).fillna(""))
+        fetched = table["ids"].map(_read(file).drop_duplicates("ids").set_index("ids")["data"])
+        table["data"] = table["data"].where(table["data"] != "", fetched.fillna(""))
         files.append(file)
     relevant, found = table["target"] >= 0, table["data"] != ""
-    dropped = {
-        "no intent label": int((~relevant).sum()),
-        "no text": int((relevant & ~found).sum()),
-    }
+    n_dropped = {"no intent label": sum(~relevant), "no text": sum(relevant & ~found)}
     rows = table[relevant & found]
-    if rows.empty:
-        raise ValueError(f"{files[0]} gives no row: {dropped}. Pass the file with texts as texts=.")
     years = np.array([_year(*row) for row in zip(rows["date"], rows["ids"], strict=True)])
+    if rows.empty:
+        raise ValueError(f"{files[0]} gives no row ({n_dropped}); pass the texts by texts=.")
     if not years.all():
         line = rows.index[years == 0][0]
         raise ValueError(f"{files[0]}, line {line}: neither a date nor the number tells the year.")
     rows = rows.assign(year=years, fold=np.where(years < 2015, "train", "test"))
-    doc = load_flu_vaccine.__doc__
-    return _bunch([rows], ["no", "yes"], doc, files, return_X_y, n_dropped=dropped)
+    names = ["no", "yes"]
+    return _bunch([rows], names, load_flu_vaccine, files, return_X_y, n_dropped=n_dropped)
 
 
 def _year(date: str, number: str) -> int:
@@ -188,10 +181,8 @@ def load_smm4h_adr(
         used), ``class`` (0 or 1, or NoADE and ADE), ``tweet`` and perhaps ``keyword``. Where the
         first line does not name them, they stand in this order; of three columns, the second is
         ``class`` or ``user_id``. None means ``smm4h_adr`` in the data home.
-    data_home : str or path-like, default=None
-        As in :func:`sklearn.datasets.get_data_home`; used if `path` is None.
-    return_X_y : bool, default=False
-        Whether to return ``(data, target)`` instead of a Bunch.
+    data_home, return_X_y
+        As in `load_nepal_earthquake`.
 
     Returns
     -------
@@ -204,51 +195,42 @@ def load_smm4h_adr(
     FileNotFoundError, ValueError
         If no file is there, a column is missing, a label is unknown, or a text is empty.
     """
-    place = _place(path, data_home, "smm4h_adr")
-    files = _find(place, "task2_en", "task1", "train|valid|dev|test|eval")
-    parts = []
+    names = "task2_en", "task1", "train|valid|dev|test|eval"
+    files, parts = _find(path, data_home, "smm4h_adr", *names), []
     for file in files:
         folds = {"test|eval": "test", "valid|dev": "dev", "": "train"}
         fold = next(f for words, f in folds.items() if re.search(words, file.name.lower()))
         parts.append(_read(file, {**_ADR, "": -1, "-1": -1}, smm4h=True).assign(fold=fold))
-    names = ["no adverse drug reaction", "adverse drug reaction"]
-    return _bunch(parts, names, load_smm4h_adr.__doc__, files, return_X_y)
+    classes = ["no adverse drug reaction", "adverse drug reaction"]
+    return _bunch(parts, classes, load_smm4h_adr, files, return_X_y)
 
 
-def _place(path: Any, data_home: Any, name: str) -> Path:
-    """Return the given path, or the folder in the data home."""
-    return Path(get_data_home(data_home), name) if path is None else Path(path).expanduser()
-
-
-def _find(place: Path, *patterns: str, needed: bool = True) -> list[Path]:
+def _find(
+    path: Any, data_home: Any, folder: str, *patterns: str, needed: bool = True
+) -> list[Path]:
     """Return the file, or those in the folder whose names match the first pattern that any does."""
+    place = Path(get_data_home(data_home), folder) if path is None else Path(path).expanduser()
     files = [place] if place.is_file() else []
     for pattern in patterns:
-        kinds = rf"({pattern}).*\.?(tsv|csv|txt|jsonl?)_?(\.gz)?$"
-        named = (file for file in sorted(place.rglob("*")) if re.search(kinds, file.name.lower()))
-        files = files or [file for file in named if file.is_file()]
+        kinds = rf"({pattern}).*(tsv|csv|txt|jsonl?_?)(\.gz)?$"
+        files = files or [f for f in sorted(place.rglob("*")) if re.search(kinds, f.name.lower())]
     if needed and not files:
         raise FileNotFoundError(
-            f"{place} has no file named as {' or '.join(patterns)}; the docstring of the loader "
+            f"{place} has no file named like {' or '.join(patterns)}; the docstring of the loader "
             "says where to get it."
         )
     return files
 
 
 def _read(
-    file: Path,
-    codes: dict[str, int] | None = None,
-    *,
-    needed: tuple[str, ...] = ("data", "target", "ids"),
-    smm4h: bool = False,
+    file: Path, codes: dict[str, int] | None = None, *, texts: bool = True, smm4h: bool = False
 ) -> pd.DataFrame:
     """Read the columns of a file, with the lines as the index, and labels as `codes`.
 
-    Without `codes`, no row is labelled, and rows without a text are left out. Files of SMM4H may
-    lack the names of the columns, and the labels.
+    Without `codes`, no row is labelled, and rows without a text are left out. Without `texts`, the
+    column may be missing. A file of SMM4H may lack the names of the columns.
     """
-    content = file.read_bytes()
-    content = gzip.decompress(content) if file.suffix == ".gz" else content
+    content = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -256,8 +238,8 @@ def _read(
     if ".json" in file.name.lower():
         lines = {i: line for i, line in enumerate(text.split("\n"), 1) if line.strip()}
         # whole numbers as str, since numbers of tweets need all their digits
-        rows = [json.loads(line, parse_int=str) for line in lines.values()]
-        table = pd.json_normalize(rows).set_axis(list(lines))
+        table = pd.json_normalize([json.loads(line, parse_int=str) for line in lines.values()])
+        table.index = list(lines)
     else:
         # in a TSV, quotation marks are ordinary characters
         tabs: dict[str, Any] = {"sep": "\t", "quoting": csv.QUOTE_NONE}
@@ -265,43 +247,40 @@ def _read(
         table = pd.read_csv(io.StringIO(text), header=None, dtype=str, na_filter=False, **how)
         table.index += 1
         names = table.iloc[0].str.strip().str.lower().tolist()
-        if smm4h and "tweet" not in names and "text" not in names:
+        if smm4h and not {"tweet", "text"}.intersection(names):
             names = ["tweet_id", "user_id", "class", "tweet"]
             if table.shape[1] == 3:
                 del names[1 if table[1].str.strip().str.lower().isin(_ADR).all() else 2]
         else:
             table = table.iloc[1:]
         table = table.set_axis(names, axis=1)
-    fields = {}
+    table = table.astype(object).where(table.notna(), "").astype(str)
+    table = table.apply(lambda column: column.str.strip())
+    rows = pd.DataFrame(index=table.index)
+    needed = {"ids": True, "data": texts, "target": codes is not None and "" not in codes}
     for field, names in _COLUMNS.items():
-        there = [name for name in names if name in table]
-        if not there and field in needed and not (field == "target" and (smm4h or not codes)):
-            raise ValueError(
-                f"{file} has no column {' or '.join(map(repr, names))}. Its columns are "
-                f"{', '.join(map(repr, table.columns[:8]))}."
-            )
-        fields[field] = ""
-        if there:
-            values = table[there].astype(str).where(table[there].notna())
-            filled = values.apply(lambda column: column.where(column.str.strip() != ""))
-            fields[field] = filled.bfill(axis=1).iloc[:, 0].fillna("")
-    rows = pd.DataFrame(fields, index=table.index)
-    rows["ids"] = rows["ids"].str.strip(" '\"")
+        there = table[[name for name in names if name in table]]
+        if there.shape[1] == 0 and needed.get(field):
+            has = ", ".join(map(repr, table.columns[:8]))
+            raise ValueError(f"{file} has no column {' or '.join(names)}. Its columns are {has}.")
+        rows[field] = there.replace("", np.nan).bfill(axis=1).iloc[:, 0] if there.shape[1] else ""
+    rows = rows.fillna("")
+    rows["ids"] = rows["ids"].str.strip("'\"")
     if codes is None:
         return rows.assign(target=-1)[rows["data"] != ""]
-    codes_ = rows["target"].str.strip().str.lower().map(codes)
-    if (wrong := codes_.isna()).any():
-        known = ", ".join(repr(label) for label in codes if label)
-        raise ValueError(f"{file}, line {rows.index[wrong][0]}: the label is none of {known}.")
-    if "data" in needed and (empty := rows["data"] == "").any():
-        raise ValueError(f"{file}, line {rows.index[empty][0]}: an empty text; drop the row.")
-    return rows.assign(target=codes_)
+    rows["target"] = rows["target"].str.lower().map(codes)
+    problems = {f"its label is none of {', '.join(filter(None, codes))}": rows["target"].isna()}
+    problems["its text is empty; drop the row"] = (rows["data"] == "") & texts
+    for problem, wrong in problems.items():
+        if wrong.any():
+            raise ValueError(f"{file}, line {rows.index[wrong][0]}: {problem}.")
+    return rows
 
 
 def _bunch(
     parts: list[pd.DataFrame],
     target_names: list[str],
-    about: str | None,
+    loader: Any,
     files: list[Path],
     return_X_y: bool,
     **more: Any,
@@ -312,5 +291,5 @@ def _bunch(
     fields = {name: rows[name].to_numpy(dtype=kinds.get(name, object)) for name in rows}
     if return_X_y:
         return fields["data"], fields["target"]
-    more |= {"DESCR": inspect.cleandoc(about or ""), "filenames": [str(file) for file in files]}
+    more |= {"DESCR": inspect.getdoc(loader), "filenames": [str(file) for file in files]}
     return Bunch(**fields, target_names=target_names, **more)

@@ -63,35 +63,10 @@ def data():
 
 
 # -- plain torch, for independent implementations ----------------------------------------------
-def sgd_net(X, codes, *path, epochs=3, on_epoch=None):
-    """Train an MLP by a loop of its own; seeds and drawn rows are those of the package."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(derive_seed(0, *path))
-        net = MLP(n_in=X.shape[1])
-    rng, steps = np.random.default_rng(derive_seed(0, *path)), -(-len(X) // 8)
-    for e in range(epochs):
-        rows = epoch_rows(codes, True, rng)
-        for b in range(steps):
-            batch = rows[8 * b : 8 * b + 8]
-            loss = torch.nn.functional.cross_entropy(
-                net(torch.from_numpy(X[batch])), torch.from_numpy(codes[batch])
-            )
-            gradients = torch.autograd.grad(loss, list(net.parameters()))
-            descend(net, gradients, 0.1 * (1 - (e * steps + b) / (epochs * steps)))
-        if on_epoch is not None and on_epoch(net, e + 1):
-            break
-    return net
-
-
 def descend(net, gradients, rate):
     with torch.no_grad():
         for p, g in zip(net.parameters(), gradients, strict=True):
             p -= rate * g
-
-
-def probabilities(net, X):
-    with torch.no_grad():
-        return softmax(net(torch.from_numpy(X)).double().numpy(), axis=1)
 
 
 def assert_same_weights(ours, theirs):
@@ -99,16 +74,27 @@ def assert_same_weights(ours, theirs):
         torch.testing.assert_close(p, q, rtol=1e-4, atol=1e-5)
 
 
-def split(X, y):
-    return X[y >= 0], y[y >= 0], X[y < 0]
+LOG, NORMS = [], []
+
+
+class Log(Callback):
+    """Collect the norms of gradients, and the weights after each epoch."""
+
+    def on_grad_computed(self, net, named_parameters, **kwargs):
+        NORMS.append((id(net), sum(float((p.grad**2).sum()) for _, p in named_parameters) ** 0.5))
+
+    def on_epoch_end(self, net, **kwargs):
+        LOG.append(copy.deepcopy(net.module_.state_dict()))
 
 
 # -- the contract ------------------------------------------------------------------------------
 @every_method
-def test_fitted_attributes(data, kind):
+def test_fitted_attributes(data, kind, global_random_state_unchanged):
     X, y = data
     net = mlp_net()
-    clf = model(kind, net).fit(X, y)
+    clf, same, other = (model(kind, net, random_state=seed).fit(X, y) for seed in (0, 0, 2))
+    np.testing.assert_array_equal(clf.predict_proba(X), same.predict_proba(X))
+    assert np.abs(clf.predict_proba(X) - other.predict_proba(X)).max() > 1e-6
     assert clf.n_features_in_ == 2
     assert clf.classes_.tolist() == [0, 1]
     given = y >= 0
@@ -122,15 +108,6 @@ def test_fitted_attributes(data, kind):
         assert entry["iteration"] == t
         assert isinstance(entry["seconds"], float)
         assert {"n_train", "loss"} <= entry.keys()
-
-
-@every_method
-def test_random_state_decides(data, kind, global_random_state_unchanged):
-    X, y = data
-    one, two, other = (model(kind, random_state=seed).fit(X, y) for seed in (0, 0, 2))
-    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
-    np.testing.assert_array_equal(one.transduction_, two.transduction_)
-    assert np.abs(one.predict_proba(X) - other.predict_proba(X)).max() > 1e-6
 
 
 @every_method
@@ -211,20 +188,14 @@ def test_documents_that_are_never_confident_warn(data, kind):
 
 
 BAD = [
-    ({"finetune_epochs": -1}, ValueError, "finetune_epochs == -1, must be >= 0"),
     ({"threshold": -0.1}, ValueError, "threshold == -0.1, must be >= 0"),
     ({"threshold": "high"}, TypeError, "threshold must be an instance of float"),
     ({"max_fraction": 0}, ValueError, "max_fraction == 0, must be > 0"),
-    ({"max_iter": -1}, ValueError, "max_iter == -1"),
-    ({"n_iterations": 1.5}, TypeError, "n_iterations must be an instance of int"),
-    ({"validation_fraction": 1.0}, ValueError, r"validation_fraction == 1\.0, must be < 1"),
     ({"pos_label": "spam"}, ValueError, r"pos_label='spam' is none of the classes \[0, 1\]"),
     ({"tol": 1.5}, ValueError, r"tol == 1\.5, must be <= 1"),
     ({"n_queues": 0}, ValueError, "n_queues == 0, must be >= 1"),
-    ({"patience": 0}, ValueError, "patience == 0, must be >= 1"),
     ({"episode_patience": 1.5}, TypeError, "episode_patience must be an instance of int"),
     ({"n_nets": 1}, ValueError, "n_nets == 1, must be >= 2"),
-    ({"kl_weight": -0.1}, ValueError, r"kl_weight == -0\.1, must be >= 0"),
     ({"views": KeywordWindow()}, TypeError, "views must be None or a pair"),
     ({"views": (None, KeywordWindow)}, TypeError, "class"),
     ({"keywords": 7, "views": None}, TypeError, "keywords must be a str, a list of str or None"),
@@ -496,13 +467,10 @@ COUNTED = " ".join(f"w{i}" for i in range(20))
     [
         ("w10", 2, COUNTED, "w8 w9 w10 w11 w12"),
         ("w10 w11", 1, COUNTED, "w9 w10 w11 w12"),
-        ("w1", 2, COUNTED, "w0 w1 w2 w3"),
         ("w19", 0, COUNTED, "w19"),
         (["w3", " w16"], 1, COUNTED, "w2 w3 w4 w15 w16 w17"),
-        ("w4,w3", 1, COUNTED, "w2 w3 w4 w5"),
         ("w5", 10**12, COUNTED, COUNTED),
         ("absent", 1, "two  blanks stay", "two  blanks stay"),
-        (None, 1, "a b c", "a b c"),
         ("flu", 1, "I had the (Flu), really I had the flu", "the (Flu), really"),
         ("flu", 0, "got my #FLU-shot", "#FLU-shot"),
         ("flu shot", 0, "a flu \n shot", "flu shot"),
@@ -597,15 +565,6 @@ def test_the_history_of_tri_training(data):
     assert ((votes == one.transduction_[new]).sum(axis=0) == 2).all()
 
 
-def test_tri_training_without_candidates_keeps_the_bootstrap_nets(data):
-    X, y = data
-    clf = model("tri-training", threshold=1.01).fit(X, y)
-    assert (clf.n_iter_, clf.termination_condition_) == (1, "no_candidates")
-    bootstrap = model("tri-training", max_iter=0).fit(X, y)
-    assert (bootstrap.n_iter_, bootstrap.termination_condition_) == (0, "max_iter")
-    np.testing.assert_array_equal(clf.predict_proba(X), bootstrap.predict_proba(X))
-
-
 # -- mutual learning ---------------------------------------------------------------------------
 def logit_arrays(number):
     values = st.floats(-30, 30, width=32)
@@ -669,7 +628,7 @@ def test_mutual_learning_equals_an_independent_implementation(data, n_nets):
     params = {"n_nets": n_nets, "kl_weight": 0.7, "finetune_epochs": 4}
     clf = model("mutual learning", **params).fit(X, y, sample_weight=w)
     w = w[y >= 0] / w[y >= 0].mean()
-    nets, n_steps = mutual_reference(*split(X, y), n_nets, 4, 0.7, w)
+    nets, n_steps = mutual_reference(X[y >= 0], y[y >= 0], X[y < 0], n_nets, 4, 0.7, w)
     assert sum(entry["n_steps"] for entry in clf.history_) == n_steps
     for ours, theirs in zip(clf.estimators_, nets, strict=True):
         assert_same_weights(ours, theirs)
@@ -717,24 +676,12 @@ def test_without_divergence_the_first_net_is_the_supervised_one(data, n_nets):
         assert not torch.equal(other.forward(X), alone.forward(X))
 
 
-class Norms(Callback):
-    def on_train_begin(self, net, **kwargs):
-        self.log = []
-
-    def on_grad_computed(self, net, named_parameters, **kwargs):
-        squares = [float((p.grad**2).sum()) for _, p in named_parameters]
-        LOG.append((id(net), sum(squares) ** 0.5))
-
-
-LOG = []
-
-
 def test_the_gradient_of_each_net_is_clipped_by_itself(data):
-    LOG.clear()
-    net = mlp_net(callbacks=[("clip", GradientNormClipping(1e-3)), ("norms", Norms())])
+    NORMS.clear()
+    net = mlp_net(callbacks=[("clip", GradientNormClipping(1e-3)), ("log", Log())])
     clf = model("mutual learning", net).fit(*data)
-    assert [each for each, _ in LOG] == [id(net) for net in clf.estimators_] * 12
-    np.testing.assert_allclose([norm for _, norm in LOG], 1e-3, rtol=1e-2)
+    assert [each for each, _ in NORMS] == [id(net) for net in clf.estimators_] * 12
+    np.testing.assert_allclose([norm for _, norm in NORMS], 1e-3, rtol=1e-2)
 
 
 def test_early_stopping_ends_mutual_learning(data):
@@ -800,23 +747,15 @@ def test_the_history_of_episodes(data, params):
 
 
 def test_the_weights_of_the_best_epoch_are_kept(data, scores):
-    X, y = data
     scores[:] = [0.1, 0.2, 0.9, 0.5, 0.9, 0.8]  # supervised net, then epochs 1 to 5
+    LOG.clear()
     params = {"episode_epochs": 8, "threshold": 1.1, "patience": 3}
-    clf = model("spaced repetition", **params).fit(X, y)
+    clf = model("spaced repetition", mlp_net(callbacks=[Log()]), **params).fit(*data)
     assert clf.history_[1]["best_epoch"] == 2  # the earlier of two
     assert len(clf.history_[1]["loss"]) == 5
     assert (clf.best_iter_, clf.termination_condition_) == (1, "no_change")
-    held = _throttled.hold_out(
-        clf._validate(mlp_net(), X, y, None, None), 0.2, np.random.default_rng(derive_seed(0, 0, 1))
-    )
-    nets = []
-
-    def keep(net, epoch):
-        nets.append(copy.deepcopy(net))
-
-    sgd_net(held[0].X, held[0].y, 1, epochs=8, on_epoch=keep)
-    assert_same_weights(clf.estimators_[0], nets[1])
+    # three epochs of the supervised net come first
+    torch.testing.assert_close(clf.estimators_[0].module_.state_dict(), LOG[3 + 1])
 
 
 def test_without_a_better_score_the_supervised_net_is_kept(data, scores):
@@ -825,19 +764,5 @@ def test_without_a_better_score_the_supervised_net_is_kept(data, scores):
     clf = model("spaced repetition", **params).fit(*data)
     assert (clf.n_iter_, clf.best_iter_) == (3, 0)
     assert clf.termination_condition_ == "no_improvement"
-
-
-def test_equal_scores_designate_the_highest_queue(data, scores):
-    scores[:] = [0.5]
     clf = model("spaced repetition", threshold=0.0).fit(*data)
-    occupied = np.flatnonzero(clf.queue_sizes_[0])
-    assert clf.designated_queue_ == occupied[-1]
-    if len(occupied) > 1:
-        assert clf.history_[1]["queue_scores"] == {str(j): 0.5 for j in occupied}
-
-
-def test_spaced_repetition_without_episodes(data):
-    clf = model("spaced repetition", max_iter=0).fit(*data)
-    assert (clf.n_iter_, clf.best_iter_, clf.termination_condition_) == (0, 0, "max_iter")
-    assert clf.designated_queue_ is None
-    assert clf.queue_sizes_.shape == (0, 6)
+    assert clf.designated_queue_ == np.flatnonzero(clf.queue_sizes_[0])[-1]  # of equals the highest

@@ -1,0 +1,402 @@
+"""What every classifier promises: markers, limits, routing, seeds, processes, bars."""
+
+import copy
+import multiprocessing
+import pickle
+import threading
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from helpers import bert_net, mlp_net, points
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+
+import sklearn_spt
+from sklearn_spt import (
+    BertClassifier,
+    CoDecompositionClassifier,
+    MutualLearningClassifier,
+    SelfPretrainingClassifier,
+    SoftSelfTrainingClassifier,
+    SpacedRepetitionClassifier,
+    ThrottledSelfTrainingClassifier,
+    TokenIdVectorizer,
+    TriTrainingClassifier,
+)
+from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold, make_labeled_scorer
+
+METHODS = {
+    "self_pretraining": partial(SelfPretrainingClassifier, step_size=0.5),
+    "self_training": partial(ThrottledSelfTrainingClassifier, threshold=0.55, max_iter=2),
+    "tri_training": partial(TriTrainingClassifier, threshold=0.55, max_iter=2),
+    "mutual_learning": MutualLearningClassifier,
+    "spaced_repetition": partial(
+        SpacedRepetitionClassifier, n_queues=3, episode_epochs=2, max_iter=1, threshold=0.55
+    ),
+    "co_decomposition": partial(
+        CoDecompositionClassifier, views=(None, np.negative), threshold=0.55, max_iter=2
+    ),
+}
+
+
+@pytest.fixture(params=METHODS)
+def make(request):
+    """Makes one of the classifiers with a small net over numbers."""
+    return lambda **params: METHODS[request.param](mlp_net(), random_state=0, **params)
+
+
+def learner(**params):
+    params = {"step_size": 0.5, "random_state": 0, **params}
+    return SelfPretrainingClassifier(mlp_net(), **params)
+
+
+# -- markers ---------------------------------------------------------------------------------------
+MARKED = {
+    "another number": (-9, lambda y: np.where(y < 0, -9, y)),
+    "float": (-1, lambda y: y.astype(float)),
+    "string": ("?", lambda y: np.array(["?" if c < 0 else "abc"[c] for c in y])),
+    "None": (None, lambda y: [None if c < 0 else "abc"[c] for c in y]),
+    "NaN for None": (None, lambda y: pd.Series(y, dtype=float).where(y >= 0)),
+    "NA for NaN": (np.nan, lambda y: pd.Series(y).where(y >= 0).astype("Int64")),
+    "list with -1": (-1, lambda y: [-1 if c < 0 else "abc"[c] for c in y]),
+}
+
+
+@pytest.mark.parametrize("kind", MARKED)
+def test_markers_are_equivalent(make, kind):
+    X, y, _ = points(3)
+    marker, marked = MARKED[kind]
+    expected = make().fit(X, y)
+    clf = make(unlabeled_marker=marker).fit(X, marked(y))
+    np.testing.assert_array_equal(clf.predict_proba(X), expected.predict_proba(X))
+    labels = clf.classes_[expected.predict(X)]
+    np.testing.assert_array_equal(clf.predict(X), labels)
+    unlabeled = expected.transduction_ == -1
+    found = clf.transduction_
+    assert (pd.isna(found) if marker is None or marker != marker else found == marker)[
+        unlabeled
+    ].all()
+    np.testing.assert_array_equal(
+        found[~unlabeled], clf.classes_[expected.transduction_[~unlabeled]]
+    )
+
+
+def test_the_score_leaves_unlabeled_rows_out(make):
+    X, y, codes = points()
+    clf = make().fit(X, y)
+    labeled = y >= 0
+    assert clf.score(X, y) == np.mean(clf.predict(X[labeled]) == codes[labeled])
+    weights = np.arange(len(y), dtype=float)
+    hits = (clf.predict(X) == y)[labeled]
+    assert clf.score(X, y, weights) == pytest.approx(np.average(hits, weights=weights[labeled]))
+    with pytest.raises(ValueError, match="no labelled row to score"):
+        clf.score(X, np.full(len(y), -1))
+
+
+@pytest.mark.parametrize(
+    ("y", "marker", "match"),
+    [
+        (["a", "-1", "b", -1], -1, "the string '-1' in row 1"),
+        (["a", "nan", "b", None], None, "the string 'nan' in row 1"),
+        (["a", None, "b", "?"], "?", "a missing value .* in row 1, and 1 in all"),
+        ([0.0, np.nan, 1.0, -1], -1, "a missing value .* in row 1, and 1 in all"),
+    ],
+)
+def test_markers_that_numpy_spoiled(y, marker, match):
+    with pytest.raises(ValueError, match=match):
+        learner(unlabeled_marker=marker).fit(np.eye(4)[:, :2], y)
+
+
+def test_a_marker_that_is_not_in_y_lists_the_classes():
+    X, y, _ = points()
+    with pytest.warns(UserWarning, match=r"no unlabelled row \(marker -9\).*classes are -1, 0, 1"):
+        learner(unlabeled_marker=-9).fit(X, y)
+    labels = np.array(["unknown" if c < 0 else "ab"[c] for c in y])
+    with pytest.warns(UserWarning, match="Is 'unknown' a marker"):
+        learner(unlabeled_marker="?").fit(X, np.append(labels[1:], "?"))
+
+
+class Act(str):
+    """A label whose `str` is not its value."""
+
+    def __str__(self):
+        return "Act"
+
+
+def test_labels_are_kept_as_they_are():
+    X, y, _ = points()
+    labels = [Act("no"), Act("yes")]
+    clf = learner().fit(X, [-1 if c < 0 else labels[c] for c in y])
+    assert clf.classes_.tolist() == labels
+    assert clf.score(X, [labels[c] for c in points()[2]]) > 0.5
+    assert learner().fit(X, np.where(y < 0, -1, y == 1).astype(int)).classes_.tolist() == [0, 1]
+
+
+# -- limits ----------------------------------------------------------------------------------------
+def test_zero_iterations_are_supervised():
+    X, y, _ = points()
+    supervised = learner(max_iter=0).fit(X, y)
+    with pytest.warns(UserWarning, match="trained on the labelled rows alone"):
+        without = learner().fit(X[y >= 0], y[y >= 0])
+    np.testing.assert_array_equal(supervised.predict_proba(X), without.predict_proba(X))
+    assert supervised.termination_condition_ == "max_iter"
+    assert without.termination_condition_ == "no_unlabeled"
+    assert (without.n_iter_, without.sample_sizes_) == (0, [])
+
+
+def test_without_unlabeled_rows_it_is_a_bert_classifier(tiny_encoder, tiny_texts):
+    y, net = [0, 1] * 12, bert_net(tiny_encoder)
+    with pytest.warns(UserWarning, match="labelled rows alone"):
+        clf = SelfPretrainingClassifier(net, random_state=0).fit(tiny_texts, y)
+    expected = clone(net).fit(tiny_texts, y)
+    np.testing.assert_array_equal(clf.predict_proba(tiny_texts), expected.predict_proba(tiny_texts))
+
+
+@pytest.mark.parametrize(
+    ("step_size", "max_iter", "sizes"),
+    [(0.2, None, [13, 26, 39, 52, 62]), (40, None, [40, 62]), (1.0, None, [62]), (100, None, [62]),
+     (10, 2, [10, 20])],
+)  # fmt: skip
+def test_sample_sizes(step_size, max_iter, sizes):
+    X, y, _ = points()
+    params = {"step_size": step_size, "max_iter": max_iter}
+    clf = clone(learner()).set_params(**params).fit(X, y)
+    assert clf.sample_sizes_ == sizes
+    assert clf.n_iter_ == len(sizes) == len(clf.history_) - 1
+    complete = sizes[-1] == 62
+    assert clf.termination_condition_ == ("all_labeled" if complete else "max_iter")
+    assert (clf.labeled_iter_[y < 0] < 0).any() == (not complete)
+    assert (clf.labeled_iter_[y >= 0] == 0).all()
+
+
+def test_the_ensemble_is_a_weighted_mean():
+    X, y, _ = points()
+    clf = learner(n_teachers=2, n_students=2, logit_adjustment=0.0).fit(X, y)
+    assert clf.estimator_weights_.tolist() == [0.5, 0.5, 1, 1, 1, 1]
+    P = [torch.softmax(net.forward(X), dim=1).numpy() for net in clf.estimators_]
+    mean = np.average(P, axis=0, weights=clf.estimator_weights_)
+    np.testing.assert_allclose(clf.predict_proba(X), mean, atol=1e-6)
+    last = learner(n_students=2, ensemble="last").fit(X, y)
+    assert last.estimators_ == last.students_
+    assert len(learner(n_students=2, ensemble="last_two", step_size=0.3).fit(X, y).estimators_) == 4
+
+
+# -- teachers --------------------------------------------------------------------------------------
+class Column(SoftSelfTrainingClassifier):
+    """Answers that somebody gave: the first column of X is 1 for class 1."""
+
+    def fit(self, X, y):
+        self.y_ = y
+        return self
+
+    def predict_proba(self, X):
+        p = np.where(np.asarray(X)[:, 0] > 1, 0.9, 0.1)
+        return np.column_stack([1 - p, p])
+
+
+@pytest.mark.parametrize("teacher", ["embeddings", LabelSpreading(), Column(), [Column(), "nets"]])
+def test_teachers_that_are_no_nets(teacher):
+    X, y, codes = points()
+    clf = learner(teacher=teacher, step_size=1.0).fit(X, y)
+    assert len(clf.estimators_) == 1 + isinstance(teacher, list)
+    assert np.mean(clf.predict(X) == codes) > 0.6
+    if isinstance(teacher, Column):  # the labels of the one iteration are its answers
+        expected = np.where(X[:, 0] > 1, 1, 0)[y < 0]
+        np.testing.assert_array_equal(clf.transduction_[y < 0], expected)
+
+
+def test_the_teacher_on_embeddings_reads_texts(tiny_encoder, tiny_texts, tiny_y):
+    net = bert_net(tiny_encoder)
+    clf = SelfPretrainingClassifier(net, teacher="embeddings", unlabeled_marker=None)
+    clf.set_params(random_state=0).fit(tiny_texts, tiny_y)
+    assert clf.classes_.tolist() == ["no", "yes"]
+    assert clf.history_[0]["loss"] == {}
+    with pytest.raises(TypeError, match="teacher must be None"):
+        clf.set_params(teacher="nobody").fit(tiny_texts, tiny_y)
+
+
+def test_soft_self_training_uses_unlabeled_rows():
+    X, y, codes = points(2, n=300, share_unlabeled=0.97)
+    clf = SoftSelfTrainingClassifier().fit(X, y)
+    assert clf.score(X, codes) > 0.5
+    np.testing.assert_allclose(clf.predict_proba(X).sum(axis=1), 1)
+    np.testing.assert_array_equal(clf.transduction_[y < 0], clf.predict(X[y < 0]))
+    plain = SoftSelfTrainingClassifier(max_iter=0).fit(X, y)
+    labeled = SoftSelfTrainingClassifier().fit(X[y >= 0], y[y >= 0])
+    np.testing.assert_array_equal(plain.coef_, labeled.coef_)
+    assert not np.allclose(clf.coef_, plain.coef_)
+
+
+# -- composition -----------------------------------------------------------------------------------
+def test_search_over_lam_and_alpha_in_processes():
+    X, y, _ = points()
+    grid = {"lam": [0.0, 0.8], "alpha": [0.0, 0.6]}
+    cv = SemiSupervisedStratifiedKFold(2)
+    search = GridSearchCV(learner(), grid, cv=cv, n_jobs=1).fit(X, y)
+    parallel = GridSearchCV(learner(), grid, cv=cv, n_jobs=2).fit(X, y)
+    scores = search.cv_results_["mean_test_score"]
+    np.testing.assert_array_equal(scores, parallel.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(search.predict_proba(X), parallel.predict_proba(X))
+
+
+def test_pipelines_and_scorers(tiny_encoder, tiny_texts):
+    X, y, _ = points()
+    model = make_pipeline(StandardScaler(), learner())
+    scorer = make_labeled_scorer("accuracy")
+    scores = cross_val_score(model, X, y, cv=SemiSupervisedStratifiedKFold(2), scoring=scorer)
+    assert np.isfinite(scores).all()
+    labels = [0, 1] * 6 + [-1] * 12
+    texts = make_pipeline(TokenIdVectorizer(tiny_encoder, max_length=16), bert_net(tiny_encoder))
+    with pytest.warns(UserWarning, match="12 unlabelled rows are dropped"):
+        texts.fit(tiny_texts, labels)
+    beside = SelfTrainingClassifier(bert_net(tiny_encoder), threshold=0.6, max_iter=1)
+    model = make_pipeline(TokenIdVectorizer(tiny_encoder, max_length=16), beside)
+    assert model.fit(tiny_texts, labels).predict(tiny_texts).shape == (24,)
+
+
+def test_unlabeled_rows_are_routed(make):
+    X, y, _ = points()
+    labeled = y >= 0
+    expected = make().fit(X[labeled], y[labeled], X_unlabeled=X[~labeled])
+    with sklearn_spt_routing():
+        routed = make_pipeline(make().set_fit_request(X_unlabeled=True))
+        routed.fit(X[labeled], y[labeled], X_unlabeled=X[~labeled])
+    np.testing.assert_array_equal(routed.predict_proba(X), expected.predict_proba(X))
+    assert len(expected.transduction_) == len(y)
+    with pytest.warns(UserWarning, match="as many rows as X"):
+        make().fit(X[labeled], y[labeled], X_unlabeled=X[~labeled][: labeled.sum()])
+
+
+def sklearn_spt_routing():
+    from sklearn import config_context
+
+    return config_context(enable_metadata_routing=True)
+
+
+def test_nested_parameters_need_a_net():
+    clf = SelfPretrainingClassifier(mlp_net()).set_params(estimator__lr=0.5)
+    assert clf.estimator.lr == 0.5
+    with pytest.raises(ValueError, match="estimator__lr cannot be set while estimator=None"):
+        SelfPretrainingClassifier().set_params(estimator__lr=0.5)
+    assert repr(SelfPretrainingClassifier(lam=0.5)) == "SelfPretrainingClassifier(lam=0.5)"
+
+
+# -- seeds and copies ------------------------------------------------------------------------------
+def test_same_seed_same_bits(make, global_random_state_unchanged):
+    X, y, _ = points()
+    first, again = make().fit(X, y), make().fit(X, y)
+    np.testing.assert_array_equal(first.predict_proba(X), again.predict_proba(X))
+    for copied in (pickle.loads(pickle.dumps(first)), copy.deepcopy(first)):
+        np.testing.assert_array_equal(first.predict_proba(X), copied.predict_proba(X))
+    other = clone(first).set_params(random_state=1).fit(X, y)
+    assert not np.array_equal(first.predict_proba(X), other.predict_proba(X))
+
+
+def test_threads_get_the_same_bits():
+    X, y, _ = points()
+    expected, found = learner().fit(X, y).predict_proba(X), [None] * 4
+
+    def work(i):
+        found[i] = learner().fit(X, y).predict_proba(X)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for P in found:
+        np.testing.assert_array_equal(P, expected)
+
+
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="cannot fork")
+def test_a_fork_while_another_thread_fits():
+    X, y, _ = points()
+    clf = learner().fit(X, y)
+    thread = threading.Thread(target=lambda: learner(step_size=0.05).fit(X, y))
+    thread.start()
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    child = multiprocessing.get_context("fork").Process(target=_fit_and_predict, args=(clf, X, y))
+    child.start()
+    child.join(60)
+    alive = child.is_alive()
+    child.kill()
+    thread.join()
+    torch.set_num_threads(before)
+    assert not alive
+    assert child.exitcode == 0
+
+
+def _fit_and_predict(clf, X, y):
+    torch.set_num_threads(1)
+    np.testing.assert_array_equal(clone(clf).fit(X, y).predict_proba(X), clf.predict_proba(X))
+
+
+# -- what a user sees ------------------------------------------------------------------------------
+class Bar:
+    """Stands in for tqdm and remembers every bar."""
+
+    made: ClassVar = []
+
+    def __init__(self, iterable=None, total=None, desc=None, disable=False, **options):
+        self.iterable, self.total, self.n, self.said, self.disable = (
+            iterable,
+            total,
+            0,
+            [desc],
+            disable,
+        )
+        Bar.made.append(self)
+
+    def __iter__(self):
+        return iter(self.iterable)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def update(self, n):
+        self.n += n
+
+    def set_description(self, text):
+        self.said.append(text)
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"n_teachers": 2, "n_students": 3}, {"teacher": "embeddings"}]
+)
+def test_the_bar_knows_its_total(monkeypatch, params):
+    X, y, _ = points()
+    monkeypatch.setattr("sklearn_spt._base.tqdm", Bar)
+    Bar.made.clear()
+    learner(verbose=1, **params).fit(X, y)
+    (bar,) = Bar.made
+    assert bar.n == bar.total
+    assert bar.said == ["supervised teachers", "iteration 1 of 2", "iteration 2 of 2"]
+
+
+def test_nothing_is_printed(tiny_sentence_encoder, tiny_texts, tiny_y, capfd):
+    net = BertClassifier(tiny_sentence_encoder, max_epochs=1, device="cpu")
+    clf = SelfPretrainingClassifier(net, unlabeled_marker=None, random_state=0)
+    clf.fit(tiny_texts, tiny_y).predict(tiny_texts)
+    assert capfd.readouterr() == ("", "")
+    clf.set_params(verbose=1).fit(tiny_texts, tiny_y)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "iteration 4 of 4: 100%" in err
+
+
+def test_public_names():
+    assert {name for name in sklearn_spt.__all__ if getattr(sklearn_spt, name) is None} == set()
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = sklearn_spt.nothing
