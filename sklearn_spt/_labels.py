@@ -119,8 +119,8 @@ def encode_labels(
         raise ValueError(f"y contains infinity in row {row}; labels must be finite.")
     if given.dtype.kind == "f" and is_missing(marker) and (given == np.floor(given)).all():
         given = given.astype(np.int64)  # whole numbers that became floats beside NaN
-    check_classification_targets(given)
     try:
+        check_classification_targets(given)
         classes = np.unique(given) if known is None else known
     except TypeError:
         names = sorted({type(label).__name__ for label in given})

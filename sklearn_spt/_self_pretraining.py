@@ -108,7 +108,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     on_iteration : callable or None, default=None
         Called with an `Iteration` after the first teachers and after each iteration. Use it to
         score intermediate nets. It must be picklable for process pools.
-    memory : str, path-like, joblib.Memory or None, default=None
+    memory : str, joblib.Memory or None, default=None
         Folder for results that do not depend on `lam` and `alpha`, which the candidates of a search
         share: the first teachers, and stage 1 of the first students. It needs an integer
         `random_state` and holds pickles: use a folder of your own. Clear it when code changes.
@@ -195,7 +195,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         logit_adjustment: float | str = "auto",
         unlabeled_marker: Any = -1,
         on_iteration: Callable[[Iteration], None] | None = None,
-        memory: str | os.PathLike[str] | joblib.Memory | None = None,
+        memory: str | joblib.Memory | None = None,
         checkpoint_dir: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -223,33 +223,20 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.verbose = verbose
 
     def _check_params(self) -> None:
-        check_scalar(self.lam, "lam", Real, min_val=0, max_val=1)
-        check_scalar(self.alpha, "alpha", Real, min_val=0, max_val=1)
-        check_scalar(self.temperature, "temperature", Real, min_val=0.01, max_val=100)
-        whole = isinstance(self.step_size, Integral)
-        low, high, closed = (1, None, "left") if whole else (0, 1, "right")
-        check_scalar(
-            self.step_size,
-            "step_size",
-            Real,
-            min_val=low,
-            max_val=high,
-            include_boundaries=closed,
-        )
-        for name in ("n_teachers", "n_students"):
-            check_scalar(getattr(self, name), name, Integral, min_val=1)
-        check_scalar(self.pretrain_epochs, "pretrain_epochs", Integral, min_val=0)
-        split_teachers(self.teacher)
+        for name, low, high in (("lam", 0, 1), ("alpha", 0, 1), ("temperature", 0.01, 100)):
+            check_scalar(getattr(self, name), name, Real, min_val=low, max_val=high)
+        for name, least in (("n_teachers", 1), ("n_students", 1), ("pretrain_epochs", 0)):
+            check_scalar(getattr(self, name), name, Integral, min_val=least)
         if self.max_iter is not None:
             check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
-        check_scalar(
-            self.token_deletion,
-            "token_deletion",
-            Real,
-            min_val=0,
-            max_val=1,
-            include_boundaries="left",
-        )
+        if isinstance(self.step_size, Integral):
+            check_scalar(self.step_size, "step_size", Integral, min_val=1)
+        else:
+            share = {"min_val": 0, "max_val": 1, "include_boundaries": "right"}
+            check_scalar(self.step_size, "step_size", Real, **share)
+        share = {"min_val": 0, "max_val": 1, "include_boundaries": "left"}
+        check_scalar(self.token_deletion, "token_deletion", Real, **share)
+        split_teachers(self.teacher)
         if self.ensemble not in ("last", "last_two", "all"):
             raise ValueError(
                 f'ensemble must be "last", "last_two" or "all", got {self.ensemble!r}.'

@@ -1,0 +1,232 @@
+"""Bad input: one sentence that names parameter, row and remedy, and nothing half-fitted."""
+
+import numpy as np
+import pytest
+import torch
+from helpers import MLP, bert_net, mlp_net, points
+from skorch.callbacks import EarlyStopping, EpochScoring, LRScheduler
+
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+
+X, Y, _ = points()
+TEXTS = ["i got the flu", "no vaccine", "we are fine", "a sore arm"]
+
+
+def numbers(**params):
+    return SelfPretrainingClassifier(mlp_net(), random_state=0, **params)
+
+
+#: What is wrong -> (y, unlabeled_marker, message).
+LABELS = {
+    "no labelled row": (np.full(90, -1), -1, "y has no labelled row: all 90 rows carry the marker"),
+    "one class": (np.where(Y < 0, -1, 1), -1, "hold one class only, 1; .* at least two classes"),
+    "length": (Y[:-1], -1, "inconsistent numbers of samples: X has 90 rows, y has 89"),
+    "continuous": (np.linspace(0, 1, 90), -1, "Unknown label type: continuous"),
+    "two columns": (np.eye(90)[:, :2], -1, "y should be a 1d array, got an array of shape"),
+    "infinity": (np.where(Y < 0, np.inf, Y), -1, "y contains infinity in row"),
+    "mixed": (["a", 0] * 45, -1, "labels that cannot be sorted together"),
+    "None": (None, -1, "requires y to be passed, but the target y is None"),
+    "missing": (
+        [np.nan, *Y[1:]],
+        -1,
+        "y contains a missing value .* in row 0.*unlabeled_marker=-1",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LABELS)
+def test_labels(what):
+    y, marker, message = LABELS[what]
+    with pytest.raises(ValueError, match=message):
+        numbers(unlabeled_marker=marker).fit(X, y)
+
+
+def test_a_marker_must_be_one():
+    with pytest.raises(TypeError, match="unlabeled_marker must be a number, a string or a missing"):
+        numbers(unlabeled_marker=True).fit(X, Y)
+
+
+WEIGHTS = {
+    "length": (np.ones(3), r"sample_weight.shape == \(3,\), expected \(90,\)"),
+    "negative": (-np.ones(90), r"must be finite and not negative; row 0 has -1.0"),
+    "zero": (np.zeros(90), "sample_weight is zero for every labelled row"),
+    "matrix": (np.ones((90, 2)), "Sample weights must be 1D array or scalar"),
+}
+
+
+@pytest.mark.parametrize("what", WEIGHTS)
+def test_weights(what):
+    weights, message = WEIGHTS[what]
+    with pytest.raises(ValueError, match=message):
+        numbers().fit(X, Y, sample_weight=weights)
+
+
+#: X -> (error, message); y has as many entries as the four texts.
+DOCUMENTS = {
+    "empty": ([*TEXTS[:2], "  ", ""], ValueError, "empty or missing text in row 2, and 2 in all"),
+    "missing": ([*TEXTS[:3], None], ValueError, "empty or missing text in row 3"),
+    "no string": ([*TEXTS[:3], 7], TypeError, "X must hold texts, but row 3 is of type int"),
+    "surrogate": (
+        [*TEXTS[:3], "ab\ud800"],
+        ValueError,
+        r"lone surrogate\) in row 3, at position 2",
+    ),
+    "one string": (TEXTS[0], TypeError, r"X is a single str; wrap it in a list: \[X\]"),
+    "swapped": ([0, 1, 0, 1], TypeError, "are X and y swapped"),
+    "no rows": ([], ValueError, r"0 sample\(s\)"),
+    "two columns": (np.array([TEXTS, TEXTS], dtype=object).T, ValueError, "X has 2 columns"),
+    "id too large": (np.full((4, 3), 9999), ValueError, "token ids, .* row 0, column 0 is 9999"),
+    "fractions": (np.full((4, 3), 0.5), ValueError, "whole numbers from 0 to .* is 0.5"),
+    "too wide": (np.ones((4, 999)), ValueError, "X is 999 tokens wide, but .* at most 64"),
+    "padding": (np.zeros((4, 3), dtype=int), ValueError, "nothing but padding in row 0"),
+}
+
+
+@pytest.mark.parametrize("kind", [BertClassifier, SelfPretrainingClassifier])
+@pytest.mark.parametrize("what", DOCUMENTS)
+def test_documents(what, kind, tiny_encoder):
+    documents, error, message = DOCUMENTS[what]
+    with pytest.raises(error, match=message):
+        kind(tiny_encoder).fit(documents, [0, 1, -1, -1])
+
+
+def test_texts_and_numbers_do_not_mix(tiny_encoder, tiny_texts, tiny_y):
+    with pytest.raises(TypeError, match="X holds texts, but the net Net takes numbers"):
+        numbers(unlabeled_marker=None).fit(tiny_texts, tiny_y)
+    net = bert_net(tiny_encoder)
+    clf = SelfPretrainingClassifier(net, unlabeled_marker=None, max_iter=1, random_state=0)
+    clf.fit(tiny_texts, tiny_y)
+    with pytest.raises(TypeError, match="X holds no texts, but the classifier was fitted on them"):
+        clf.predict(np.ones((2, 3), dtype=int))
+    with pytest.raises(TypeError, match="X holds texts and X_unlabeled does not"):
+        clf.fit(tiny_texts, tiny_y, X_unlabeled=np.ones((2, 3)))
+    with pytest.raises(ValueError, match="X_unlabeled is not of the same kind as X"):
+        numbers().fit(X, Y, X_unlabeled=np.ones((5, 3)))
+
+
+#: Nets -> (error, message).
+NETS = {
+    "class": (lambda: MLP, TypeError, "an unfitted skorch net .* got the class MLP"),
+    "module": (lambda: MLP(), TypeError, "got a MLP"),
+    "criterion": (
+        lambda: mlp_net(criterion=torch.nn.MSELoss), ValueError, "a criterion of its own"
+    ),
+    "weight": (
+        lambda: mlp_net(criterion=torch.nn.CrossEntropyLoss, criterion__weight=torch.ones(2)),
+        ValueError,
+        "criterion__weight.*pass sample_weight to fit",
+    ),
+    "schedule": (
+        lambda: mlp_net(callbacks=[LRScheduler()]), ValueError, "the method sets the learning rate"
+    ),
+    "stopping": (
+        lambda: mlp_net(callbacks=[("stop", EarlyStopping())]), ValueError, "needs validation data"
+    ),
+    "scoring": (
+        lambda: mlp_net(callbacks=[EpochScoring("accuracy")]), ValueError, "needs validation data"
+    ),
+    "outputs": (
+        lambda: mlp_net(OneOutput), ValueError, r"logits of shape \(n, 2\).* give its last layer 2"
+    ),
+    "softmax": (lambda: mlp_net(Softmax), ValueError, "returns probabilities .* remove its final"),
+    "NaN": (lambda: mlp_net(NaN), ValueError, "NaN or infinite logits"),
+    "rate": (lambda: mlp_net(lr=1e30), ValueError, "training loss became|NaN or infinite logits"),
+}  # fmt: skip
+
+
+class OneOutput(MLP):
+    def forward(self, x):
+        return super().forward(x)[:, :1]
+
+
+class Softmax(MLP):
+    def forward(self, x):
+        return torch.softmax(super().forward(x), dim=1)
+
+
+class NaN(MLP):
+    def forward(self, x):
+        return super().forward(x) * float("nan")
+
+
+@pytest.mark.parametrize("what", NETS)
+def test_nets(what):
+    make, error, message = NETS[what]
+    with pytest.raises(error, match=message):
+        SelfPretrainingClassifier(make(), random_state=0).fit(X, Y)
+
+
+#: Parameters out of range -> message.
+PARAMETERS = [
+    ({"lam": 1.5}, "lam == 1.5, must be <= 1"),
+    ({"alpha": -0.1}, "alpha == -0.1, must be >= 0"),
+    ({"temperature": 0}, "temperature == 0, must be >= 0.01"),
+    ({"step_size": 1.5}, "step_size == 1.5, must be <= 1"),
+    ({"step_size": 0}, "step_size == 0, must be >= 1"),
+    ({"max_iter": -1}, "max_iter == -1, must be >= 0"),
+    ({"n_teachers": 0}, "n_teachers == 0, must be >= 1"),
+    ({"n_students": 0}, "n_students == 0, must be >= 1"),
+    ({"pretrain_epochs": -1}, "pretrain_epochs == -1"),
+    ({"finetune_epochs": -1}, "finetune_epochs == -1"),
+    ({"token_deletion": 1}, "token_deletion == 1, must be < 1"),
+    ({"token_deletion": 0.2}, "token_deletion=0.2 needs a net that reads token ids"),
+    ({"ensemble": "most"}, 'ensemble must be "last", "last_two" or "all"'),
+    ({"logit_adjustment": 2}, "logit_adjustment == 2, must be <= 1"),
+    ({"checkpoint_dir": "x", "random_state": None}, "checkpoint_dir needs an integer random_state"),
+]
+
+
+@pytest.mark.parametrize(("params", "message"), PARAMETERS)
+def test_parameters(params, message):
+    with pytest.raises(ValueError, match=message):
+        numbers().set_params(**params).fit(X, Y)
+
+
+BERT = [
+    ({"pooling": "max"}, "pooling must be one of"),
+    ({"head_init": "zero"}, "head_init must be one of"),
+    ({"precision": "fp8"}, "precision must be one of"),
+    ({"dropout": 1.0}, "dropout == 1.0, must be < 1"),
+    ({"batch_size": 0}, "batch_size == 0"),
+    ({"lr": 0.0}, "lr == 0.0, must be > 0"),
+    ({"max_length": 999}, r"max_length must be in \[3, 64\]"),
+    ({"train_split": 5}, "train_split must be None"),
+]
+
+
+@pytest.mark.parametrize(("params", "message"), BERT)
+def test_parameters_of_the_net(params, message, tiny_encoder):
+    with pytest.raises(ValueError, match=message):
+        BertClassifier(tiny_encoder, **params).fit(TEXTS, [0, 1, 0, 1])
+
+
+def test_an_encoder_that_is_not_there():
+    with pytest.raises(ValueError, match=r"pretrained='nobody/nothing' cannot be loaded .*offline"):
+        SelfPretrainingClassifier("nobody/nothing").fit(TEXTS, [0, 1, -1, -1])
+
+
+def test_a_failed_fit_changes_nothing(tiny_encoder):
+    clf = numbers().fit(X, Y)
+    before, attributes = clf.predict_proba(X), set(vars(clf))
+    for bad in ({"y": Y[:-1]}, {"y": Y, "sample_weight": -np.ones(90)}):
+        with pytest.raises(ValueError, match="row"):
+            clf.fit(X, **bad)
+    clf.on_iteration = fail
+    with pytest.raises(RuntimeError, match="stop"):
+        clf.fit(X, Y)
+    np.testing.assert_array_equal(clf.predict_proba(X), before)
+    assert set(vars(clf)) == attributes
+    fresh = numbers(on_iteration=fail)
+    with pytest.raises(RuntimeError, match="stop"):
+        fresh.fit(X, Y)
+    assert not [name for name in vars(fresh) if name.endswith("_")]
+    net = bert_net(tiny_encoder).fit(TEXTS, [0, 1, 0, 1])
+    before = net.predict_proba(TEXTS)
+    with pytest.raises(ValueError, match="y has 3"):
+        net.fit(TEXTS, [0, 1, 0])
+    np.testing.assert_array_equal(net.predict_proba(TEXTS), before)
+
+
+def fail(iteration):
+    if iteration.number == 1:
+        raise RuntimeError("stop")

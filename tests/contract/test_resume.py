@@ -1,0 +1,147 @@
+"""A fit goes on after a kill, `memory` saves fits, and both change no bit."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import bert_net, mlp_net, points
+
+import sklearn_spt._students as students
+from sklearn_spt import SelfPretrainingClassifier
+
+PARAMS = {"n_teachers": 2, "n_students": 2, "step_size": 0.25, "alpha": 0.3, "random_state": 0}
+
+
+class Stop:
+    """Ends a fit after some iterations."""
+
+    def __init__(self, after):
+        self.after = after
+
+    def __call__(self, iteration):
+        if iteration.number == self.after:
+            raise KeyboardInterrupt
+
+
+def fitted(folder=None, net=None, **params):
+    clf = SelfPretrainingClassifier(net or mlp_net(), checkpoint_dir=folder, **PARAMS | params)
+    return clf.fit(*points(3)[:2])
+
+
+def same(first, second):
+    X = points(3)[0]
+    np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
+    np.testing.assert_array_equal(first.labeled_iter_, second.labeled_iter_)
+    for one, other in zip(first.history_, second.history_, strict=True):
+        assert {**one, "seconds": 0} == {**other, "seconds": 0}
+
+
+@pytest.mark.parametrize("ensemble", ["last", "last_two", "all"])
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_a_fit_goes_on(tmp_path, ensemble, after):
+    expected = fitted(ensemble=ensemble)
+    with pytest.raises(KeyboardInterrupt):
+        fitted(tmp_path, ensemble=ensemble, on_iteration=Stop(after))
+    assert list(tmp_path.rglob("state.json"))
+    seen = []
+    resumed = fitted(tmp_path, ensemble=ensemble, on_iteration=lambda i: seen.append(i.number))
+    same(resumed, expected)
+    assert seen == list(range(after + 1, 5))
+    assert not list(tmp_path.rglob("*.*")), "a complete fit removes its state"
+
+
+def test_a_fit_goes_on_after_sigkill(tmp_path):
+    code = (
+        "import os, signal, sys; sys.path[:0] = sys.argv[2:]\n"
+        "from contract import test_resume as t\n"
+        "kill = lambda i: i.number == 2 and os.kill(os.getpid(), signal.SIGKILL)\n"
+        "t.fitted(sys.argv[1], on_iteration=kill)"
+    )
+    tests = Path(__file__).parents[1]
+    command = [sys.executable, "-W", "ignore", "-c", code, tmp_path, tests, tests.parent]
+    run = subprocess.run(command, env={**os.environ, "HF_HUB_OFFLINE": "1"}, check=False)
+    assert run.returncode == -signal.SIGKILL
+    same(fitted(tmp_path), fitted())
+
+
+def test_texts_go_on(tmp_path, tiny_sentence_encoder, tiny_texts, tiny_y, capfd):
+    def fit(**params):
+        net = bert_net(tiny_sentence_encoder, dropout=0.1)
+        clf = SelfPretrainingClassifier(net, unlabeled_marker=None, **PARAMS | params)
+        return clf.fit(tiny_texts, tiny_y)
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(checkpoint_dir=tmp_path, on_iteration=Stop(2))
+    resumed = fit(checkpoint_dir=tmp_path, verbose=1)
+    assert "goes on after iteration 2" in "".join(capfd.readouterr())
+    np.testing.assert_array_equal(
+        resumed.predict_proba(tiny_texts), fit().predict_proba(tiny_texts)
+    )
+
+
+def test_another_fit_starts_anew(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        fitted(tmp_path, on_iteration=Stop(2))
+    for change in ({"lam": 0.5}, {"random_state": 1}, {"net": mlp_net(lr=0.2)}):
+        seen = []
+        fitted(tmp_path, on_iteration=lambda i, seen=seen: seen.append(i.number), **change)
+        assert seen[0] == 0
+
+
+@pytest.mark.parametrize("kind", ["state.json", "*.safetensors"])
+def test_damaged_states_are_refused(tmp_path, kind):
+    with pytest.raises(KeyboardInterrupt):
+        fitted(tmp_path, on_iteration=Stop(2))
+    file = next(iter(sorted(tmp_path.rglob(kind))))
+    content = file.read_bytes()
+    rng = np.random.default_rng(0)
+    for position in rng.integers(len(content), size=25):
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << rng.integers(8)
+        file.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"damaged.*Remove the folder"):
+            fitted(tmp_path)
+    file.write_bytes(content[:-3])
+    with pytest.raises(ValueError, match="damaged"):
+        fitted(tmp_path)
+    file.write_bytes(content)
+    same(fitted(tmp_path), fitted())
+
+
+def test_states_of_other_versions_are_refused(tmp_path, monkeypatch):
+    with pytest.raises(KeyboardInterrupt):
+        fitted(tmp_path, on_iteration=Stop(1))
+    monkeypatch.setattr("sklearn_spt._checkpoint.versions", lambda: {"torch": "9"})
+    with pytest.raises(ValueError, match="written by other versions"):
+        fitted(tmp_path)
+
+
+def test_memory_saves_fits(tmp_path, monkeypatch):
+    calls = []
+    train = students.train
+    monkeypatch.setattr(
+        students, "train", lambda *a, **k: calls.append("stage 1") or train(*a, **k)
+    )
+    expected = {lam: fitted(lam=lam) for lam in (0.1, 0.9)}
+    n = len(calls)
+    first = fitted(memory=str(tmp_path), lam=0.1)
+    assert len(calls) == n + n // 2
+    again = fitted(memory=str(tmp_path), lam=0.9)
+    assert len(calls) == n + n - 2, "stage 1 of the two first students is recalled"
+    same(first, expected[0.1])
+    same(again, expected[0.9])
+
+
+def test_history_is_plain_data():
+    history = fitted().history_
+    json.dumps(history)
+    assert [entry["sample_size"] for entry in history] == [0, 16, 32, 48, 62]
+    assert set(history[1]) == {
+        *("iteration", "sample_size", "groups", "changed", "pseudo_label_counts", "loss"),
+        "seconds",
+    }
