@@ -9,7 +9,7 @@ import io
 import json
 import os
 import re
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from sklearn.utils import Bunch, check_random_state, check_scalar
 
 __all__ = ["load_flu_vaccine", "load_nepal_earthquake", "load_smm4h_adr", "make_short_texts"]
 
+Place = str | os.PathLike[str] | None
 _INTENT = "flu_vaccine_intent_to_receive"
 #: Names of the columns of files; in each row, the first one that is filled counts.
 _COLUMNS = {
@@ -34,10 +35,7 @@ _ADR = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "noadr": 0, "adr": 1, "noade": 0, "a
 
 # -- the paper's data sets -------------------------------------------------------------------------
 def load_nepal_earthquake(
-    path: str | os.PathLike[str] | None = None,
-    *,
-    data_home: str | os.PathLike[str] | None = None,
-    return_X_y: bool = False,
+    path: Place = None, *, data_home: Place = None, return_X_y: bool = False
 ) -> Any:
     """Load tweets sent after the 2015 earthquake in Nepal, relevant or not, from your files.
 
@@ -51,10 +49,9 @@ def load_nepal_earthquake(
     path : str or path-like, default=None
         Folder that has, itself or in a folder inside, ``2015_Nepal_Earthquake_train.tsv``,
         ``..._dev.tsv`` and ``..._test.tsv``, with the columns ``tweet_id``, ``text``, ``label``
-        ("relevant" or "not_relevant") and perhaps ``keyword``. The texts that you got for the
-        released numbers of unlabelled tweets are read from ``2015_Nepal_Earthquake_unlabelled``
-        with the suffix ``.jsonl``, ``.tsv`` or ``.csv``, if it is there. None means
-        ``nepal_earthquake`` in the data home.
+        ("relevant" or "not_relevant") and perhaps ``keyword``; and perhaps the texts that you got
+        for the released numbers of unlabelled tweets, in ``2015_Nepal_Earthquake_unlabelled.tsv``,
+        ``.csv`` or ``.jsonl``. None means ``nepal_earthquake`` in the data home.
     data_home : str or path-like, default=None
         As in :func:`sklearn.datasets.get_data_home`; used if `path` is None.
     return_X_y : bool, default=False
@@ -86,15 +83,11 @@ def load_nepal_earthquake(
             parts.append(rows.assign(fold=fold if known else "unlabelled"))
             files.append(file)
     names = ["not_relevant", "relevant"]
-    return _bunch(parts, names, load_nepal_earthquake, files, return_X_y)
+    return _bunch(parts, load_nepal_earthquake, files, return_X_y, target_names=names)
 
 
 def load_flu_vaccine(
-    path: str | os.PathLike[str] | None = None,
-    *,
-    texts: str | os.PathLike[str] | None = None,
-    data_home: str | os.PathLike[str] | None = None,
-    return_X_y: bool = False,
+    path: Place = None, *, texts: Place = None, data_home: Place = None, return_X_y: bool = False
 ) -> Any:
     """Load tweets whose authors intend to receive a flu vaccine, or do not, from your files.
 
@@ -112,9 +105,8 @@ def load_flu_vaccine(
         ``.csv`` with the columns ``id``, ``intent``, and perhaps ``text``, ``created_at`` and
         ``keyword``. None means ``flu_vaccine`` in the data home.
     texts : str or path-like, default=None
-        File with the texts, if the labels come without: JSON lines of tweets, or a table with the
-        columns ``id`` and ``text``. None means ``flu_vaccine_texts`` with the suffix ``.jsonl``,
-        ``.tsv`` or ``.csv`` beside the labels, if it is there.
+        File with ``id`` and ``text`` of the tweets, if the labels come without. None means
+        ``flu_vaccine_texts.jsonl``, ``.tsv`` or ``.csv`` beside the labels, if it is there.
     data_home, return_X_y
         As in `load_nepal_earthquake`.
 
@@ -123,11 +115,6 @@ def load_flu_vaccine(
     dataset : :class:`~sklearn.utils.Bunch`
         As by `load_nepal_earthquake`, and `year`, by the date of the tweet or else by its number,
         and `n_dropped`, numbers of rows without "no intent label" or "no text", which are left out.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If a file or a column is missing, a label is unknown, or no row has a text or one no year.
     """
     files = _find(path, data_home, "flu_vaccine", r"^flu_vaccine\.")[:1]
     table = _read(files[0], {"no": 0, "yes": 1, "": -1}, texts=False)
@@ -146,8 +133,8 @@ def load_flu_vaccine(
         line = rows.index[years == 0][0]
         raise ValueError(f"{files[0]}, line {line}: neither a date nor the number tells the year.")
     rows = rows.assign(year=years, fold=np.where(years < 2015, "train", "test"))
-    names = ["no", "yes"]
-    return _bunch([rows], names, load_flu_vaccine, files, return_X_y, n_dropped=n_dropped)
+    more = {"target_names": ["no", "yes"], "n_dropped": n_dropped}
+    return _bunch([rows], load_flu_vaccine, files, return_X_y, **more)
 
 
 def _year(date: str, number: str) -> int:
@@ -160,12 +147,7 @@ def _year(date: str, number: str) -> int:
     return int(pd.Timestamp((int(number) >> 22) + 1_288_834_974_657, unit="ms").year)
 
 
-def load_smm4h_adr(
-    path: str | os.PathLike[str] | None = None,
-    *,
-    data_home: str | os.PathLike[str] | None = None,
-    return_X_y: bool = False,
-) -> Any:
+def load_smm4h_adr(path: Place = None, *, data_home: Place = None, return_X_y: bool = False) -> Any:
     """Load tweets that report an adverse drug reaction, or do not, from your files.
 
     The "adr" data set of the Self-Pretraining paper (Weissenbacher et al., SMM4H 2019): 20,624
@@ -189,11 +171,6 @@ def load_smm4h_adr(
     dataset : :class:`~sklearn.utils.Bunch`
         As by `load_nepal_earthquake`; the target of files without classes is -1. `fold` is "test"
         for files with "test" or "eval" in their names, "dev" for "valid" or "dev", else "train".
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If no file is there, a column is missing, a label is unknown, or a text is empty.
     """
     names = "task2_en", "task1", "train|valid|dev|test|eval"
     files, parts = _find(path, data_home, "smm4h_adr", *names), []
@@ -202,23 +179,18 @@ def load_smm4h_adr(
         fold = next(f for words, f in folds.items() if re.search(words, file.name.lower()))
         parts.append(_read(file, {**_ADR, "": -1, "-1": -1}, smm4h=True).assign(fold=fold))
     classes = ["no adverse drug reaction", "adverse drug reaction"]
-    return _bunch(parts, classes, load_smm4h_adr, files, return_X_y)
+    return _bunch(parts, load_smm4h_adr, files, return_X_y, target_names=classes)
 
 
-def _find(
-    path: Any, data_home: Any, folder: str, *patterns: str, needed: bool = True
-) -> list[Path]:
+def _find(path: Any, data_home: Any, name: str, *patterns: str, needed: bool = True) -> list[Path]:
     """Return the file, or those in the folder whose names match the first pattern that any does."""
-    place = Path(get_data_home(data_home), folder) if path is None else Path(path).expanduser()
+    place = Path(get_data_home(data_home), name) if path is None else Path(path).expanduser()
     files = [place] if place.is_file() else []
     for pattern in patterns:
         kinds = rf"({pattern}).*(tsv|csv|txt|jsonl?_?)(\.gz)?$"
         files = files or [f for f in sorted(place.rglob("*")) if re.search(kinds, f.name.lower())]
     if needed and not files:
-        raise FileNotFoundError(
-            f"{place} has no file named like {' or '.join(patterns)}; the docstring of the loader "
-            "says where to get it."
-        )
+        raise FileNotFoundError(f"{place} has no file of the data set; its docstring says which.")
     return files
 
 
@@ -278,12 +250,7 @@ def _read(
 
 
 def _bunch(
-    parts: list[pd.DataFrame],
-    target_names: list[str],
-    loader: Any,
-    files: list[Path],
-    return_X_y: bool,
-    **more: Any,
+    parts: list[pd.DataFrame], loader: Any, files: list[Path], return_X_y: bool, **more: Any
 ) -> Any:
     """Return the rows as a Bunch, or their texts and targets alone."""
     rows = pd.concat(parts).drop(columns="date")
@@ -291,5 +258,138 @@ def _bunch(
     fields = {name: rows[name].to_numpy(dtype=kinds.get(name, object)) for name in rows}
     if return_X_y:
         return fields["data"], fields["target"]
-    more |= {"DESCR": inspect.getdoc(loader), "filenames": [str(file) for file in files]}
-    return Bunch(**fields, target_names=target_names, **more)
+    paths = [str(file) for file in files]
+    return Bunch(**fields, DESCR=inspect.getdoc(loader), filenames=paths, **more)
+
+
+# -- made-up texts ---------------------------------------------------------------------------------
+#: Phrases before and behind the clauses, and the clauses of each topic.
+_PHRASES = """
+* before: ; ; ; hello,; hi,; dear team,; sorry to bother you,; my order is from may and; i paid and;
+i wrote from the app on friday:; i am logged in and; your courier is nice, but; after your update
+* after: ; ; please help; thank you; and nobody answers; what now; my last parcel was fine; the
+price was fair; my account is old; i would buy it again; this is the third time; i like your shop
+* delivery: the parcel never came; the courier rang next door; tracking has not moved; the box lay
+in the rain; the van drove past us; it sits in a depot; half of the order is missing; customs holds
+the package; the pickup point was closed; my letterbox is empty; a stranger signed
+* payment: i was charged twice; the invoice has no tax number; my credit card was declined; a
+voucher was not deducted; the refund is pending; the total differs from the cart; my bank blocked
+the transfer; you debited too much; the discount code expired; a reminder fee was added
+* account: i cannot log in; the password link is dead; my profile shows an old name; the
+verification mail never arrives; someone changed my email; two factor codes fail; the captcha loops
+forever; please delete my data; the newsletter keeps coming; the app signs me out
+* defect: the screen stays black; a hinge broke off; it smells of burnt plastic; the battery is
+flat; one wheel wobbles; the zipper tore; water leaks from below; the motor hums loudly; the handle
+came loose; a screw is stripped; the glass has a crack; paint peels
+* return: how do i send it back; it does not fit me; i changed my mind; i need a label for the shop;
+can i swap it for blue; the deadline is near; who pays the postage; i would like a smaller size; the
+wrapping is open; may i bring it to a branch; it was an unwanted present
+* advice: which model suits a small flat; does it work with older parts; is there a longer one; what
+is it made of; how much does it weigh; can a child use it; do you recommend the cheaper one; how
+loud is it; is a spare part included; does it need oil; is the manual online
+"""
+
+
+def make_short_texts(
+    n_samples: int = 1000,
+    *,
+    n_classes: int = 4,
+    weights: Any = None,
+    n_labeled: int | float | None = None,
+    flip_y: float = 0.0,
+    random_state: int | np.random.RandomState | None = None,
+    return_X_y: bool = False,
+) -> Any:
+    """Make up short texts whose classes are topics: messages to the support of a shop.
+
+    No person wrote these texts: a program draws one or two of a dozen clauses of the topic, and
+    puts them between phrases that all topics share. A tenth of the texts has a clause of another
+    topic, too, behind the first one. With few labels, most clauses have not been seen in a labelled
+    text, but they stand in unlabelled texts beside those that have. Use the texts to try things
+    out; they tell nothing about texts of your own.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Number of texts.
+    n_classes : int in [2, 6], default=4
+        Number of topics.
+    weights : array-like of shape (n_classes,), default=None
+        Share of each topic, before `flip_y`. None means equal shares.
+    n_labeled : int, float or None, default=None
+        How many texts, or which share of them, keep their label in `target_partial`. They are drawn
+        at random from each class, in proportion to its size, at least one. None means all.
+    flip_y : float in [0, 1], default=0.0
+        Share of the texts that get a class at random, like errors of annotators.
+    random_state : int, RandomState or None, default=None
+        Pass an int for the same texts at each call. `n_labeled` and `flip_y` do not change them.
+    return_X_y : bool, default=False
+        Whether to return ``(data, target_partial)`` instead of a Bunch.
+
+    Returns
+    -------
+    dataset : :class:`~sklearn.utils.Bunch`
+        data : ndarray of shape (n_samples,), dtype object
+            The texts, each a str.
+        target, target_partial : ndarray of shape (n_samples,), dtype int64
+            Class of each text; the same with -1 where the label is withheld.
+        target_names : list of str
+            Names of the topics.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from sklearn_spt.datasets import make_short_texts
+    >>> bunch = make_short_texts(200, n_labeled=40, random_state=0)
+    >>> bunch.data.shape, int((bunch.target_partial >= 0).sum())
+    ((200,), 40)
+    """
+    check_scalar(n_samples, "n_samples", Integral, min_val=1)
+    check_scalar(n_classes, "n_classes", Integral, min_val=2, max_val=6)
+    check_scalar(flip_y, "flip_y", Real, min_val=0, max_val=1)
+    shares = np.asarray([1 / n_classes] * n_classes if weights is None else weights, dtype=float)
+    if shares.shape != (n_classes,) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-6:
+        raise ValueError(f"weights must be {n_classes} shares that add up to 1, got {weights!r}.")
+    rng = check_random_state(random_state)
+    ends = np.round(np.cumsum(shares) * n_samples).astype(int)
+    topics = rng.permutation(np.repeat(np.arange(n_classes), np.diff(ends, prepend=0)))
+    named = (part.split(": ", 1) for part in " ".join(_PHRASES.split()).split("* ")[1:])
+    phrases = {name: re.split(r" ?; ?", text.strip()) for name, text in named}
+    names = list(phrases)[2 : n_classes + 2]
+
+    def drawn(name: str) -> str:
+        return phrases[name][rng.randint(len(phrases[name]))]
+
+    data = np.empty(n_samples, dtype=object)
+    for row, topic in enumerate(topics):
+        kind, other = rng.random_sample(), (topic + rng.randint(1, n_classes)) % n_classes
+        # 30% have one clause, 60% two of their topic, 10% one of another topic behind their own
+        second = drawn(names[other if kind < 0.1 else topic]) if kind < 0.7 else ""
+        clauses = drawn(names[topic]), second, drawn("after")
+        data[row] = f"{drawn('before')} {', '.join(filter(None, clauses))}".strip()
+    flipped = rng.random_sample(n_samples) < flip_y
+    target = np.where(flipped, rng.randint(n_classes, size=n_samples), topics).astype(np.int64)
+    partial = target if n_labeled is None else _withhold(target, n_labeled, rng)
+    if return_X_y:
+        return data, partial
+    return Bunch(data=data, target=target, target_partial=partial, target_names=names)
+
+
+def _withhold(target: Any, n_labeled: int | float, rng: np.random.RandomState) -> Any:
+    """Replace all but some labels by -1, in proportion to the sizes of the classes."""
+    classes, n = np.unique(target), len(target)
+    number = n_labeled if isinstance(n_labeled, Integral) else round(n_labeled * n)
+    if not len(classes) <= number <= n:
+        raise ValueError(
+            f"n_labeled must be a number of texts from {len(classes)} (one for each class) to {n}, "
+            f"or a share of them, got {n_labeled!r}."
+        )
+    place = np.empty(n)
+    for code in classes:  # spread over the whole, but one of each class comes first
+        rows = rng.permutation(np.flatnonzero(target == code))
+        place[rows] = [-1, *(np.arange(1, len(rows)) + rng.random_sample()) / len(rows)]
+    return np.where(np.argsort(np.argsort(place)) < number, target, -1)

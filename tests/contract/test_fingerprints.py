@@ -1,0 +1,123 @@
+"""Predictions of many configurations, as they were recorded: a change of the code changes none.
+
+``python tests/contract/test_fingerprints.py`` records them again. Nets have no dropout and compute
+in fp32, so that draws and arithmetic alone count.
+"""
+
+import json
+import sys
+import warnings
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from helpers import bert_net, build_encoder, mlp_net, points
+
+from sklearn_spt import (
+    FOUR_STUDENTS,
+    PAPER_SETTINGS,
+    CoDecompositionClassifier,
+    MutualLearningClassifier,
+    SelfPretrainingClassifier,
+    SpacedRepetitionClassifier,
+    ThrottledSelfTrainingClassifier,
+    TriTrainingClassifier,
+)
+
+RECORDED = Path(__file__).with_name("fingerprints.json")
+WORDS = [["flu", "fever", "sick"], ["shot", "vaccine", "arm"], ["work", "home", "happy"]]
+
+SP = partial(SelfPretrainingClassifier, step_size=0.5)
+METHODS = {
+    "self-training": partial(ThrottledSelfTrainingClassifier, threshold=0.55, max_iter=3),
+    "tri-training": partial(TriTrainingClassifier, threshold=0.55, max_iter=3),
+    "mutual learning": MutualLearningClassifier,
+    "three nets": partial(MutualLearningClassifier, n_nets=3, kl_weight=0.5),
+    "spaced repetition": partial(
+        SpacedRepetitionClassifier, n_queues=3, episode_epochs=3, max_iter=2, threshold=0.55
+    ),
+}
+PARAMETERS = [
+    *({}, {"alpha": 0.0}, {"alpha": 0.6}, {"lam": 0.0}, {"lam": 0.8}, {"temperature": 3.0}),
+    *({"step_size": 7}, {"max_iter": 0}, {"max_iter": 1}, {"pretrain_epochs": 2}),
+    *({"finetune_epochs": 1}, {"balanced_batches": False}, {"ensemble": "last"}),
+    *({"ensemble": "last_two"}, {"logit_adjustment": 0.5}, {"n_teachers": 2, "n_students": 3}),
+    *(PAPER_SETTINGS, {**FOUR_STUDENTS, "token_deletion": 0.0}),
+]
+
+
+def texts(n_classes):
+    rng, codes = np.random.default_rng(n_classes), np.arange(60) % n_classes
+    fill = ["i", "you", "got", "the", "today", "at", "good", "bad", "no"]
+    X = [" ".join([*rng.choice(WORDS[c], 2), *rng.choice(fill, rng.integers(2, 9))]) for c in codes]
+    y = codes.copy()
+    y[rng.permutation(np.arange(2 * n_classes, 60))[:35]] = -1
+    return X, y
+
+
+def configurations(encoder):
+    """Yield names and functions that return a classifier, X, y and weights."""
+    for params in PARAMETERS:
+        name = "self-pretraining " + ", ".join(f"{k}={v}" for k, v in params.items())
+        clf = SelfPretrainingClassifier(mlp_net(), **{"step_size": 0.5, **params})
+        yield name, lambda clf=clf: (clf, *points()[:2], None)
+    for K in (3, 4):
+        yield (
+            f"self-pretraining K={K}",
+            lambda K=K: (SP(mlp_net(), alpha=0.4), *points(K)[:2], None),
+        )
+    weights = np.linspace(0.1, 3, 90)
+    yield "self-pretraining weights", lambda: (SP(mlp_net()), *points()[:2], weights)
+    for K in (2, 3):
+        yield f"texts K={K}", lambda K=K: (SP(bert_net(encoder)), *texts(K), None)
+    yield "texts deletion", lambda: (SP(bert_net(encoder), token_deletion=0.3), *texts(2), None)
+    yield "texts mean", lambda: (SP(bert_net(encoder, pooling="mean")), *texts(2), None)
+    yield "texts random head", lambda: (SP(bert_net(encoder, head_init="random")), *texts(2), None)
+    yield "bert", lambda: (bert_net(encoder), *texts(3), weights[:60])
+    for name, kind in METHODS.items():
+        for K in (2, 3):
+            yield f"{name} K={K}", lambda kind=kind, K=K: (kind(mlp_net()), *points(K)[:2], None)
+    yield (
+        "co-training",
+        lambda: (
+            CoDecompositionClassifier(
+                mlp_net(), views=(None, np.negative), threshold=0.55, max_iter=2
+            ),
+            *points(3)[:2],
+            None,
+        ),
+    )
+
+
+def prediction(make):
+    clf, X, y, weights = make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        P = clf.set_params(random_state=0).fit(X, y, sample_weight=weights).predict_proba(X[:4])
+    return np.round(P, 4).tolist()
+
+
+@pytest.mark.parametrize("name", json.loads(RECORDED.read_text()) if RECORDED.exists() else [])
+def test_predictions_are_as_recorded(name, tiny_encoder):
+    recorded = json.loads(RECORDED.read_text())[name]
+    found = prediction(dict(configurations(tiny_encoder))[name])
+    np.testing.assert_allclose(found, recorded, atol=2e-3)
+
+
+def test_every_configuration_is_recorded(tiny_encoder):
+    assert [*dict(configurations(tiny_encoder))] == [*json.loads(RECORDED.read_text())]
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        found = {k: prediction(make) for k, make in configurations(build_encoder(folder + "/tiny"))}
+    RECORDED.write_text(
+        "{\n" + ",\n".join(f"{json.dumps(k)}: {v}" for k, v in found.items()) + "\n}\n"
+    )
