@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -231,14 +232,16 @@ def _load_encoder(name: str, place: str, saved: int) -> PretrainedEncoder:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence the reports and progress bars of transformers inside the block."""
+    """Silence the reports, bars and deprecations of transformers and peft inside the block."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            yield
     finally:
         logging.set_verbosity(level)
         if bars:

@@ -207,6 +207,8 @@ def _read(
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = content.decode("latin-1")
+    if not text.strip():
+        raise ValueError(f"{file} is empty.")
     if ".json" in file.name.lower():
         lines = {i: line for i, line in enumerate(text.split("\n"), 1) if line.strip()}
         # whole numbers as str, since numbers of tweets need all their digits
@@ -223,6 +225,8 @@ def _read(
             names = ["tweet_id", "user_id", "class", "tweet"]
             if table.shape[1] == 3:
                 del names[1 if table[1].str.strip().str.lower().isin(_ADR).all() else 2]
+            if len(names) != table.shape[1]:
+                raise ValueError(f"{file} does not have the columns {', '.join(names)}.")
         else:
             table = table.iloc[1:]
         table = table.set_axis(names, axis=1)

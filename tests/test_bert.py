@@ -1,0 +1,222 @@
+"""The net: module, dropout, attention, batches, the linear probe, and the classifier."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from helpers import bert_net, build_encoder
+from sklearn.linear_model import LogisticRegression
+from skorch.dataset import Dataset
+
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier, TokenIdVectorizer
+from sklearn_spt._batches import TokenBatches
+from sklearn_spt._encoder import BertModule, ByteDropout, _attention, byte_dropout, uses_bf16
+from sklearn_spt._linear_probe import linear_probe, subsample
+
+Y = ["yes", "no"] * 12
+
+
+# -- dropout and attention -------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_byte_dropout(dtype):
+    torch.manual_seed(0)
+    out = byte_dropout(torch.ones(1000, 999, dtype=dtype), 0.1)
+    assert out.dtype == dtype
+    dropped = (out == 0).float().mean().item()
+    assert dropped == pytest.approx(26 / 256, abs=2e-3)
+    assert out.max().item() == pytest.approx(256 / 230, rel=5e-3)
+    torch.manual_seed(0)
+    assert torch.equal(byte_dropout(torch.ones(1000, 999, dtype=dtype), 0.1), out)
+    layer = ByteDropout(0.5).eval()
+    assert torch.equal(layer(out), out)
+
+
+def test_attention_is_torchs():
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(3, 2, 5, 4) for _ in range(3))
+    seen = torch.arange(5) < torch.tensor([5, 3, 1])[:, None]
+    mask = seen[:, None, None, :].expand(-1, -1, 5, -1)
+    expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, mask).transpose(1, 2)
+    module = torch.nn.Identity()
+    module.is_causal = False
+    found, _ = _attention(module, q, k, v, mask, dropout=0.0)
+    torch.testing.assert_close(found, expected)
+    almost, _ = _attention(module, q, k, v, mask, dropout=1e-9)  # its own path, nothing dropped
+    torch.testing.assert_close(almost, expected)
+
+
+def test_padding_changes_nothing(tiny_encoder, tiny_sentence_encoder):
+    for encoder in (tiny_encoder, tiny_sentence_encoder):
+        module = BertModule(encoder, 3, precision="fp32").eval()
+        ids = torch.tensor([[2, 20, 21, 3]])
+        wide = torch.nn.functional.pad(ids, (0, 9))
+        torch.testing.assert_close(module(ids), module(wide))
+        both = torch.cat([wide, torch.full((1, 13), 5)])
+        torch.testing.assert_close(module(both)[:1], module(ids))
+
+
+def test_training_uses_byte_dropout(tiny_sentence_encoder):
+    module = BertModule(tiny_sentence_encoder, 2)
+    kinds = {type(layer) for layer in module.modules() if isinstance(layer, torch.nn.Dropout)}
+    assert kinds == {ByteDropout}
+    assert module.encoder.config._attn_implementation == "byte_dropout"
+    assert module.pooling == "mean"
+    assert module.encoder.pooler is None
+
+
+def test_precision():
+    cpu = torch.device("cpu")
+    assert uses_bf16("bf16", cpu)
+    assert not uses_bf16("fp32", cpu)
+    assert not uses_bf16("auto", torch.device("meta"))
+
+
+# -- batches ---------------------------------------------------------------------------------------
+def rows(lengths, width=20):
+    return np.array([[1] * n + [0] * (width - n) for n in lengths], dtype=np.int32)
+
+
+def test_batches_hold_each_row_once():
+    rng = np.random.default_rng(0)
+    X = rows(rng.integers(1, 20, size=403))
+    X[:, 0] = np.arange(403) + 1
+    batches = TokenBatches(Dataset(X, np.arange(403.0)), 4, multiple=4)
+    torch.manual_seed(0)
+    seen = list(batches)
+    assert len(seen) == len(batches) == 101
+    assert sorted(len(x) for x, _ in seen) == [3] + [4] * 100
+    assert sorted(torch.cat([y for _, y in seen]).tolist()) == list(range(403))
+    for x, y in seen:
+        assert x.shape[1] % 4 == 0
+        np.testing.assert_array_equal(x[:, 0], y + 1)
+    padding = 1 - (X != 0).sum() / sum(x.numel() for x, _ in seen)
+    assert padding < 0.2
+    in_order = list(TokenBatches(Dataset(X, None), 100, in_order=True))
+    np.testing.assert_array_equal(torch.cat([x[:, 0] for x, _ in in_order]), X[:, 0])
+
+
+# -- the linear probe ------------------------------------------------------------------------------
+@pytest.mark.parametrize("K", [2, 3])
+def test_the_probe_is_a_logistic_regression(K):
+    rng = np.random.default_rng(0)
+    codes = np.arange(90) % K
+    F = rng.normal(size=(90, 5)) + 2 * np.eye(5)[codes]
+    F = (F - F.mean(axis=0)) / np.sqrt(F.var(axis=0).mean())
+    W, b = linear_probe(F, codes, K, balanced=False)
+    expected = LogisticRegression(C=1.0).fit(F, codes, sample_weight=np.full(90, 1 / 90))
+    P = np.exp(F @ W.T + b)
+    found = P / P.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found, expected.predict_proba(F), atol=1e-3)
+
+
+def test_limits_of_the_probe():
+    F = np.random.default_rng(0).normal(size=(6, 3))
+    assert linear_probe(F, np.zeros(6, dtype=int), 2) is None
+    assert linear_probe(np.ones((6, 3)), np.array([0, 1] * 3), 2) is None
+    W, b = linear_probe(F, np.array([0, 2] * 3), 3)
+    assert (W[1] == 0).all()
+    assert b[1] == pytest.approx(-np.log(9))
+    codes = np.repeat([0, 1], [5000, 100])
+    drawn, weights = subsample(codes, np.ones(5100), 2)
+    assert len(drawn) == 2000
+    assert (codes[drawn] == 1).sum() == 100
+    assert weights.sum() == pytest.approx(5100)
+
+
+# -- the classifier --------------------------------------------------------------------------------
+def test_it_learns(tiny_encoder, tiny_texts, global_random_state_unchanged):
+    net = bert_net(tiny_encoder, max_epochs=8).fit(tiny_texts, Y)
+    assert net.classes_.tolist() == ["no", "yes"]
+    assert net.score(tiny_texts, Y) > 0.8
+    P = net.predict_proba(tiny_texts)
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    assert (net.predict(tiny_texts) == net.classes_[P.argmax(axis=1)]).all()
+    ids = TokenIdVectorizer(tiny_encoder, max_length=24).transform(tiny_texts)
+    np.testing.assert_allclose(net.predict_proba(ids), P, atol=1e-6)
+    for order in (np.arange(24)[::-1], [3]):
+        some = net.predict_proba([tiny_texts[i] for i in order])
+        np.testing.assert_allclose(some, P[order], atol=1e-6)
+
+
+def test_pickles_hold_one_copy_of_the_weights(tiny_encoder, tiny_texts):
+    net = bert_net(tiny_encoder).fit(tiny_texts, Y)
+    content = pickle.dumps(net)
+    size = sum(4 * weight.numel() for weight in net.module_.parameters())
+    assert len(content) < 1.6 * size + 60_000
+    again = pickle.loads(content)
+    np.testing.assert_array_equal(again.predict_proba(tiny_texts), net.predict_proba(tiny_texts))
+
+
+def test_partial_fit_goes_on(tiny_encoder, tiny_texts):
+    first = bert_net(tiny_encoder).partial_fit(tiny_texts, Y)
+    same = bert_net(tiny_encoder).fit(tiny_texts, Y)
+    P = same.predict_proba(tiny_texts)
+    np.testing.assert_array_equal(first.predict_proba(tiny_texts), P)
+    first.partial_fit(tiny_texts[:2], ["yes", "yes"])
+    assert len(first.history) == 6
+    assert not np.allclose(first.predict_proba(tiny_texts), P)
+    with pytest.raises(ValueError, match=r"'maybe' in row 1, which is none of \['no', 'yes'\]"):
+        first.partial_fit(tiny_texts[:2], ["yes", "maybe"])
+    three = bert_net(tiny_encoder).partial_fit(tiny_texts, Y, classes=["no", "yes", "maybe"])
+    assert three.predict_proba(tiny_texts).shape == (24, 3)
+
+
+def test_weights_count(tiny_encoder, tiny_texts):
+    flipped = [*Y[:12], *("yes" if y == "no" else "no" for y in Y[12:])]
+    weights = np.repeat([1.0, 0.0], 12)
+    net = bert_net(tiny_encoder, balanced_batches=False).fit(tiny_texts, Y, sample_weight=weights)
+    other = bert_net(tiny_encoder, balanced_batches=False)
+    other.fit(tiny_texts, flipped, sample_weight=weights)
+    np.testing.assert_allclose(net.predict_proba(tiny_texts), other.predict_proba(tiny_texts))
+
+
+def test_the_head_starts_as_a_probe(tiny_encoder, tiny_texts):
+    probe, random = (
+        bert_net(tiny_encoder, head_init=h, max_epochs=0) for h in ("linear_probe", "random")
+    )
+    assert probe.fit(tiny_texts, Y).score(tiny_texts, Y) > 0.7
+    assert random.fit(tiny_texts, Y).module_.head.weight.std() < 0.05
+
+
+def test_the_learning_rate_follows_the_size(tiny_encoder, tiny_texts):
+    assert bert_net(tiny_encoder, lr="auto", max_epochs=0).fit(tiny_texts, Y).lr_ == 1e-4
+    assert bert_net(tiny_encoder, lr=0.3, max_epochs=0).fit(tiny_texts, Y).lr_ == 0.3
+
+
+def test_adapters(tiny_encoder, tiny_texts, tiny_y):
+    peft = pytest.importorskip("peft")
+    adapter = peft.LoraConfig(r=2, target_modules=["query", "value"])
+    net = bert_net(tiny_encoder, module__adapter=adapter)
+    clf = SelfPretrainingClassifier(net, max_iter=1, unlabeled_marker=None, random_state=0)
+    clf.fit(tiny_texts, tiny_y)
+    trained = {k for k, w in clf.students_[0].module_.named_parameters() if w.requires_grad}
+    assert all("lora" in name or name.startswith("head") for name in trained)
+    assert len(trained) == 2 * 2 * 2 + 2
+
+
+def test_other_families(tmp_path, tiny_texts):
+    transformers = pytest.importorskip("transformers")
+    folder = build_encoder(tmp_path / "bert")
+    settings = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
+    settings |= {"num_hidden_layers": 1, "max_position_embeddings": 40, "vocab_size": 90}
+    config = transformers.DistilBertConfig(
+        dim=16, hidden_dim=16, n_heads=2, n_layers=1, vocab_size=90
+    )
+    transformers.DistilBertModel(config).save_pretrained(tmp_path / "distil")
+    config = transformers.ElectraConfig(embedding_size=16, **settings)
+    transformers.ElectraModel(config).save_pretrained(tmp_path / "electra")
+    for name in ("distil", "electra"):
+        transformers.AutoTokenizer.from_pretrained(folder).save_pretrained(tmp_path / name)
+        net = BertClassifier(str(tmp_path / name), max_length=16, max_epochs=1, random_state=0)
+        assert net.fit(tiny_texts, Y).predict_proba(tiny_texts).shape == (24, 2)
+
+
+def test_on_iteration_sees_what_the_fit_would_give(tiny_encoder, tiny_texts, tiny_y):
+    seen = []
+    net = bert_net(tiny_encoder)
+    clf = SelfPretrainingClassifier(net, unlabeled_marker=None, step_size=0.5, random_state=0)
+    clf.set_params(on_iteration=lambda it: seen.append((it.number, it.predict_proba(tiny_texts))))
+    clf.fit(tiny_texts, tiny_y)
+    assert [number for number, _ in seen] == [0, 1, 2]
+    np.testing.assert_allclose(seen[-1][1], clf.predict_proba(tiny_texts))
