@@ -28,7 +28,8 @@ from sklearn_spt import (
     SoftSelfTrainingClassifier,
 )
 
-TASKS = "stackoverflow searchsnippets banking77 trec subj mr te_emotion te_hate".split()
+TASKS = ["stackoverflow", "searchsnippets", "banking77", "trec"]
+TASKS += ["subj", "mr", "te_emotion", "te_hate"]
 N_UNLABELED, N_VALID = 2000, 1000
 
 
