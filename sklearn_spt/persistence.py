@@ -243,7 +243,8 @@ def _lora_settings(config: Any) -> dict[str, Any]:
 
 
 def _check_fitted(clf: Any) -> None:
-    if not (getattr(clf, "initialized_", False) or hasattr(clf, "estimators_")):
+    fitted = clf.initialized_ if isinstance(clf, NeuralNet) else hasattr(clf, "classes_")
+    if not fitted:
         raise NotFittedError(f"This {type(clf).__name__} is not fitted; call fit first.")
 
 
@@ -281,7 +282,8 @@ def export(
     if format not in ("huggingface", "onnx"):
         raise ValueError(f'format must be "huggingface" or "onnx", got {format!r}.')
     _check_fitted(clf)
-    net = clf if isinstance(clf, NeuralNet) else getattr(clf, "students_", clf.estimators_)[0]
+    nets = getattr(clf, "students_", None) or getattr(clf, "estimators_", [clf])
+    net = clf if isinstance(clf, NeuralNet) else nets[0]
     if not isinstance(net, BertClassifier) or type(net.module_) is not BertModule:
         raise ValueError(f"{type(net).__name__} cannot be exported, only a BertClassifier can.")
     missing = [name for name in ("onnx", "onnxscript") if importlib.util.find_spec(name) is None]

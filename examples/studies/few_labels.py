@@ -27,6 +27,7 @@ from sklearn_spt import (
     SentenceEmbedder,
     SoftSelfTrainingClassifier,
 )
+from sklearn_spt._soft_self_training import _logistic_regression, _probabilities
 
 TASKS = ["stackoverflow", "searchsnippets", "banking77", "trec"]
 TASKS += ["subj", "mr", "te_emotion", "te_hate"]
@@ -67,22 +68,34 @@ def draw(codes, k, seed, random_arm=False):
 
 
 # -- teachers on embeddings ------------------------------------------------------------------------
-class EqualShares(SoftSelfTrainingClassifier):
-    """Alignment to equal shares."""
+class Variant(SoftSelfTrainingClassifier):
+    """The recipe with everything that the protocol varies."""
 
-    def _shares(self, w, y_l, P):
-        return np.full(y_l.shape[1], 1 / y_l.shape[1])
+    def __init__(self, C=1.0, C_first=10.0, s=2.0, a=0.0, shares="labels", rounds=6, weight=0.5):
+        super().__init__(C)
+        self.C_first, self.s, self.a, self.shares = C_first, s, a, shares
+        self.rounds, self.weight = rounds, weight
 
-
-class EstimatedShares(SoftSelfTrainingClassifier):
-    """Alignment to shares that expectation-maximisation finds in the first probabilities."""
-
-    def _shares(self, w, y_l, P):
-        prior = shares = w @ y_l / w.sum()
-        for _ in range(50):
+    def fit(self, X, y):
+        self.classes_, self.n_features_in_ = np.unique(y[y >= 0]), X.shape[1]
+        L, U, y_l = X[y >= 0], X[y < 0], np.eye(len(self.classes_))[y[y >= 0]]
+        theta = _logistic_regression(L, y_l, np.ones(len(L)), self.C_first)
+        P = _probabilities(U, theta)
+        prior = shares = y_l.mean(axis=0)
+        if self.shares == "equal":
+            shares = np.full(len(shares), 1 / len(shares))
+        for _ in range(50 if self.shares == "estimated" else 0):  # Saerens et al. (2002)
             Q = P * (shares / prior)
             shares = (Q / Q.sum(axis=1, keepdims=True)).mean(axis=0)
-        return shares
+        w = np.append(np.full(len(L), 3.0), np.full(len(U), self.weight))
+        for _ in range(self.rounds):
+            P = (P * (shares / P.mean(axis=0)) ** self.a) ** self.s
+            P /= P.sum(axis=1, keepdims=True)
+            targets = np.vstack([y_l, P])
+            theta = _logistic_regression(np.vstack([L, U]), targets, w, self.C, theta)
+            P = _probabilities(U, theta)
+        self.coef_, self.intercept_ = theta[:-1].T, theta[-1]
+        return self
 
 
 class GaussianClasses(SoftSelfTrainingClassifier):
@@ -106,16 +119,16 @@ class GaussianClasses(SoftSelfTrainingClassifier):
 
 def teachers():
     """Return the candidates by name, each with one change from the base form."""
-    S, LR = SoftSelfTrainingClassifier, LogisticRegression
+    S, LR = Variant, LogisticRegression
     found = {f"logistic C={C}": LR(C=C, max_iter=1000) for C in (1, 10, 100)}
-    found["base"] = S(alignment=0.0)
-    found |= {f"s={s}": S(sharpening=s, alignment=0.0) for s in (1, 1.5, 3)}
-    found |= {f"a={a}": S(alignment=a) for a in (0.5, 1.0)}
-    found |= {f"rounds={n}": S(max_iter=n, alignment=0.0) for n in (1, 3, 12)}
-    found |= {f"weight={w}": S(unlabeled_weight=w, alignment=0.0) for w in (0.25, 1.0)}
-    found["C=10"] = S(C=10, alignment=0.0)
-    found["equal shares"] = EqualShares(alignment=1.0)
-    found["estimated shares"] = EstimatedShares(alignment=1.0)
+    found["base"] = S()
+    found |= {f"s={s}": S(s=s) for s in (1, 1.5, 3)}
+    found |= {f"a={a}": S(a=a) for a in (0.5, 1.0)}
+    found |= {f"rounds={n}": S(rounds=n) for n in (1, 3, 12)}
+    found |= {f"weight={w}": S(weight=w) for w in (0.25, 1.0)}
+    found["C=10"] = SoftSelfTrainingClassifier()  # what was chosen
+    found["equal shares"] = S(a=1.0, shares="equal")
+    found["estimated shares"] = S(a=1.0, shares="estimated")
     found["Gaussian classes"] = GaussianClasses()
     found["SelfTraining .75"] = SelfTrainingClassifier(LR(C=10, max_iter=1000))
     found["SelfTraining k_best"] = SelfTrainingClassifier(

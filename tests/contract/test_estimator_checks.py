@@ -68,7 +68,7 @@ TABLE = [
     (whole_batches(SpacedRepetitionClassifier), MARKER | N_ITER),
     (whole_batches(MutualLearningClassifier), MARKER),
     (whole_batches(CoDecompositionClassifier, views=(None, None)), MARKER | N_ITER),
-    (SoftSelfTrainingClassifier(C_first=100.0, normalize=False), MARKER | N_ITER),
+    (SoftSelfTrainingClassifier(C=100.0, normalize=False), MARKER | N_ITER),
 ]
 
 
