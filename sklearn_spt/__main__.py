@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import re
 import shlex
 import sys
 import warnings
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -20,14 +20,13 @@ from sklearn.metrics import classification_report
 import sklearn_spt
 from sklearn_spt._texts import DEFAULT_ENCODER
 
-Options = argparse.Namespace
 _FILES = """Files are CSV (with commas or semicolons), TSV, JSON lines or parquet, as their names
 end, and may be compressed. "-" is standard input and needs --format. A row without a label, or with
 the label -1, is unlabelled."""
 
 
-def _parse(arguments: list[str] | None) -> Options:
-    parser = argparse.ArgumentParser("python -m sklearn_spt", epilog=_FILES)
+def _parse(arguments: list[str] | None) -> Namespace:
+    parser = ArgumentParser("python -m sklearn_spt", epilog=_FILES)
     parser.add_argument("--version", action="version", version=sklearn_spt.__version__)
     parser.set_defaults(sep=",")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
@@ -67,16 +66,15 @@ def _parse(arguments: list[str] | None) -> Options:
     return parser.parse_args(arguments)
 
 
-def _tables(options: Options, source: str) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a file, in parts if the format allows that; set the format and separator."""
+def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a file, in parts where that is possible; set the format and separator."""
     suffixes = r"\.(csv|txt|tsv|tab|json|jsonl|ndjson|parquet)(?=\.|$)"
     kind = options.kind = [options.format, *re.findall(suffixes, source.lower())][-1]
     if kind is None:
         raise ValueError(f"{source}: the name does not say the format; add --format.")
     stream: Any = io.BufferedReader(sys.stdin.buffer) if source == "-" else source
     how: dict[str, Any] = {"dtype": str, "na_filter": False, "encoding": options.encoding}
-    # one column of whole lines, since no line has this separator
-    lines = {"sep": "\x01", "quoting": 3, "names": ["line"], **how}
+    lines = {"sep": "\x01", "quoting": 3, "names": ["line"], **how}  # no line has this separator
     try:
         if kind == "parquet":
             yield pd.read_parquet(io.BytesIO(stream.read()) if source == "-" else stream)
@@ -98,7 +96,7 @@ def _tables(options: Options, source: str) -> Iterator[pd.DataFrame]:
         raise ValueError(f"{source}: {error}{hint}") from error
 
 
-def _column(options: Options, table: pd.DataFrame, name: str, source: str) -> pd.Series:
+def _column(options: Namespace, table: pd.DataFrame, name: str, source: str) -> pd.Series:
     """Return a column, with "" where a value is missing."""
     given, table = getattr(options, name), table.rename(columns=str)
     if given in table:
@@ -109,7 +107,7 @@ def _column(options: Options, table: pd.DataFrame, name: str, source: str) -> pd
     raise ValueError(f"{source} has no column {given!r} (--{name}), but {listed}.{hint}")
 
 
-def _texts(options: Options, tables: Iterable[Any], source: str) -> tuple[Any, list[str]]:
+def _texts(options: Namespace, tables: Iterable[Any], source: str) -> tuple[Any, list[str]]:
     """Return all rows and their texts; empty texts are left out, predicted, or an error."""
     table = pd.concat(tables, ignore_index=True)
     texts = _column(options, table, "text", source).map(str)
@@ -128,7 +126,7 @@ def _texts(options: Options, tables: Iterable[Any], source: str) -> tuple[Any, l
     return table, texts.tolist()
 
 
-def _labels(options: Options, table: pd.DataFrame) -> list[Any]:
+def _labels(options: Namespace, table: pd.DataFrame) -> list[Any]:
     """Return the label of each row, -1 where there is none."""
     labels = map(_spelled, _column(options, table, "label", options.file))
     none = {"", "-1", _spelled(options.unlabeled_marker or "")}
@@ -140,7 +138,7 @@ def _spelled(label: Any) -> str:
     return re.sub(r"^(-?\d+)\.0+$", r"\1", str(label).strip())
 
 
-def _training(options: Options, **params: Any) -> tuple[Any, list[str], list[Any]]:
+def _training(options: Namespace, **params: Any) -> tuple[Any, list[str], list[Any]]:
     """Return a classifier, texts and labels as the options describe them."""
     table, X = _texts(options, _tables(options, options.file), options.file)
     y = _labels(options, table)
@@ -158,7 +156,7 @@ def _training(options: Options, **params: Any) -> tuple[Any, list[str], list[Any
     return clf, data["X"].tolist(), data["y"].tolist()
 
 
-def _fit(options: Options) -> None:
+def _fit(options: Namespace) -> None:
     """Fit a classifier, save it in a folder, and print a report."""
     from sklearn_spt.inspection import FitReport
 
@@ -166,23 +164,24 @@ def _fit(options: Options) -> None:
         raise ValueError(f"--out {options.out} is in use; name a new folder.")
     of_command = {"verbose": int(not options.quiet), "checkpoint_dir": options.checkpoint_dir}
     clf, X, y = _training(options, **of_command)
-    options.out.mkdir(parents=True, exist_ok=True)  # an error now, not after the training
+    options.out.mkdir(parents=True, exist_ok=True)  # an error comes now, not after the training
+    options.out.rmdir()
     clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None).save(options.out)
     print(_in_options(str(FitReport.from_estimator(clf))))
     if options.report is not None:
         FitReport.from_estimator(clf, X).to_html(options.report)
-    out, text = shlex.quote(str(options.out)), shlex.quote(options.text)
-    print(f"\nNext: python -m sklearn_spt predict {out} NEW.csv --text {text}")
+    following = ["predict", str(options.out), "NEW.csv", "--text", options.text]
+    print("\nNext: python -m sklearn_spt", shlex.join(following))
 
 
-def _compare(options: Options) -> None:
+def _compare(options: Namespace) -> None:
     """Estimate whether the unlabelled texts help."""
     how: dict[str, Any] = {"cv": options.folds, "pos_label": options.positive}
     how |= {"random_state": options.seed, "verbose": int(not options.quiet)}
     print(sklearn_spt.compare_with_supervised(*_training(options), **how))
 
 
-def _predict(options: Options) -> None:
+def _predict(options: Namespace) -> None:
     """Print the rows of a file with their predicted classes."""
     clf = sklearn_spt.load(options.model).set_params(verbose=int(not options.quiet))
     names = [f"probability_{label}" for label in clf.classes_]
@@ -199,7 +198,7 @@ def _predict(options: Options) -> None:
         print(lines, end="", flush=True)
 
 
-def _evaluate(options: Options) -> None:
+def _evaluate(options: Namespace) -> None:
     """Print the scores of a model on the labelled rows of a file."""
     clf = sklearn_spt.load(options.model).set_params(verbose=int(not options.quiet))
     names = [_spelled(label) for label in clf.classes_.tolist()]
@@ -232,10 +231,9 @@ def main(arguments: list[str] | None = None) -> int:
     printed: set[str] = set()
 
     def tell(message: Any, category: Any = None, *_: Any, **__: Any) -> None:
-        """Print an error, or once a warning that is meant for users, in one line."""
         line = "warning" if category else f"sklearn_spt {options.command}"
         line += f": {_in_options(' '.join(str(message).split()))}"
-        if category in (None, UserWarning) and line not in printed:
+        if category in (None, UserWarning) and line not in printed:  # others are not for users
             print(line, file=sys.stderr)
         printed.add(line)
 

@@ -43,6 +43,11 @@ class WithoutTwoStages(SelfPretrainingClassifier):
             )
         return M, {"one_stage": losses}
 
+    def _texts_to_process(self, n_nets, n_L, sizes):
+        first, *others = super()._texts_to_process(n_nets, n_L, sizes)
+        more = self.n_students * (self.finetune_epochs - self.pretrain_epochs)
+        return [first, *(n + more * size for n, size in zip(others, sizes, strict=True))]
+
 
 def slanted(n_C, n_L):
     """One straight line to zero over both stages."""
@@ -98,8 +103,7 @@ class HalfFirstSample(SelfPretrainingClassifier):
 
     def _sample_sizes(self, n_unlabeled):
         sizes = super()._sample_sizes(n_unlabeled)
-        if len(sizes) < 2:
+        if not sizes:
             return sizes
-        step = sizes[1] - sizes[0] if len(sizes) > 2 else sizes[0]
-        first = max(1, step // 2)
-        return [*range(first, n_unlabeled, step), n_unlabeled][: self.max_iter]
+        first = max(1, sizes[0] // 2)
+        return [*range(first, n_unlabeled, sizes[0]), n_unlabeled][: self.max_iter]
