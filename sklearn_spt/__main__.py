@@ -14,21 +14,20 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from sklearn.metrics import classification_report
 
 import sklearn_spt
 from sklearn_spt._texts import DEFAULT_ENCODER
 
-_FILES = """Files are CSV (with commas or semicolons), TSV, JSON lines or parquet, as their names
-end, and may be compressed. "-" is standard input and needs --format. A row without a label, or with
-the label -1, is unlabelled."""
+_FILES = """Files are CSV (with commas or semicolons), TSV, JSON lines or parquet by their names;
+they may be compressed; "-" is standard input. A row without a label, or with -1, is unlabelled."""
 
 
 def _parse(arguments: list[str] | None) -> Namespace:
     parser = ArgumentParser("python -m sklearn_spt", epilog=_FILES)
     parser.add_argument("--version", action="version", version=sklearn_spt.__version__)
-    parser.set_defaults(sep=",")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for name, command in _COMMANDS.items():
         about: Any = {"help": command.__doc__, "description": command.__doc__, "epilog": _FILES}
@@ -48,11 +47,11 @@ def _parse(arguments: list[str] | None) -> Namespace:
             add("--lam", type=float, help="weight of the distillation loss, 0 to 1")
             add("--alpha", type=float, help="inertia of the pseudo-labels, 0 to 1")
             add("--step-size", type=json.loads, help="growth of the sample: 0.5, or a number")
-            add("--four-students", action="store_true", help="ranks better, takes thrice the time")
+            add("--four-students", action="store_true", help="better, in three times the time")
             add("--seed", type=int, default=0, help="seed of all random numbers (default: 0)")
         if name == "fit":
             add("--out", required=True, type=Path, help="new folder for the model")
-            add("--checkpoint-dir", metavar="FOLDER", help="from where a killed fit goes on")
+            add("--checkpoint-dir", metavar="FOLDER", help="folder from which a killed fit goes on")
             add("--report", metavar="PAGE.html", help="web page with the report and doubtful texts")
         if name == "compare":
             add("--folds", type=int, default=5, help="number of folds (default: 5)")
@@ -69,7 +68,7 @@ def _parse(arguments: list[str] | None) -> Namespace:
 def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
     """Yield the rows of a file, in parts where that is possible; set the format and separator."""
     suffixes = r"\.(csv|txt|tsv|tab|json|jsonl|ndjson|parquet)(?=\.|$)"
-    kind = options.kind = [options.format, *re.findall(suffixes, source.lower())][-1]
+    kind = options.kind = [options.format, *re.findall(suffixes, Path(source).name.lower())][-1]
     if kind is None:
         raise ValueError(f"{source}: the name does not say the format; add --format.")
     stream: Any = io.BufferedReader(sys.stdin.buffer) if source == "-" else source
@@ -110,20 +109,20 @@ def _column(options: Namespace, table: pd.DataFrame, name: str, source: str) -> 
 def _texts(options: Namespace, tables: Iterable[Any], source: str) -> tuple[Any, list[str]]:
     """Return all rows and their texts; empty texts are left out, predicted, or an error."""
     table = pd.concat(tables, ignore_index=True)
-    texts = _column(options, table, "text", source).map(str)
-    empty = texts.str.strip() == ""
+    texts = [*map(str, _column(options, table, "text", source))]
+    empty = np.array([not text.strip() for text in texts], dtype=bool)
     if options.skip_empty:
-        table, texts = table[~empty], texts[~empty]
+        table, texts = table[~empty], [text for text in texts if text.strip()]
     elif empty.any() and options.command != "predict":
-        number = table.index + 1
+        number = np.arange(1, len(texts) + 1)
         if options.kind not in ("json", "jsonl", "ndjson", "parquet"):  # names, and lines in texts
-            number += 1 + texts.str.count("\n").cumsum()
-        lines = ", ".join(map(str, number[empty][:20])) + ", ..." * (empty.sum() > 20)
-        found = f"{source} has {empty.sum()} empty texts, in the lines {lines}"
-        raise ValueError(f"{found}. Repair them, or leave them out by --skip-empty.")
+            number += 1 + np.cumsum([text.count("\n") for text in texts])
+        lines = ", ".join(map(str, number[empty][:20])) + ", ..." * int(empty.sum() > 20)
+        found = f"{source}: {empty.sum()} texts are empty (lines {lines})"
+        raise ValueError(f"{found}; repair them, or leave them out by --skip-empty.")
     if table.empty:
         raise ValueError(f"{source} holds no row.")
-    return table, texts.tolist()
+    return table, texts
 
 
 def _labels(options: Namespace, table: pd.DataFrame) -> list[Any]:
@@ -144,15 +143,16 @@ def _training(options: Namespace, **params: Any) -> tuple[Any, list[str], list[A
     y = _labels(options, table)
     if options.unlabeled is not None:
         X += _texts(options, _tables(options, options.unlabeled), options.unlabeled)[1]
-    data = pd.DataFrame({"X": X, "y": pd.Series(y + [-1] * (len(X) - len(y)), dtype=object)})
+    data = pd.DataFrame({"X": X, "y": y + [-1] * (len(X) - len(y))}, dtype=object)
     if options.sample is not None:
         U = data[data["y"] == -1]
         data = data.drop(U.sample(max(0, len(U) - options.sample), random_state=options.seed).index)
     net = sklearn_spt.BertClassifier(options.encoder, max_length=options.max_length or "auto")
+    params |= {"verbose": int(not options.quiet), "random_state": options.seed}
     params |= sklearn_spt.FOUR_STUDENTS if options.four_students else {}
     given = {name: getattr(options, name) for name in ("lam", "alpha", "step_size")}
     params |= {name: value for name, value in given.items() if value is not None}
-    clf = sklearn_spt.SelfPretrainingClassifier(net, random_state=options.seed, **params)
+    clf = sklearn_spt.SelfPretrainingClassifier(net, **params)
     return clf, data["X"].tolist(), data["y"].tolist()
 
 
@@ -160,14 +160,12 @@ def _fit(options: Namespace) -> None:
     """Fit a classifier, save it in a folder, and print a report."""
     from sklearn_spt.inspection import FitReport
 
-    if options.out.is_file() or (options.out.is_dir() and any(options.out.iterdir())):
-        raise ValueError(f"--out {options.out} is in use; name a new folder.")
-    of_command = {"verbose": int(not options.quiet), "checkpoint_dir": options.checkpoint_dir}
-    clf, X, y = _training(options, **of_command)
-    options.out.mkdir(parents=True, exist_ok=True)  # an error comes now, not after the training
-    options.out.rmdir()
+    options.out.mkdir(parents=True, exist_ok=True)
+    options.out.rmdir()  # a folder in use is an error now, not after the training
+    clf, X, y = _training(options, checkpoint_dir=options.checkpoint_dir)
     clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None).save(options.out)
-    print(_in_options(str(FitReport.from_estimator(clf))))
+    report = _in_options(str(FitReport.from_estimator(clf)))
+    print(report if -1 in y else report.partition("\n\nWhether the unlabelled")[0])
     if options.report is not None:
         FitReport.from_estimator(clf, X).to_html(options.report)
     following = ["predict", str(options.out), "NEW.csv", "--text", options.text]
@@ -176,9 +174,9 @@ def _fit(options: Namespace) -> None:
 
 def _compare(options: Namespace) -> None:
     """Estimate whether the unlabelled texts help."""
-    how: dict[str, Any] = {"cv": options.folds, "pos_label": options.positive}
-    how |= {"random_state": options.seed, "verbose": int(not options.quiet)}
-    print(sklearn_spt.compare_with_supervised(*_training(options), **how))
+    how: Any = {"cv": options.folds, "pos_label": options.positive, "random_state": options.seed}
+    compare = sklearn_spt.compare_with_supervised
+    print(compare(*_training(options), verbose=int(not options.quiet), **how))
 
 
 def _predict(options: Namespace) -> None:
@@ -193,8 +191,9 @@ def _predict(options: Namespace) -> None:
         if "json" in options.kind:
             lines = rows.to_json(orient="records", lines=True, force_ascii=False)
         else:
-            how: Any = {"sep": options.sep, "quoting": options.quoting, "lineterminator": "\n"}
-            lines = rows.to_csv(index=False, header=part.index[0] == 0, **how)
+            quoting = options.quoting or int("\r" in "".join(texts))  # all, or \r ends a row
+            how: Any = {"sep": getattr(options, "sep", ","), "quoting": quoting, "index": False}
+            lines = rows.to_csv(header=part.index[0] == 0, lineterminator="\n", **how)
         print(lines, end="", flush=True)
 
 

@@ -301,16 +301,16 @@ def make_short_texts(
     weights: Any = None,
     n_labeled: int | float | None = None,
     flip_y: float = 0.0,
+    ambiguity: float = 0.1,
     random_state: int | np.random.RandomState | None = None,
     return_X_y: bool = False,
 ) -> Any:
     """Make up short texts whose classes are topics: messages to the support of a shop.
 
     No person wrote these texts: a program draws one or two of a dozen clauses of the topic, and
-    puts them between phrases that all topics share. A tenth of the texts has a clause of another
-    topic, too, behind the first one. With few labels, most clauses have not been seen in a labelled
-    text, but they stand in unlabelled texts beside those that have. Use the texts to try things
-    out; they tell nothing about texts of your own.
+    puts them between phrases that all topics share. With few labels, many clauses are in no
+    labelled text, but in unlabelled texts they stand beside clauses that are. Use the texts to try
+    things out; they tell nothing about texts of your own.
 
     Parameters
     ----------
@@ -321,10 +321,12 @@ def make_short_texts(
     weights : array-like of shape (n_classes,), default=None
         Share of each topic, before `flip_y`. None means equal shares.
     n_labeled : int, float or None, default=None
-        How many texts, or which share of them, keep their label in `target_partial`. They are drawn
-        at random from each class, in proportion to its size, at least one. None means all.
+        How many texts, or which share of them, keep their label in `target_partial`: a random
+        sample of each class, in proportion to its size, at least one. None means all.
     flip_y : float in [0, 1], default=0.0
         Share of the texts that get a class at random, like errors of annotators.
+    ambiguity : float in [0, 1], default=0.1
+        Share of the texts with two clauses of which the second is of another topic.
     random_state : int, RandomState or None, default=None
         Pass an int for the same texts at each call. `n_labeled` and `flip_y` do not change them.
     return_X_y : bool, default=False
@@ -354,7 +356,8 @@ def make_short_texts(
     """
     check_scalar(n_samples, "n_samples", Integral, min_val=1)
     check_scalar(n_classes, "n_classes", Integral, min_val=2, max_val=6)
-    check_scalar(flip_y, "flip_y", Real, min_val=0, max_val=1)
+    for name, share in (("flip_y", flip_y), ("ambiguity", ambiguity)):
+        check_scalar(share, name, Real, min_val=0, max_val=1)
     shares = np.asarray([1 / n_classes] * n_classes if weights is None else weights, dtype=float)
     if shares.shape != (n_classes,) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-6:
         raise ValueError(f"weights must be {n_classes} shares that add up to 1, got {weights!r}.")
@@ -370,14 +373,14 @@ def make_short_texts(
 
     data = np.empty(n_samples, dtype=object)
     for row, topic in enumerate(topics):
-        kind, other = rng.random_sample(), (topic + rng.randint(1, n_classes)) % n_classes
-        # 30% have one clause, 60% two of their topic, 10% one of another topic behind their own
-        second = drawn(names[other if kind < 0.1 else topic]) if kind < 0.7 else ""
+        u, other = rng.random_sample(), (topic + rng.randint(1, n_classes)) % n_classes
+        # of those that are not ambiguous, a third have one clause, and two thirds have two
+        second = drawn(names[other if u < ambiguity else topic]) if u < (2 + ambiguity) / 3 else ""
         clauses = drawn(names[topic]), second, drawn("after")
         data[row] = f"{drawn('before')} {', '.join(filter(None, clauses))}".strip()
     flipped = rng.random_sample(n_samples) < flip_y
     target = np.where(flipped, rng.randint(n_classes, size=n_samples), topics).astype(np.int64)
-    partial = target if n_labeled is None else _withhold(target, n_labeled, rng)
+    partial = target.copy() if n_labeled is None else _withhold(target, n_labeled, rng)
     if return_X_y:
         return data, partial
     return Bunch(data=data, target=target, target_partial=partial, target_names=names)
@@ -388,10 +391,8 @@ def _withhold(target: Any, n_labeled: int | float, rng: np.random.RandomState) -
     classes, n = np.unique(target), len(target)
     number = n_labeled if isinstance(n_labeled, Integral) else round(n_labeled * n)
     if not len(classes) <= number <= n:
-        raise ValueError(
-            f"n_labeled must be a number of texts from {len(classes)} (one for each class) to {n}, "
-            f"or a share of them, got {n_labeled!r}."
-        )
+        rule = f"from {len(classes)} (one for each class) to {n} texts, or a share of them"
+        raise ValueError(f"n_labeled must be {rule}, got {n_labeled!r}.")
     place = np.empty(n)
     for code in classes:  # spread over the whole, but one of each class comes first
         rows = rng.permutation(np.flatnonzero(target == code))

@@ -4,59 +4,56 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import inspect
 import json
 import logging
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
+from sklearn import config_context
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from skorch import NeuralNet
+from skorch.history import History
 from torch import nn
 from transformers import AutoConfig, AutoTokenizer, BertConfig, BertForSequenceClassification
 
+import sklearn_spt
 from sklearn_spt._bert import BertClassifier
 from sklearn_spt._encoder import BertModule
 from sklearn_spt._folders import FORMAT, read_sealed, write_sealed
 from sklearn_spt._random import seeded
 from sklearn_spt._texts import PretrainedEncoder, quiet
+from sklearn_spt.baselines import KeywordWindow
 
 __all__ = ["export", "load", "save"]
 
-_STATE = "estimator.json"
-#: The classes that a folder may name, and their modules. Nothing else is imported.
-_MODULES = {
-    "BertClassifier": "sklearn_spt",
-    "CoDecompositionClassifier": "sklearn_spt",
-    "KeywordWindow": "sklearn_spt.baselines",
-    "MutualLearningClassifier": "sklearn_spt",
-    "SelfPretrainingClassifier": "sklearn_spt",
-    "SoftSelfTrainingClassifier": "sklearn_spt",
-    "SpacedRepetitionClassifier": "sklearn_spt",
-    "ThrottledSelfTrainingClassifier": "sklearn_spt",
-    "TriTrainingClassifier": "sklearn_spt",
-}
-#: Fitted attributes of a net beside its weights.
-_OF_NET = ("classes_inferred_", "lr_", "n_features_in_", "feature_names_in_")
+_STATE, _EXPORT = "estimator.json", "export.json"
+#: The classes that a folder may name. Beside the LoRA of peft, nothing else is built.
+_CLASSES = {
+    name: getattr(sklearn_spt, name) for name in sklearn_spt.__all__ if name.endswith("Classifier")
+} | {"KeywordWindow": KeywordWindow}
+#: Fitted attributes of a net beside its weights; the last two are there for a matrix X.
+_OF_NET = ("classes_inferred_", "lr_", "history_", "n_features_in_", "feature_names_in_")
 
 
 # -- save and load ---------------------------------------------------------------------------------
 def save(clf: Any, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a fitted classifier to a folder; see the method `save` of each classifier."""
     _check_fitted(clf)
-    with _new_folder(folder, overwrite) as part:
-        writer = _Writer(part)
-        content = {"classifier": writer.described(clf, "the classifier"), "nets": writer.nets}
-        members = [path for path in part.rglob("*") if path.is_file()]
-        write_sealed(part / _STATE, content, members)
+    writer = _Writer()
+    classifier = writer.described(clf, "the classifier")
+    content = {"classifier": classifier, "nets": [found for _, found in writer.nets.values()]}
+    with _new_folder(folder, overwrite, _STATE, content) as part, quiet():
+        writer.write(part)
 
 
 def load(folder: str | os.PathLike[str]) -> Any:
@@ -74,7 +71,8 @@ def load(folder: str | os.PathLike[str]) -> Any:
     Returns
     -------
     BertClassifier, SelfPretrainingClassifier or another classifier of this package
-        As it was saved. A new `fit` reads the encoder that the parameters name.
+        As it was saved. A new `fit` reads the encoder that the parameters name, and `partial_fit`
+        continues from the weights.
 
     Raises
     ------
@@ -91,89 +89,95 @@ def load(folder: str | os.PathLike[str]) -> Any:
         what = "holds no saved classifier" if place.is_dir() else "is missing"
         raise ValueError(f"{place} {what}: give the folder that save wrote.")
     content = read_sealed(place / _STATE)
-    if content["versions"]["format"] != str(FORMAT):
+    # one more file can change the tokenizer; hidden ones come from programs that show folders
+    foreign = [name for name in _foreign(place, content, _STATE) if "/." not in f"/{name}"]
+    if foreign:
+        raise ValueError(f"{place} holds {foreign[0]}, which save did not write; remove this file.")
+    try:
+        if content["versions"]["format"] != str(FORMAT):
+            raise ValueError(f"this version reads format {FORMAT}")
+        with seeded(0), quiet():
+            return _Reader(place, content["nets"]).built(content["classifier"])
+    except (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{place} has the format {content['versions']['format']}, but this version reads "
-            f"{FORMAT}; load it with the version that wrote it."
-        )
-    with quiet():
-        return _Reader(place, content["nets"]).built(content["classifier"])
+            f"{place} cannot be loaded with the installed versions ({error}); load it with those "
+            f"that wrote it: {content['versions']}."
+        ) from error
 
 
 class _Writer:
-    """Writes nets into a folder, and describes everything else as JSON has it."""
+    """Describes a classifier as JSON has it, and writes the weights of its nets."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.nets = folder, []  # type: tuple[Path, list[dict[str, Any]]]
-        self._numbers: dict[int, int] = {}
-        self._sources: list[PretrainedEncoder] = []
+    def __init__(self) -> None:
+        self.nets: dict[int, tuple[Any, dict[str, Any]]] = {}  # by identity
+        self._sources: dict[int, PretrainedEncoder] = {}  # by identity of the tokenizer
 
     def described(self, value: Any, name: str) -> Any:
         """Return a value as JSON has it; what is no plain data becomes an object with one key."""
-        if isinstance(value, np.generic):
-            return {"numpy": [value.dtype.str, value.item()]}
+        value = np.asarray(value) if isinstance(value, np.generic) else value
         if value is None or isinstance(value, bool | int | float | str):
             return value
-        if isinstance(value, list | tuple):
+        if isinstance(value, list | tuple | set):
+            value = sorted(value) if isinstance(value, set) else value  # target_modules of LoRA
             items = [self.described(item, name) for item in value]
-            return items if isinstance(value, list) else {"tuple": items}
+            return {"tuple": items} if isinstance(value, tuple) else items
         if isinstance(value, dict):
             pairs = [[self.described(k, name), self.described(v, name)] for k, v in value.items()]
             return {"dict": pairs}
-        if isinstance(value, np.ndarray):
+        if isinstance(value, np.ndarray) and value.dtype.kind in "biufUO":
             items = [self.described(item, name) for item in value.ravel().tolist()]
             return {"array": [value.dtype.str, list(value.shape), items]}
         if isinstance(value, os.PathLike):
             return os.fspath(value)
         if isinstance(value, NeuralNet) and value.initialized_:
             return {"net": self._net(value, name)}
-        if type(value).__name__ == "LoraConfig":
-            return {"lora": self.described(_lora_settings(value), name)}
+        if type(value).__name__ == "LoraConfig" and type(value).__module__.startswith("peft."):
+            usual, given = vars(type(value)()), vars(value)
+            changed = {k: v for k, v in given.items() if v != usual[k]}
+            return {"lora": {k: self.described(v, f"{name}.{k}") for k, v in changed.items()}}
         return {"estimator": self._estimator(value, name)}
 
     def _estimator(self, value: Any, name: str) -> dict[str, Any]:
         kind = type(value)
-        module = _MODULES.get(kind.__name__)
-        if module is None or getattr(import_module(module), kind.__name__) is not kind:
+        if _CLASSES.get(kind.__name__) is not kind:
             what = getattr(value, "__name__", kind.__name__)
             raise ValueError(
-                f"{name} ({what}) cannot be saved: a folder holds plain data and classes of "
-                "sklearn_spt alone, and this needs code. Use pickle or joblib, or give the "
-                "parameter another value by set_params."
+                f"{name} ({what}) cannot be saved: a folder holds plain data, LoRA adapters and "
+                "classes of sklearn_spt alone, and this needs code. Use pickle or joblib, or give "
+                "the parameter another value by set_params."
             )
-        usual = kind().get_params(deep=False)
+        usual = kind().get_params(deep=False)  # a net has classes among its defaults
         params = value.get_params(deep=False).items()
+        params = {k: v for k, v in params if not (isinstance(v, type) and v is usual.get(k))}
         fitted = {k: v for k, v in vars(value).items() if k.endswith("_") and k[0] != "_"}
         if isinstance(value, NeuralNet):
             fitted = {k: fitted[k] for k in _OF_NET if k in fitted}
+        routing, routed = BaseEstimator.get_metadata_routing(value), ("fit", "partial_fit", "score")
         return {
             "class": kind.__name__,
-            "params": {k: self.described(v, k) for k, v in params if v is not usual.get(k)},
+            "params": {k: self.described(v, k) for k, v in params.items()},
             "attributes": {k: self.described(v, k) for k, v in fitted.items()},
+            "requests": {method: getattr(routing, method).requests for method in routed},
         }
 
     def _net(self, net: Any, name: str) -> int:
-        """Write the weights of a net once, and the tokenizer of its encoder; return its number."""
-        if id(net) not in self._numbers:
-            described = self._estimator(net, name)
-            module = getattr(net.module_, "_orig_mod", net.module_)
-            if type(module) is not BertModule:
-                raise ValueError(f"{name}: a module of your own cannot be saved. Use pickle.")
-            known = [s.tokenizer is net.source_.tokenizer for s in self._sources]
-            if True not in known:
-                self._sources.append(net.source_)
-                place = self.folder / "encoders" / str(len(known))
-                with quiet():
-                    net.source_.tokenizer.save_pretrained(place)
-                    net.source_.config.save_pretrained(place)
-            number = self._numbers[id(net)] = len(self.nets)
-            file = self.folder / "nets" / f"{number}.safetensors"
-            file.parent.mkdir(exist_ok=True)
-            weights = {k: v.contiguous() for k, v in module.state_dict().items()}
-            save_file(weights, file)
-            described |= {"source": [*known, True].index(True), "pooling": module.pooling}
-            self.nets.append(described)
-        return self._numbers[id(net)]
+        """Return the number of a net, which is described and written once."""
+        if id(net) not in self.nets:
+            described, key = self._estimator(net, name), id(net.source_.tokenizer)
+            self._sources.setdefault(key, net.source_)
+            described["source"] = list(self._sources).index(key)
+            self.nets[id(net)] = net, {**described, "pooling": _module(net).pooling}
+        return list(self.nets).index(id(net))
+
+    def write(self, folder: Path) -> None:
+        """Write tokenizers, configurations and weights."""
+        for number, source in enumerate(self._sources.values()):
+            source.tokenizer.save_pretrained(folder / "encoder" / str(number))
+            source.config.save_pretrained(folder / "encoder" / str(number))
+        (folder / "nets").mkdir()
+        for number, (net, _) in enumerate(self.nets.values()):
+            weights = {k: v.contiguous() for k, v in _module(net).state_dict().items()}
+            save_file(weights, folder / "nets" / f"{number}.safetensors")
 
 
 class _Reader:
@@ -191,8 +195,6 @@ class _Reader:
         if not isinstance(value, dict):
             return value
         ((kind, content),) = value.items()
-        if kind == "numpy":
-            return np.dtype(content[0]).type(content[1])
         if kind == "tuple":
             return tuple(self.built(content))
         if kind == "dict":
@@ -200,74 +202,97 @@ class _Reader:
         if kind == "array":
             array = np.empty(len(content[2]), dtype=np.dtype(content[0]))
             array[:] = self.built(content[2])
-            return array.reshape(content[1])
+            return array.reshape(content[1])[()]  # a number if there is no dimension
         if kind == "net":
             return self._nets[content]
         if kind == "lora":
             from peft import LoraConfig
 
-            return LoraConfig(**self.built(content))
+            # the settings of Megatron name a module to import
+            return LoraConfig(**{k: self.built(v) for k, v in content.items() if k[:4] != "mega"})
         return self._estimator(content)
 
     def _estimator(self, described: dict[str, Any]) -> Any:
-        kind = getattr(import_module(_MODULES[described["class"]]), described["class"])
-        made = kind(**{k: self.built(v) for k, v in described["params"].items()})
+        params = {k: self.built(v) for k, v in described["params"].items()}
+        made = _CLASSES[described["class"]](**params)
+        if str(getattr(made, "device", "")).startswith("cuda") and not torch.cuda.is_available():
+            made.device = "cpu"
         vars(made).update({k: self.built(v) for k, v in described["attributes"].items()})
+        with config_context(enable_metadata_routing=True):
+            for method, asked in described["requests"].items():
+                if asked:
+                    getattr(made, f"set_{method}_request")(**asked)
         return made
 
     def _net(self, number: int, described: dict[str, Any]) -> Any:
         net = self._estimator(described)
-        if net.device.startswith("cuda") and not torch.cuda.is_available():
-            net.device = "cpu"
         if described["source"] not in self._sources:
-            place = self.folder / "encoders" / str(described["source"])
-            found = AutoTokenizer.from_pretrained(place), AutoConfig.from_pretrained(place)
-            self._sources[described["source"]] = found
-        source = PretrainedEncoder(
-            net.pretrained, *self._sources[described["source"]], described["pooling"]
-        )
-        with seeded(0):
-            net.initialize(source)
-        module = getattr(net.module_, "_orig_mod", net.module_)
-        module.load_state_dict(load_file(self.folder / "nets" / f"{number}.safetensors"))
+            place = self.folder / "encoder" / str(described["source"])
+            safe: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+            tokenizer = AutoTokenizer.from_pretrained(place, **safe)
+            # the encoder's file may say fp16, but a net is trained in fp32
+            config = AutoConfig.from_pretrained(place, dtype=torch.float32, **safe)
+            self._sources[described["source"]] = tokenizer, config
+        tokenizer, config = self._sources[described["source"]]
+        history, net.history_ = net.history_, None  # initialize empties it
+        net.initialize(PretrainedEncoder(net.pretrained, tokenizer, config, described["pooling"]))
+        net.history_ = History(history)
+        weights = load_file(self.folder / "nets" / f"{number}.safetensors")
+        if not any(".pooler." in name for name in weights):  # nor had the files of the encoder
+            encoder = _module(net).encoder
+            getattr(encoder, "get_base_model", lambda: encoder)().pooler = None  # peft wraps it
+        _module(net).load_state_dict(weights)
         return net
 
 
-def _lora_settings(config: Any) -> dict[str, Any]:
-    """Return those settings of an adapter that differ from the defaults."""
-    usual, settings = type(config)(), {}
-    for key, value in vars(config).items():
-        if value != getattr(usual, key, None) and key not in ("peft_type", "runtime_config"):
-            settings[key] = sorted(value) if isinstance(value, set) else value
-    return settings
+def _module(net: Any) -> Any:
+    """Return the module of a net as it was before ``torch.compile``."""
+    return getattr(net.module_, "_orig_mod", net.module_)
 
 
 def _check_fitted(clf: Any) -> None:
-    fitted = clf.initialized_ if isinstance(clf, NeuralNet) else hasattr(clf, "classes_")
-    if not fitted:
+    if not (clf.initialized_ if isinstance(clf, NeuralNet) else hasattr(clf, "classes_")):
         raise NotFittedError(f"This {type(clf).__name__} is not fitted; call fit first.")
 
 
+# -- folders ---------------------------------------------------------------------------------------
+def _foreign(folder: Path, content: dict[str, Any], seal: str) -> list[str]:
+    """Return the files that a sealed file does not name."""
+    files = [path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir()]
+    return sorted({path.as_posix() for path in files} - {seal, *content["files"]})
+
+
 @contextmanager
-def _new_folder(folder: str | os.PathLike[str], overwrite: bool) -> Iterator[Path]:
-    """Yield an empty folder, which takes the place of `folder` if the block succeeds."""
-    target = Path(folder).expanduser().absolute()
+def _new_folder(
+    folder: str | os.PathLike[str], overwrite: bool, seal: str, content: dict[str, Any]
+) -> Iterator[Path]:
+    """Yield an empty folder; if the block succeeds, seal it, and put it in place of `folder`."""
+    target = Path(folder).expanduser().resolve()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        ours = (target / _STATE).is_file() or (target / "export.json").is_file()
-        if not (overwrite and ours):
-            hint = "set overwrite=True" if ours else "give another folder"
-            raise ValueError(f"{target} is in use; {hint}.")
+        if not overwrite:
+            raise ValueError(f"{target} is in use; give another folder, or set overwrite=True.")
+        seals = [name for name in (_STATE, _EXPORT) if (target / name).is_file()]
+        if not seals or _foreign(target, read_sealed(target / seals[0]), seals[0]):
+            raise ValueError(
+                f"{target} holds files that neither save nor export wrote; give another folder."
+            )
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    part, old = (target.with_name(f".{target.name}.{secrets.token_hex(4)}") for _ in range(2))
+    part.mkdir()
     try:
         yield part
-        for path in [part, *part.rglob("*")]:  # tempfile and safetensors hide them from others
-            path.chmod(0o755 if path.is_dir() else 0o644)
+        members = [path for path in part.rglob("*") if path.is_file()]
+        write_sealed(part / seal, content, members)
+        for path in members:  # safetensors hides its files from other users
+            path.chmod((part / seal).stat().st_mode)
         if target.exists():
-            shutil.rmtree(target)
+            target.rename(old)
         part.rename(target)
     finally:
+        if old.exists() and not target.exists():
+            old.rename(target)
         shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 # -- export ----------------------------------------------------------------------------------------
@@ -282,14 +307,14 @@ def export(
     if format not in ("huggingface", "onnx"):
         raise ValueError(f'format must be "huggingface" or "onnx", got {format!r}.')
     _check_fitted(clf)
-    nets = getattr(clf, "students_", None) or getattr(clf, "estimators_", [clf])
-    net = clf if isinstance(clf, NeuralNet) else nets[0]
-    if not isinstance(net, BertClassifier) or type(net.module_) is not BertModule:
-        raise ValueError(f"{type(net).__name__} cannot be exported, only a BertClassifier can.")
+    net: Any = (getattr(clf, "students_", None) or getattr(clf, "estimators_", [clf]))[0]
+    if not isinstance(net, BertClassifier) or type(_module(net)) is not BertModule:
+        what = f"{type(net).__name__} cannot be exported"
+        raise ValueError(f"{what}, only a BertClassifier with its default module can.")
     missing = [name for name in ("onnx", "onnxscript") if importlib.util.find_spec(name) is None]
     if format == "onnx" and missing:
         raise ImportError(f"format='onnx' needs {missing[0]}: pip install onnx onnxscript.")
-    module = copy.deepcopy(net.module_).to("cpu").eval().requires_grad_(False)
+    module = copy.deepcopy(_module(net)).to("cpu").eval().requires_grad_(False)
     module.precision = "fp32"
     if hasattr(module.encoder, "merge_and_unload"):  # an adapter of peft
         module.encoder = module.encoder.merge_and_unload(progressbar=False)
@@ -303,49 +328,44 @@ def export(
     for key, value in (("model_max_length", length), ("split_special_tokens", True)):
         setattr(tokenizer, key, value)
         tokenizer.init_kwargs[key] = value
-    with _new_folder(folder, overwrite) as part, seeded(0), quiet():
+    with _new_folder(folder, overwrite, _EXPORT, {"format": format}) as part, seeded(0), quiet():
         if format == "onnx":
             _write_onnx(module, part)
+            _write_json(part / "labels.json", names)
+            # leaves truncation and padding in tokenizer.json
+            tokenizer(["a"], truncation=True, padding=True, max_length=length)
         else:
             _write_huggingface(module, names, length, part)
         tokenizer.save_pretrained(part)
-        _write_json(part / "export.json", {"format": format, "labels": names})
 
 
 def _write_huggingface(module: Any, names: list[str], length: int, folder: Path) -> None:
-    encoder = module.encoder
+    encoder, head = module.encoder, module.head
     encoder.config.id2label = dict(enumerate(names))
     encoder.config.label2id = {name: i for i, name in enumerate(names)}
     if getattr(encoder, "pooler", None) is not None:
         if encoder.config.model_type != "bert":
             raise ValueError(
-                f"the pooler of a {encoder.config.model_type} encoder fits no stock class; use "
+                f"the pooler of {encoder.config.model_type} fits no stock class; use "
                 'format="onnx", or train with pooling="mean".'
             )
         whole = BertForSequenceClassification(BertConfig.from_dict(encoder.config.to_dict()))
         whole.bert.load_state_dict(encoder.state_dict())
-        whole.classifier.load_state_dict(module.head.state_dict())
+        whole.classifier.load_state_dict(head.state_dict())
         whole.save_pretrained(folder)
         return
     encoder.save_pretrained(folder)
     options: dict[str, Any] = {"max_seq_length": length, "do_lower_case": False}
-    if encoder.config.model_type in ("bert", "roberta", "xlm-roberta", "mpnet"):
+    if "add_pooling_layer" in inspect.signature(type(encoder)).parameters:
         options["model_args"] = {"add_pooling_layer": False}  # transformers would draw one
     _write_json(folder / "sentence_bert_config.json", options)
-    mode, head = module.pooling, module.head
-    pooling = {
-        "word_embedding_dimension": head.in_features,
-        "pooling_mode_cls_token": mode == "cls",
-        "pooling_mode_mean_tokens": mode == "mean",
-    }
-    _write_json(folder / "1_Pooling" / "config.json", pooling)
-    dense = {
-        "in_features": head.in_features,
-        "out_features": head.out_features,
-        "bias": True,
-        "activation_function": "torch.nn.modules.linear.Identity",
-    }
-    _write_json(folder / "2_Dense" / "config.json", dense)
+    size: dict[str, Any] = {"word_embedding_dimension": head.in_features}
+    mean = module.pooling == "mean"
+    modes = {"pooling_mode_mean_tokens": mean, "pooling_mode_cls_token": not mean}
+    _write_json(folder / "1_Pooling" / "config.json", size | modes)
+    size = {"in_features": head.in_features, "out_features": head.out_features, "bias": True}
+    identity = {"activation_function": "torch.nn.modules.linear.Identity"}
+    _write_json(folder / "2_Dense" / "config.json", size | identity)
     weights = {f"linear.{name}": value for name, value in head.state_dict().items()}
     save_file(weights, folder / "2_Dense" / "model.safetensors")
     parts = {"": "Transformer", "1_Pooling": "Pooling", "2_Dense": "Dense"}
@@ -356,35 +376,23 @@ def _write_huggingface(module: Any, names: list[str], length: int, folder: Path)
     _write_json(folder / "modules.json", modules)
 
 
-class _Probabilities(nn.Module):
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self.module = module
-
-    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
-        return torch.softmax(self.module(input_ids), dim=1)
-
-
 def _write_onnx(module: BertModule, folder: Path) -> None:
     """Write ``model.onnx``; the padding id in a row makes its own mask."""
-    pad = module.pad_id
     # padding, so that the trace has a mask; two texts, since a size of 1 would become fixed
-    example = torch.tensor([[pad + 1, pad + 2, pad + 1], [pad + 1, pad + 2, pad]])
+    ids = torch.tensor([[1, 2, 1], [1, 2, 0]]) + module.pad_id
     log = logging.getLogger("torch.onnx")
-    level = log.level
+    level, Dim = log.level, torch.export.Dim
     log.setLevel(logging.ERROR)  # it names operators of torchvision that are not installed
-    program = torch.onnx.export(
-        _Probabilities(module).eval(),
-        (example,),
-        input_names=["input_ids"],
-        output_names=["probabilities"],
-        dynamic_shapes=({0: torch.export.Dim("n"), 1: torch.export.Dim("width")},),
-        dynamo=True,
-        verbose=False,
-    )
-    log.setLevel(level)
-    assert program is not None  # with dynamo=True
-    program.save(folder / "model.onnx")
+    shapes = ({0: Dim("n"), 1: Dim("width")},)
+    names: dict[str, Any] = {"input_names": ["input_ids"], "output_names": ["probabilities"]}
+    whole = nn.Sequential(module, nn.Softmax(dim=1)).eval()
+    try:
+        program: Any = torch.onnx.export(
+            whole, (ids,), dynamic_shapes=shapes, dynamo=True, verbose=False, **names
+        )
+        program.save(folder / "model.onnx")
+    finally:
+        log.setLevel(level)
 
 
 def _write_json(file: Path, content: Any) -> None:

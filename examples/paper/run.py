@@ -1,7 +1,7 @@
 """Make the paper's tables and figures again, with its data sets or a file of your own.
 
     python run.py run --data earthquake=FOLDER --encoder bert-base-uncased --out results.jsonl
-    python run.py run --data posts.csv --methods paper,ablations --vary lam,alpha --out results.jsonl
+    python run.py run --data posts.csv --methods ablations --vary lam,alpha --out results.jsonl
     python run.py table results.jsonl
     python run.py figure results.jsonl --out figures
 
@@ -95,12 +95,9 @@ PAPER = pd.read_csv(Path(__file__).with_name("paper_numbers.csv"), keep_default_
 
 # -- data ------------------------------------------------------------------------------------------
 def normalized(text):
-    """Write a tweet as the paper's program does: lower case, "www" for links.
-
-    It also puts blanks around punctuation, but so does BERT's tokenizer.
-    """
+    """Write a tweet as the paper's program does: lower case, "www" for links, tokens apart."""
     text = re.sub(r"(?:https?://|www\.)\S+", " www ", html.unescape(text).lower())
-    return " ".join(text.split())
+    return " ".join(re.findall(r"\w+|[^\w\s]", text))
 
 
 def load(given, n_test):
@@ -111,8 +108,8 @@ def load(given, n_test):
         columns = {"text": bunch.data, "label": bunch.target, "fold": bunch.fold}
         frame = pd.DataFrame({**columns, "keyword": bunch.get("keyword", "")})
     else:
-        frame = pd.read_csv(given, dtype={"text": str})
-        frame["label"] = pd.factorize(frame["label"], sort=True)[0]
+        frame = pd.read_csv(given, dtype={"text": str}).dropna(subset="text")
+        frame["label"] = pd.factorize(frame["label"].mask(frame["label"] == -1), sort=True)[0]
         frame["fold"] = "train"
         frame["keyword"] = frame["keyword"].fillna("") if "keyword" in frame else ""
     frame["text"] = frame["text"].map(normalized)
@@ -276,46 +273,40 @@ def table(options):
     """Print the tables in Markdown: means over the seeds ± standard deviation."""
     results = pd.concat([read(file) for file in options.files]).fillna({"param": ""})
     setting = ["data", "encoder", "n_labeled", "n_unlabeled"]
+    main = {method: (method, "") for method in METHODS if method not in ABLATIONS}
     for at, part in results.groupby(setting, sort=False):
         data, encoder, n_labeled, n_unlabeled = at
         print(f"\n## {data}: {n_labeled:,} labelled, {n_unlabeled:,} unlabelled, {encoder}\n")
-        of_paper = PAPER[(PAPER["data"] == data) & (PAPER["n_labeled"] == n_labeled)]
-        print(beside(part, [(name, "") for name in METHODS if name not in ABLATIONS], of_paper))
-        # the paper has the smaller tables for one data set alone
-        of_paper = PAPER[(PAPER["data"] == "adr") & (PAPER["n_labeled"] == 500)]
+        print(beside(part, main, PAPER.query("data == @data and n_labeled == @n_labeled")))
         for title, rows in small_tables().items():
-            if any((one.method, one.param) in rows[1:] for one in part.itertuples()):
-                print(f"\n{title}; the paper's numbers are for adr, 500 labelled\n")
-                print(beside(part, rows, of_paper))
+            # the paper has the smaller tables for one data set alone
+            lines = beside(part, rows, PAPER.query("data == 'adr' and n_labeled == 500"))
+            if lines.count("\n") > 2:  # more than the paper's settings
+                print(f"\n{title}; the paper's numbers are for adr, 500 labelled\n\n{lines}")
 
 
 def small_tables():
-    """Return the rows of the smaller tables by title; the first one is the paper's method."""
-    full = ("Self-Pretraining", "")
-    found = {"Ablations": [full, *((name, "") for name in ABLATIONS)]}
-    for name, (_, values) in VARIED.items():
-        found[f"Values of {name}"] = [full, *((full[0], f"{name}={value}") for value in values)]
+    """Return the smaller tables by title: name of a row -> method and parameter."""
+    full = "Self-Pretraining", ""
+    found = {"Ablations": {full[0]: full} | {name: (name, "") for name in ABLATIONS}}
+    for name, (usual, others) in VARIED.items():
+        values = {value: (full[0], f"{name}={value}") for value in others} | {usual: full}
+        found[f"Values of {name}"] = {f"{name}={v}": values[v] for v in sorted(values)}
     return found
 
 
 def beside(results, rows, of_paper):
     """Return our scores in Markdown, with the paper's if it has any of these rows."""
-    paper = of_paper.set_index(["method", "param"])
-    lines = []
-    for method, param in rows:
+    paper, lines = of_paper.set_index(["method", "param"]), []
+    for name, (method, param) in rows.items():
         ours = results[(results["method"] == method) & (results["param"] == param)]
-        if ours.empty:
-            continue
-        name = param or method
-        if rows[0][0] == "Self-Pretraining" and not param and "=" in rows[1][1]:
-            varied = rows[1][1].split("=")[0]
-            name = f"{varied}={VARIED[varied][0]}"
-        cells = [f"{ours[s].mean():.3f} ± {ours[s].std():.3f}" for s in SCORES]
-        found = (method, param) in paper.index
-        cells += [f"{paper.loc[(method, param), s]:.3f}" if found else "" for s in SCORES]
-        lines.append([name, *(cell.replace(" ± nan", "") for cell in cells), str(len(ours))])
+        if len(ours):
+            cells = [f"{ours[s].mean():.3f} ± {ours[s].std():.3f}" for s in SCORES]
+            known = (method, param) in paper.index
+            cells += [f"{paper.loc[(method, param), s]:.3f}" if known else "" for s in SCORES]
+            lines.append([name, *(cell.replace(" ± nan", "") for cell in cells), str(len(ours))])
     heads = ["", "F1", "precision", "recall", "paper: F1", "precision", "recall", "seeds"]
-    kept = [c for c in range(len(heads)) if c < 4 or any(line[c] for line in lines)]
+    kept = [c for c in range(len(heads)) if c == 0 or any(line[c] for line in lines)]
     text = [heads, ["---", *["---:"] * (len(heads) - 1)], *lines]
     return "\n".join(f"| {' | '.join(line[c] for c in kept)} |" for line in text)
 
@@ -326,60 +317,78 @@ def figure(options):
     import matplotlib
 
     matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    from sklearn_spt.inspection import IterationCurveDisplay, LearningCurveDisplay
-
-    def save(name):
-        fig = plt.gcf()
-        fig.set_size_inches(5.5, 3.8)
-        fig.savefig(options.out / f"{name}.png", dpi=150)
-        plt.close(fig)
-
     options.out.mkdir(parents=True, exist_ok=True)
     results = pd.concat([read(file) for file in options.files]).fillna({"param": ""})
+    figures = {"learning_rate": draw_learning_rate()}
     for data, part in results.groupby("data", sort=False):
-        plain = part[part["param"] == ""]
-        sizes = sorted(plain["n_labeled"].unique())
-        by_size = {
-            name: grid.loc[:, sizes].dropna().to_numpy()
-            for name, one in plain.groupby("method", sort=False)
-            if set(sizes) == set((grid := one.pivot_table("f1", "seed", "n_labeled")).columns)
-        }
-        if len(sizes) > 1 and by_size:
-            LearningCurveDisplay(sizes, by_size, "F1").plot()
-            save(f"{data}_labels")
-        most = part[(part["n_labeled"] == sizes[-1]) & (part["method"] == "Self-Pretraining")]
-        for name, (usual, values) in VARIED.items():
-            rows = {value: f"{name}={value}" for value in values} | {usual: ""}
-            mine = most.groupby("param")["f1"].mean().reindex([rows[v] for v in sorted(rows)])
-            of_paper = PAPER.query("data == 'adr' and n_labeled == 500")
-            of_paper = of_paper[of_paper["method"] == "Self-Pretraining"].set_index("param")["f1"]
-            if mine.notna().sum() > 1:
-                ax = plt.subplots(layout="constrained")[1]
-                ax.plot(sorted(rows), mine, "o-", label=f"{data}, {sizes[-1]} labelled")
-                theirs = of_paper.reindex(mine.index)
-                ax.plot(sorted(rows), theirs, "s--", color="0.5", label="paper: adr, 500 labelled")
-                ax.set(xlabel=name, ylabel="F1")
-                ax.legend()
-                save(f"{data}_{name}")
-        if "iterations" in most and most["iterations"].notna().any():
-            scored = most[most["iterations"].notna()]
-            known = {
-                "" if p == "" else p: list(one) for p, one in scored.groupby("param")["iterations"]
-            }
-            IterationCurveDisplay(
-                {p or "paper's settings": np.array(s) for p, s in known.items()}, "F1"
-            ).plot()
-            save(f"{data}_iterations")
-    # the paper's last iteration: 10,000 texts once, 500 three times, in batches of 32
-    n_C, n_L = 10_000 // 32 + 1, 3 * (500 // 32 + 1)
+        figures[f"{data}_labels"] = draw_labels(part[part["param"] == ""])
+        # the smaller figures are about Self-Pretraining with the most labels
+        part = part[(part["method"] == "Self-Pretraining")]
+        part = part[part["n_labeled"] == part["n_labeled"].max()]
+        for name in VARIED:
+            figures[f"{data}_{name}"] = draw_values(part, name)
+        figures[f"{data}_iterations"] = draw_iterations(part)
+    for name, ax in figures.items():
+        if ax is not None:
+            ax.figure.set_size_inches(5.5, 3.8)
+            ax.figure.savefig(options.out / f"{name}.png", dpi=150)
+
+
+def draw_labels(results):
+    """Draw the F1 of each method over the number of labelled texts, if there are several."""
+    from sklearn_spt.inspection import LearningCurveDisplay
+
+    sizes = sorted(results["n_labeled"].unique())
+    grids = {
+        method: one.pivot_table("f1", "seed", "n_labeled").reindex(columns=sizes).dropna()
+        for method, one in results.groupby("method", sort=False)
+    }
+    scores = {method: grid.to_numpy() for method, grid in grids.items() if len(grid)}
+    return LearningCurveDisplay(sizes, scores, "F1").plot().ax_ if scores and sizes[1:] else None
+
+
+def draw_values(results, name):
+    """Draw the mean F1 over the values of a parameter, ours and the paper's."""
+    from matplotlib.figure import Figure
+
+    usual, others = VARIED[name]
+    values = sorted([usual, *others])
+    rows = ["" if value == usual else f"{name}={value}" for value in values]
+    ours = results.groupby("param")["f1"].mean().reindex(rows)
+    if ours.notna().sum() < 2:
+        return None
+    ax = Figure(layout="constrained").add_subplot()
+    paper = PAPER.query("data == 'adr' and n_labeled == 500 and method == 'Self-Pretraining'")
+    ax.plot(values, ours, "o-", label=f"{results['n_labeled'].iloc[0]} labelled texts")
+    theirs = paper.set_index("param")["f1"].reindex(rows)
+    ax.plot(values, theirs, "s--", color="0.5", label="paper: adr, 500 labelled texts")
+    ax.set(xlabel=name, ylabel="F1")
+    ax.legend()
+    return ax
+
+
+def draw_iterations(results):
+    """Draw F1 after each iteration for each value of a parameter, if it was scored."""
+    from sklearn_spt.inspection import IterationCurveDisplay
+
+    if "iterations" not in results or results["iterations"].isna().all():
+        return None
+    groups = results.dropna(subset="iterations").groupby("param", sort=False)["iterations"]
+    scores = {param or "paper's settings": np.array(list(runs)) for param, runs in groups}
+    return IterationCurveDisplay(scores, "F1").plot().ax_
+
+
+def draw_learning_rate():
+    """Draw the learning rate of a student in the paper's last iteration."""
+    from matplotlib.figure import Figure
+
+    n_C, n_L = -(-10_000 // 32), 3 * -(-500 // 32)  # batches of 32
     schedule, steps = RightTrapezoidalLR(n_C, n_L), np.arange(n_C + n_L)
-    ax = plt.subplots(layout="constrained")[1]
+    ax = Figure(layout="constrained").add_subplot()
     ax.plot(steps, 1 - np.maximum(steps - schedule.n_constant, 0) / schedule.n_decay)
     ax.axvline(n_C, color="0.6", ls="--")
     ax.set(xlabel="step: pseudo-labels, then labels", ylabel="share of the learning rate")
-    save("learning_rate")
+    return ax
 
 
 def main(arguments=None):

@@ -67,7 +67,7 @@ unlabeled_marker, random_state, verbose
         with the pseudo-labels of the one episode.
     n_iter_, best_iter_ : int
         Number of episodes, and the one with the best score; 0 is the supervised net.
-    queue_sizes_ : ndarray of shape (n_iter_, n_queues)
+    queue_sizes_ : ndarray of shape (n_episodes, n_queues)
         Documents in each queue at the end of each episode.
     designated_queue_ : int or None
         The queue that supplies the pseudo-labels, counted from 0; None without an episode.

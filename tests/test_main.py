@@ -1,0 +1,473 @@
+"""The command line, run in this process with a tiny encoder."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.metrics import f1_score
+
+import sklearn_spt
+from sklearn_spt import FOUR_STUDENTS, BertClassifier, SelfPretrainingClassifier
+from sklearn_spt import __main__ as program
+from sklearn_spt.__main__ import main
+
+GOT = [f"{a} got the flu shot {b}" for a in ("i", "she", "we") for b in ("today", "at work")]
+SKIPPED = [f"{a} never want {b}" for a in ("i", "he", "they") for b in ("the shot", "a needle")]
+POSTS = [(text, "yes") for text in GOT * 4] + [(text, "no") for text in SKIPPED * 4]
+TEXTS = [text for text, _ in POSTS]
+HALF_LABELED = [(text, label if row % 2 else "") for row, (text, label) in enumerate(POSTS)]
+
+
+def write_csv(path, header, rows, sep=","):
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=sep).writerows([header, *rows])
+    return str(path)
+
+
+def write_json(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def model(tiny_encoder, tmp_path_factory):
+    """A folder that `fit` wrote, and what it printed."""
+    folder = tmp_path_factory.mktemp("main")
+    train = write_csv(folder / "train.tsv", ("text", "label"), HALF_LABELED, "\t")
+    more = write_csv(folder / "more.csv", ("id", "text"), enumerate(TEXTS[::4]))
+    given = ["fit", train, "--unlabeled", more, "--out", str(folder / "model"), "--encoder"]
+    options = ["--step-size=30", "--lam=0.2", "--alpha=0", "--seed=1", "--max-length=16", "--quiet"]
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", printed)
+        assert main([*given, tiny_encoder, *options]) == 0
+    return str(folder / "model"), printed.getvalue()
+
+
+@pytest.fixture
+def standard_input(monkeypatch):
+    """A function that sets the content of standard input."""
+
+    def given(content):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+
+    return given
+
+
+@pytest.fixture
+def fit_data(monkeypatch):
+    """A function that returns the arguments that `fit` of the classifier gets."""
+
+    def of(*arguments):
+        found = []
+
+        def fit(clf, X, y):
+            found.append((clf, X, y))
+            raise ValueError("stop")
+
+        monkeypatch.setattr(SelfPretrainingClassifier, "fit", fit)
+        assert main(["fit", *map(str, arguments), "--out", "no_such_folder"]) == 1
+        return found[0] if found else None
+
+    return of
+
+
+# -- fit -------------------------------------------------------------------------------------------
+def test_fit_saves_the_model_that_its_options_describe(model):
+    folder, printed = model
+    clf = sklearn_spt.load(folder)
+    expected = {"step_size": 30, "lam": 0.2, "alpha": 0.0, "random_state": 1, "verbose": 0}
+    expected |= {"temperature": 1.0, "checkpoint_dir": None}
+    assert {name: clf.get_params()[name] for name in expected} == expected
+    assert clf.estimator.max_length == 16
+    assert clf.classes_.tolist() == ["no", "yes"]
+    assert (clf.labeled_iter_ == 0).sum() == 24
+    assert len(clf.labeled_iter_) == 48 + 12
+    assert clf.sample_sizes_ == [30, 36]
+    assert "24 (no: 12, yes: 12)" in printed
+    assert "every unlabelled row got a pseudo-label" in printed
+    assert "the command compare can say" in printed
+    assert max(map(len, printed.splitlines()[:-1])) <= 100
+    assert printed.endswith(f"Next: python -m sklearn_spt predict {folder} NEW.csv --text text\n")
+
+
+def test_options_of_the_classifier(fit_data, tmp_path):
+    train = write_csv(tmp_path / "a.csv", ("text", "label"), HALF_LABELED)
+    clf, X, y = fit_data(train, "--four-students", "--alpha", "0.2", "--checkpoint-dir", "states")
+    expected = {**FOUR_STUDENTS, "alpha": 0.2, "checkpoint_dir": "states", "verbose": 1}
+    assert {name: clf.get_params()[name] for name in expected} == expected
+    assert clf.estimator.get_params()["pretrained"] == BertClassifier().pretrained
+    assert list(X) == TEXTS
+    assert list(y) == [label or -1 for _, label in HALF_LABELED]
+    clf, _, _ = fit_data(train, "--step-size", "0.5", "--quiet")
+    assert (clf.n_students, clf.step_size, clf.verbose, clf.random_state) == (1, 0.5, 0, 0)
+
+
+def test_a_sample_of_the_unlabelled_rows(fit_data, tmp_path):
+    posts = [(f"{row} {text}", label) for row, (text, label) in enumerate(HALF_LABELED)]
+    train = write_csv(tmp_path / "a.csv", ("text", "label"), posts)
+    more = write_csv(tmp_path / "b.csv", ("text",), [[f"more {row}"] for row in range(6)])
+    samples = []
+    for seed in (0, 0, 1):
+        _, X, y = fit_data(train, "--unlabeled", more, "--sample", 7, "--seed", seed)
+        pairs = list(zip(X, y, strict=True))
+        assert [pair for pair in pairs if pair[1] != -1] == [pair for pair in posts if pair[1]]
+        samples.append([text for text, label in pairs if label == -1])
+        assert len(set(samples[-1])) == 7
+    assert samples[0] == samples[1] != samples[2]
+    assert len(fit_data(train, "--unlabeled", more, "--sample", 1000)[1]) == 48 + 6
+
+
+def test_a_web_page_shows_doubtful_texts(tiny_encoder, tmp_path, capsys):
+    train = write_csv(tmp_path / "a.csv", ("text", "label"), HALF_LABELED)
+    page = tmp_path / "page.html"
+    given = ["fit", train, "--out", str(tmp_path / "new" / "model"), "--encoder", tiny_encoder]
+    assert main([*given, "--report", str(page), "--step-size", "1.0"]) == 0
+    assert any(text in page.read_text(encoding="utf-8") for text in TEXTS)
+    out, err = capsys.readouterr()
+    assert not any(text in out for text in TEXTS)
+    assert "iteration 1 of 1" in err
+
+
+def test_no_unlabelled_row(tiny_encoder, tmp_path, capsys):
+    train = write_csv(tmp_path / "a.csv", ("text", "label"), POSTS)
+    given = ["fit", train, "--encoder", tiny_encoder, "--out", str(tmp_path / "model"), "--quiet"]
+    assert main(given) == 0
+    out, err = capsys.readouterr()
+    assert "there were no unlabelled rows" in out
+    assert "helped" not in out  # no verdict about rows that are not there
+    assert err.startswith("warning: y holds no unlabelled row")
+    assert "--unlabeled is empty" in err  # the option, not the parameter
+    assert err.count("\n") == 1
+
+
+# -- files -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("marker", "expected"),
+    [("NA", ["yes", -1, "na", -1, "9", -1]), ("9.0", ["yes", "NA", "na", -1, -1, -1])],
+)
+def test_rows_without_a_label(marker, expected, fit_data, tmp_path):
+    (tmp_path / "a.csv").write_text("text,label\na,yes\nNA,NA\nc,na\nd,\ne,9.0\nf, -1.0\n")
+    _, X, y = fit_data(tmp_path / "a.csv", "--unlabeled-marker", marker)
+    assert list(X) == ["a", "NA", "c", "d", "e", "f"]
+    assert list(y) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "id;label;text\n1;yes;a, b\n2;;c\n"),
+        ("a.csv", "id\tlabel\ttext\n1\tyes\ta, b\n2\t\tc\n"),
+        ("a.csv", '\ufeffid,label,text\n1,yes,"a, b"\n\n2,,c\n\n'),
+        ("a.tsv", "text\tlabel\na, b\tyes\nc\t\n"),
+        ("a.txt", "text;label\na, b;yes\nc\n"),
+        ("a.jsonl", '{"text": "a, b", "label": "yes"}\n\n{"text": "c", "label": null}\n'),
+        ("a.ndjson", '{"text": "a, b", "label": "yes"}\n{"text": "c"}\n'),
+    ],
+)
+def test_formats_by_name(name, content, fit_data, tmp_path):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    _, X, y = fit_data(tmp_path / name)
+    assert (list(X), list(y)) == (["a, b", "c"], ["yes", -1])
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content.encode()))
+    assert list(fit_data(tmp_path / f"{name}.gz")[1]) == ["a, b", "c"]
+
+
+def test_numbers_as_labels_and_texts(fit_data, tmp_path):
+    table = pd.DataFrame({"text": ["a", "b", "12"], "label": [1.0, None, 0.0]})
+    table.to_parquet(tmp_path / "a.parquet")
+    table.to_csv(tmp_path / "a.csv")
+    table.to_json(tmp_path / "a.json", orient="records", lines=True)
+    for name in ("a.parquet", "a.csv", "a.json"):
+        _, X, y = fit_data(tmp_path / name)
+        assert (list(X), list(y)) == (["a", "b", "12"], ["1", -1, "0"])
+
+
+def test_encodings_and_quotation_marks(fit_data, tmp_path, capsys):
+    (tmp_path / "a.csv").write_bytes("text;label\ncafé;yes\nb;\n".encode("cp1252"))
+    assert fit_data(tmp_path / "a.csv") is None
+    err = capsys.readouterr().err
+    assert "a.csv: 'utf-8' codec can't decode" in err
+    assert "add --encoding, such as cp1252" in err
+    assert fit_data(tmp_path / "a.csv", "--encoding", "cp1252")[1][0] == "café"
+    (tmp_path / "a.tsv").write_text('text\tlabel\n"a\tyes\nb\t\n')
+    assert fit_data(tmp_path / "a.tsv") is None
+    assert "EOF inside string" in capsys.readouterr().err
+    assert list(fit_data(tmp_path / "a.tsv", "--quoting", "3")[1]) == ['"a', "b"]
+
+
+def test_standard_input_and_its_format(fit_data, standard_input, tmp_path):
+    more = write_json(tmp_path / "more.jsonl", [{"text": "m"}])
+    standard_input("text;label\na;x\nb;\n")
+    _, X, y = fit_data("-", "--format", "csv", "--unlabeled", more)
+    assert (list(X), list(y)) == (["a", "b", "m"], ["x", -1, -1])
+
+
+def test_empty_texts_are_listed_with_their_lines(fit_data, tmp_path, capsys):
+    rows = [("a\nb", "x"), ("", "x"), ("c", ""), (" ", "")]
+    path = write_csv(tmp_path / "a.csv", ("text", "label"), rows)
+    assert fit_data(path) is None
+    assert "a.csv: 2 texts are empty (lines 4, 6); repair them, or" in capsys.readouterr().err
+    _, X, y = fit_data(path, "--skip-empty")
+    assert (list(X), list(y)) == (["a\nb", "c"], ["x", -1])
+    path = write_json(tmp_path / "a.jsonl", [{"text": None, "label": "x"}] * 25)
+    assert fit_data(path) is None
+    assert "25 texts are empty (lines 1, 2, " in (err := capsys.readouterr().err)
+    assert ", 19, 20, ...); repair them, or leave them out by --skip-empty." in err
+
+
+# -- predict ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", ["csv", "semicolons.csv", "tsv", "jsonl", "parquet"])
+def test_predict_prints_the_rows_and_what_the_model_says(model, kind, tmp_path, capsys):
+    texts = [*TEXTS[::5], 'with "quotes", a\ttab', "a break\nhere; or", "", "flu\rshot", "a\r\nb"]
+    path = tmp_path / f"new.{kind}"
+    sep = {"tsv": "\t", "semicolons.csv": ";"}.get(kind, ",")
+    rows = [{"id": f"0{row}", "text": text} for row, text in enumerate(texts)]
+    if kind == "parquet":
+        pd.DataFrame(rows).to_parquet(path)
+    elif kind == "jsonl":
+        write_json(path, rows)
+    else:
+        write_csv(path, ("id", "text"), [row.values() for row in rows], sep)
+    assert main(["predict", model[0], str(path), "--quiet"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    if kind == "jsonl":
+        found = [json.loads(line) for line in out.splitlines()]
+    else:
+        found = list(csv.DictReader(io.StringIO(out, newline=""), delimiter=sep))
+    clf = sklearn_spt.load(model[0])
+    P = clf.predict_proba(texts)
+    assert [{"id": row["id"], "text": row["text"]} for row in found] == rows
+    assert [row["prediction"] for row in found] == clf.classes_[P.argmax(axis=1)].tolist()
+    printed = [[float(row[f"probability_{label}"]) for label in ("no", "yes")] for row in found]
+    np.testing.assert_allclose(printed, P, atol=1e-5)
+
+
+def test_predict_streams_parts(model, standard_input, capsys, monkeypatch):
+    sizes, read_csv = [], pd.read_csv
+
+    def small(*args, chunksize=None, **params):
+        found = read_csv(*args, chunksize=chunksize and 7, **params)
+        if chunksize is None:
+            return found
+        assert chunksize == 10_000
+        return (part for part in found if sizes.append(len(part)) is None)
+
+    monkeypatch.setattr(program.pd, "read_csv", small)
+    standard_input("text\n" + "".join(f"{text}\n" for text in TEXTS))
+    assert main(["predict", model[0], "-", "--format", "csv", "--quiet"]) == 0
+    out, _ = capsys.readouterr()
+    assert sizes == [7] * 6 + [6]
+    assert out.count("prediction") == 1
+    assert [line.partition(",")[0] for line in out.splitlines()] == ["text", *TEXTS]
+
+
+def test_predict_by_options(model, standard_input, capsys, monkeypatch):
+    found = []
+    monkeypatch.setattr(torch, "set_num_threads", found.append)
+    number = 1234567890123456789
+    given = [{"text": "a", "id": number, "x": {"y": [1]}}, {"text": "ü"}, {"text": " "}]
+    standard_input("\n".join(map(json.dumps, given)))
+    options = ["--format", "jsonl", "--skip-empty", "--threads", "3", "--quiet"]
+    assert main(["predict", model[0], "-", *options]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    # large numbers keep their digits
+    assert [(row["text"], row["id"]) for row in rows] == [("a", number), ("ü", None)]
+    assert rows[0]["x"] == {"y": [1]}
+    assert found == [3]
+
+
+def test_a_label_stays_as_it_is_spelled(tiny_encoder, tmp_path, capsys):
+    rows = [(text, {"yes": "1", "no": "00", "": ""}[label]) for text, label in HALF_LABELED]
+    train = write_csv(tmp_path / "a.csv", ("post", "sick"), rows)
+    out = str(tmp_path / "a model")
+    given = [train, "--text", "post", "--label", "sick"]
+    options = ["--encoder", tiny_encoder, "--step-size", "1.0", "--quiet"]
+    assert main(["fit", *given, "--out", out, *options]) == 0
+    assert f"predict '{out}' NEW.csv --text post" in capsys.readouterr().out
+    assert main(["predict", out, train, "--text", "post", "--quiet"]) == 0
+    table = pd.read_csv(io.StringIO(capsys.readouterr().out), dtype=str)
+    assert {*table["prediction"]} <= {"1", "00"}
+    assert main(["evaluate", out, *given, "--quiet"]) == 0
+    assert main(["evaluate", out, train, "--text", "post", "--quiet"]) == 1
+    assert "has no column 'label' (--label), but 'post', 'sick'. Add --label sick." in (
+        capsys.readouterr().err
+    )
+
+
+# -- evaluate --------------------------------------------------------------------------------------
+def test_evaluate_prints_the_scores_of_labelled_rows(model, tmp_path, capsys):
+    rows = POSTS[::3]
+    path = write_csv(tmp_path / "a.csv", ("text", "label"), [*rows, ("a shot", ""), ("b", "-1")])
+    assert main(["evaluate", model[0], path, "--quiet"]) == 0
+    printed = capsys.readouterr()
+    again = write_csv(tmp_path / "b.csv", ("text", "label"), [*rows, ("a shot", "?"), ("b", "")])
+    assert main(["evaluate", model[0], again, "--quiet", "--unlabeled-marker", "?"]) == 0
+    assert capsys.readouterr() == printed
+    predicted = sklearn_spt.load(model[0]).predict([text for text, _ in rows])
+    true = [label for _, label in rows]
+    for label in ("no", "yes"):
+        score = f1_score(true, predicted, pos_label=label, zero_division=0.0)
+        line = next(line for line in printed.out.splitlines() if line.split()[:1] == [label])
+        assert line.split()[3:] == [f"{score:.3f}", str(true.count(label))]
+
+
+@pytest.mark.parametrize("labels", [[0.0, 1.0], [False, True], [0, 1]])
+def test_evaluate_knows_the_labels_of_any_model(labels, tiny_encoder, tmp_path, capsys):
+    y = np.array([labels[label == "yes"] for _, label in POSTS])
+    clf = BertClassifier(tiny_encoder, max_length=24, lr=1e-2, max_epochs=1, random_state=0)
+    clf.fit(TEXTS, y).save(tmp_path / "model")
+    rows = [{"text": text, "label": label} for text, label in zip(TEXTS, y.tolist(), strict=True)]
+    path = write_json(tmp_path / "posts.jsonl", rows)
+    assert main(["evaluate", str(tmp_path / "model"), path, "--quiet"]) == 0
+    accuracy = np.mean(clf.predict(TEXTS) == y)
+    assert f"accuracy                          {accuracy:.3f}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [("maybe", "'maybe' is no class of the model: ['no', 'yes']"), ("", "has no labelled row")],
+)
+def test_evaluate_needs_labels_of_the_model(model, label, message, tmp_path, capsys):
+    path = write_csv(tmp_path / "a.csv", ("text", "label"), [("a shot", label)])
+    assert main(["evaluate", model[0], path, "--quiet"]) == 1
+    assert message in capsys.readouterr().err
+
+
+# -- compare ---------------------------------------------------------------------------------------
+def test_compare_prints_the_comparison(tiny_encoder, tmp_path, capsys):
+    path = write_csv(tmp_path / "a.csv", ("text", "label"), HALF_LABELED)
+    options = ["--encoder", tiny_encoder, "--step-size", "1.0", "--alpha", "0"]
+    assert main(["compare", path, *options, "--folds", "2", "--positive", "no"]) == 0
+    out, err = capsys.readouterr()
+    assert "4/4" in err
+    clf = SelfPretrainingClassifier(tiny_encoder, step_size=1.0, alpha=0.0, random_state=0)
+    y = [label or -1 for _, label in HALF_LABELED]
+    how = {"cv": 2, "pos_label": "no", "random_state": 0}
+    with pytest.warns(UserWarning, match="can be told from chance"):
+        expected = sklearn_spt.compare_with_supervised(clf, TEXTS, y, **how)
+    assert out == f"{expected}\n"
+    assert max(map(len, out.splitlines())) <= 100
+    assert main(["compare", path, *options, "--positive", "perhaps", "--quiet"]) == 1
+    assert "--positive='perhaps' is none of the classes" in capsys.readouterr().err
+
+
+# -- what cannot be used ---------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "content", "options", "message"),
+    [
+        ("a.csv", "post,label\na,b\n", [], "no column 'text' (--text), but 'post', 'label'."),
+        ("a.csv", "text,y,z\na,b,c\n", [], "no column 'label' (--label), but 'text', 'y', 'z'.\n"),
+        ("a.csv", "text,label\n", [], "a.csv holds no row."),
+        ("a.csv", "", [], "a.csv: No columns to parse from file"),
+        ("a.csv", "text\na, b\nc, d\n", [], "the rows have more fields than the first line"),
+        ("a.csv", "text,label\na,b\na,b,c\n", [], "Expected 2 fields in line 3, saw 3"),
+        ("a.csv", "text,label\na,b\nc,b\n", [], "one class only, 'b'"),
+        ("a.csv", "text,label\na,b\nc,d\n", ["--lam=2"], "fit: --lam == 2.0, must be <= 1"),
+        ("a.csv", "text,label\na,b\nc,d\n", ["--max-length=1"], "--max-length must be in [3, 64]"),
+        ("a.csv", "text,label\na,b\nc,d\n", ["--encoder=no"], "--encoder='no' cannot be loaded"),
+        ("a.csv", "text,label\na,b\nc,d\n", ["--threads=0"], "positive"),
+        ("a.csv", "text,label\na,b\nc,d\n", ["--encoding=no"], "unknown encoding: no"),
+        ("a.jsonl", '{"text": "a"}\n{"te', [], "a.jsonl: Unterminated string"),
+        ("a.jsonl", '{"text": "a \\ud83d", "label": 1}\n', [], "half of a character"),
+        ("a.dat", "text,label\na,b\n", [], "the name does not say the format; add --format."),
+        ("b.csv/a.csv", None, [], "No such file or directory"),
+    ],
+)
+def test_one_line_says_what_is_wrong(name, content, options, message, model, tmp_path, capsys):
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    out = tmp_path / "model"
+    options = ["--encoder", sklearn_spt.load(model[0]).estimator.pretrained, "--quiet", *options]
+    assert main(["fit", str(tmp_path / name), "--out", str(out), *options]) == 1
+    printed, err = capsys.readouterr()
+    assert printed == ""
+    lines = [line for line in err.splitlines() if not line.startswith("warning: ")]
+    assert len(lines) == 1
+    assert lines[0].startswith("sklearn_spt fit: ")
+    assert message in err
+    assert not out.exists()
+
+
+def test_a_folder_that_cannot_be_used(model, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    for out, message in (
+        (model[0], "Directory not empty"),
+        (tmp_path / "file", "File exists"),
+        (tmp_path / "file" / "model", "Not a directory"),
+    ):
+        # before the file is read
+        assert main(["fit", str(tmp_path / "absent.csv"), "--out", str(out)]) == 1
+        assert message in capsys.readouterr().err
+    sklearn_spt.load(model[0])
+    for command in ("predict", "evaluate"):
+        assert main([command, str(tmp_path / "nothing"), "absent.csv"]) == 1
+        assert f"{tmp_path / 'nothing'} is missing" in capsys.readouterr().err
+
+
+# -- how it ends -----------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (KeyboardInterrupt, 130, "sklearn_spt predict: interrupted\n"),
+        (MemoryError, 1, "sklearn_spt predict: MemoryError\n"),
+        (OSError(28, "No space\nleft"), 1, "sklearn_spt predict: [Errno 28] No space left\n"),
+        (ValueError("set max_length, not 'alpha'"), 1, "set --max-length, not 'alpha'\n"),
+    ],
+)
+def test_status_of_what_ends_a_command(error, status, message, monkeypatch, capsys):
+    def fails(options):
+        raise error
+
+    monkeypatch.setitem(program._COMMANDS, "predict", fails)
+    assert main(["predict", "model", "new.csv"]) == status
+    assert capsys.readouterr().err.endswith(message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: command"),
+        (["fit", "a.csv"], "the following arguments are required: --out"),
+        (["fit", "a.csv", "--out", "m", "--step-size", "50%"], "argument --step-size: invalid"),
+        (["predict", "m", "a.csv", "--format", "xls"], "argument --format: invalid choice: 'xls'"),
+    ],
+)
+def test_a_command_line_that_cannot_be_understood(arguments, message, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_help_and_datasets_import_no_deep_learning_library():
+    command = "import sklearn_spt.datasets, sklearn_spt.__main__ as p; p.main(['fit', '--help'])"
+    check = "import sys; assert not {'torch', 'skorch', 'transformers'} & {*sys.modules}"
+    code = f"try:\n {command}\nexcept SystemExit: pass\n{check}"
+    printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
+    assert b"--checkpoint-dir" in printed
+
+
+def test_a_reader_that_closes_the_pipe_is_no_error():
+    lines = [
+        "import sys",
+        "from sklearn_spt import __main__ as program",
+        "program._COMMANDS['predict'] = lambda options: [print('a' * 9999) for _ in range(99)]",
+        "sys.exit(program.main(['predict', 'model', 'new.csv']))",
+    ]
+    command = [sys.executable, "-c", "\n".join(lines)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.read(1) == b"a"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
