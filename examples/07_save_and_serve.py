@@ -1,43 +1,86 @@
 """
-Save, load, export
-==================
+Save, load and serve
+====================
 
-``save`` writes safetensors and JSON, and ``load`` reads them on a machine without the encoder.
-``export`` writes one net for other libraries: here for sentence-transformers, which return logits.
+Keep a fitted classifier in a folder, load it elsewhere, and serve one of its nets without this
+library.
+
+``save`` writes JSON and safetensors, no pickle. ``load`` needs neither the encoder nor a network,
+and compares every file with its SHA-256 first. ``export`` writes one net, the last student, for
+sentence-transformers or as ONNX.
 """
 
+import importlib.util
 import tempfile
-import time
 from pathlib import Path
+from time import perf_counter
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
+from sklearn.metrics import accuracy_score
 
 import sklearn_spt
 from sklearn_spt import SelfPretrainingClassifier
 from sklearn_spt.datasets import make_short_texts
 
-letters = make_short_texts(300, n_labeled=40, random_state=0)
-clf = SelfPretrainingClassifier(teacher="embeddings", step_size=1.0, alpha=0, random_state=0)
-clf.fit(letters.data[:120], letters.target_partial[:120])
-folder = Path(tempfile.mkdtemp())
-
-clf.save(folder / "model")
-loaded = sklearn_spt.load(folder / "model")
-texts = letters.data[120:]
-assert np.array_equal(loaded.predict_proba(texts), clf.predict_proba(texts))
-
-clf.export(folder / "exported")
-print(sorted(file.name for file in (folder / "exported").glob("*")))
+train = make_short_texts(240, n_labeled=60, random_state=0)
+test = make_short_texts(300, random_state=1)
+clf = SelfPretrainingClassifier(step_size=0.5, random_state=0)
+clf.fit(train.data, train.target_partial)
 
 # %%
-# Time of a prediction, by the number of texts.
-seconds = {}
-for n in (1, 10, 50, 150):
-    start = time.perf_counter()
-    loaded.predict(texts[:n])
-    seconds[n] = time.perf_counter() - start
-ax = pd.Series(seconds).plot(marker="o", figsize=(5, 3), xlabel="texts", ylabel="seconds")
-ax.set_ylim(0)
-plt.tight_layout()
+# Save and load
+# -------------
+# By default several nets predict together; all are saved. On the same machine the probabilities
+# are equal bit by bit.
+folder = tempfile.TemporaryDirectory()
+saved, exported = Path(folder.name) / "saved", Path(folder.name) / "exported"
+clf.save(saved)
+loaded = sklearn_spt.load(saved)  # in another program, on another machine
+P = clf.predict_proba(test.data)
+print("equal:", np.array_equal(P, loaded.predict_proba(test.data)))
+
+
+def megabytes(place):
+    return sum(file.stat().st_size for file in place.rglob("*") if file.is_file()) / 1e6
+
+
+# %%
+# One net alone
+# -------------
+# It takes a third of the time and of the memory, and may predict a little worse: measure it.
+nets = {f"all {len(loaded.estimators_)} nets": loaded, "the last student": loaded.students_[0]}
+rows = {}
+for name, model in nets.items():
+    start = perf_counter()
+    predicted = model.predict_proba(test.data).argmax(axis=1)
+    seconds = perf_counter() - start
+    rows[name] = len(test.data) / seconds, accuracy_score(test.target, predicted)
+    print(f"{name}: {rows[name][0]:.0f} texts per second, accuracy {rows[name][1]:.3f}")
+
+# %%
+# Export
+# ------
+# The folder of ``format="huggingface"`` is one of sentence-transformers, whose ``encode`` returns
+# logits; ``format="onnx"`` needs ``pip install onnx onnxscript``. The order of the labels is in
+# ``export.json``.
+clf.export(exported)
+print(f"saved: {megabytes(saved):.0f} MB, exported: {megabytes(exported):.0f} MB")
+print(sorted(file.name for file in exported.iterdir()))
+if importlib.util.find_spec("sentence_transformers"):
+    from sentence_transformers import SentenceTransformer
+
+    served = SentenceTransformer(str(exported), device="cpu")
+    logits = served.encode(list(test.data), show_progress_bar=False)
+    print(f"accuracy when served: {accuracy_score(test.target, logits.argmax(axis=1)):.3f}")
+folder.cleanup()
+
+# %%
+fig, axes = plt.subplots(1, 2, figsize=(7, 2.8), layout="constrained")
+for place, name in enumerate(("texts per second", "accuracy on test texts")):
+    ax = axes[place]
+    bars = ax.bar(list(rows), [values[place] for values in rows.values()], width=0.5)
+    ax.bar_label(bars, fmt="{:.3g}")
+    ax.set_title(name)
+    ax.margins(y=0.15)
+plt.show()

@@ -17,9 +17,8 @@ from skorch.callbacks import Callback, EpochTimer, GradientNormClipping, Passthr
 from tqdm.auto import tqdm
 
 from sklearn_spt._batches import TokenBatches, in_batches, width_multiple
-from sklearn_spt._encoder import BertModule
+from sklearn_spt._encoder import MOST_ROWS, BertModule, linear_probe, subsample
 from sklearn_spt._labels import check_weights, encode_labels
-from sklearn_spt._linear_probe import MOST_ROWS, linear_probe, subsample
 from sklearn_spt._losses import DistillationLoss, distillation_targets, softmax
 from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing
 from sklearn_spt._random import derive_seed, root_seed, seeded

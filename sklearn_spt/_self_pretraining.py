@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -22,20 +23,31 @@ from tqdm.auto import tqdm
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier, PartlyLabeled, class_counts
 from sklearn_spt._checkpoint import Checkpoint
-from sklearn_spt._inertia import Distributions, inertia
-from sklearn_spt._logit_adjustment import (
+from sklearn_spt._class_distributions import (
     LEAST_DOCUMENTS,
     MOST_DOCUMENTS,
+    Distributions,
     class_shares,
+    inertia,
     logit_adjusted,
     matching_tau,
 )
 from sklearn_spt._losses import distillation_targets, predicted_codes, softmax
 from sklearn_spt._random import generator, seeded, set_torch_state, share_of
 from sklearn_spt._state import Iteration, State
-from sklearn_spt._students import Losses, mean_losses, seed_path, train_stage_1, train_teacher
 from sklearn_spt._teachers import label, split_teachers
-from sklearn_spt._training import RightTrapezoidalLR, Trainer, predict_logits, set_loss, train
+from sklearn_spt._training import (
+    Losses,
+    RightTrapezoidalLR,
+    Trainer,
+    mean_losses,
+    predict_logits,
+    seed_path,
+    set_loss,
+    train,
+    train_stage_1,
+    train_teacher,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -56,11 +68,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         clones of the net, and sets their ``train_split=None``, criterion, ``max_epochs``,
         learning-rate callback and ``classes``.
     lam : float in [0, 1], default=0.3
-        λ, the weight of the distillation loss in stage 2. 0 uses the true labels alone. The
-        default is the paper's.
+        λ, the weight of distillation in stage 2; 0 uses the true labels alone (paper: 0.3).
     alpha : float in [0, 1], default=0.1
-        α, the inertia of the class distributions of the pseudo-labels. 0 switches it off. The
-        default is the paper's.
+        α, the inertia of the class distributions of the pseudo-labels; 0 is none (paper: 0.1).
     temperature : float in [0.01, 100], default=1.0
         T of the soft labels and of the distillation loss. 1 keeps the teachers' probabilities. It
         gave better Brier scores than the paper's 3, at the same F1.
@@ -78,19 +88,17 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         unlabelled rows; its `predict_proba` labels. Of a list, the mean labels. Where "nets" are
         not among them, the students alone predict.
     n_teachers : int, default=1
-        Number of nets that are trained on the labelled documents alone, at least 1. They are the
-        first teachers, and by default they predict, too. The default is the paper's.
+        Number of nets that are trained on the labelled documents alone (paper: 1). They are the
+        first teachers, and by default they predict, too.
     n_students : int, default=1
-        Number of students of each iteration, at least 1. They differ in their random numbers. The
-        default is the paper's.
+        Number of students of each iteration, which differ in their seeds (paper: 1).
     pretrain_epochs : int, default=1
         Epochs over the pseudo-labelled sample (stage 1). The default is the paper's.
     token_deletion : float in [0, 1), default=0.0
         Probability with which each token of a text is deleted in stage 1, anew in each epoch. It
         needs a net that reads token ids, such as `BertClassifier`. 0 is the paper's.
     finetune_epochs : int, default=3
-        Epochs over the labelled documents (stage 2, and the first teachers). The default is the
-        paper's.
+        Epochs over the labelled documents, in stage 2 and of the first teachers (paper: 3).
     balanced_batches : bool, default=True
         Whether training draws all classes equally often, as the paper's code does.
     ensemble : {"last", "last_two", "all"}, default="all"
@@ -150,10 +158,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Reason why the fit ended.
     history_ : list of dict
         One entry for the first teachers and one for each iteration, for ``pandas.DataFrame``:
-        ``iteration``, ``sample_size``, ``loss`` of each epoch by stage as the mean over the nets,
-        ``groups`` (count, mean and variance of each predicted class before inertia, by code),
-        ``changed`` (share of earlier pseudo-labels that changed; None if there are none),
-        ``pseudo_label_counts``, ``seconds``.
+        ``iteration``, ``sample_size``, ``loss`` (by stage and epoch), ``groups`` (count, mean and
+        variance of each predicted class before inertia, by code), ``changed`` (share of earlier
+        pseudo-labels that changed), ``pseudo_label_counts``, ``seconds``.
 
     See Also
     --------
@@ -169,10 +176,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     Examples
     --------
     >>> from sklearn_spt import SelfPretrainingClassifier
-    >>> from sklearn_spt.datasets import make_short_texts
-    >>> bunch = make_short_texts(400, n_labeled=100, random_state=0)
     >>> clf = SelfPretrainingClassifier(random_state=0)
-    >>> clf.fit(bunch.data, bunch.target_partial).predict(bunch.data)  # doctest: +SKIP
+    >>> clf.fit(texts, y).predict(texts)  # doctest: +SKIP
     """
 
     def __init__(
@@ -316,7 +321,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         found = None if checkpoint is None else checkpoint.load()
         if found is not None and checkpoint is not None:
             if self.verbose:
-                tqdm.write(f"goes on after iteration {found[0].t}, from {checkpoint.folder}")
+                where = f"goes on after iteration {found[0].t}, from {checkpoint.folder}"
+                tqdm.write(where, file=sys.stderr)
             return found
         start = time.perf_counter()
         teach = check_memory(self.memory).cache(train_teacher)

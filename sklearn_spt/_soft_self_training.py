@@ -57,11 +57,6 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
     n_iter_ : int
         Number of rounds.
 
-    See Also
-    --------
-    SentenceEmbedder : Turns texts into such a matrix.
-    sklearn.semi_supervised.SelfTrainingClassifier : Adds confident rows with hard labels.
-
     Examples
     --------
     >>> from sklearn_spt import SoftSelfTrainingClassifier

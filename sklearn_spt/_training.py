@@ -6,8 +6,9 @@ the same everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,9 @@ from skorch.utils import multi_indexing, to_numpy
 from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
 
-from sklearn_spt._losses import DistillationLoss, distillation_targets, softmax
-from sklearn_spt._random import derive_seed, epoch_rows, seeded
+from sklearn_spt._losses import DistillationLoss, distillation_targets, predicted_codes, softmax
+from sklearn_spt._random import derive_seed, epoch_rows, generator, seeded, torch_state
+from sklearn_spt._texts import delete_tokens, load_encoder
 
 FloatArray = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -353,3 +355,73 @@ class Trainer:
         P = softmax(predict_logits(net, X, len(self.classes)))
         self.bar.update(len(P))
         return P
+
+
+# -- steps of Self-Pretraining that joblib can keep ----------------------------------------------
+Losses = dict[str, list[float]]
+
+# Stands in the seed path of every net of an iteration after the first.
+_FURTHER_NET = 5
+
+
+def seed_path(t: int, number: int) -> tuple[int, ...]:
+    """Return the path of a net's seed; the first teacher has that of `BertClassifier.fit`."""
+    return (t,) if number == 0 else (t, _FURTHER_NET, number)
+
+
+def train_teacher(
+    trainer: Trainer, X: Any, y: Any, weights: FloatArray | None, number: int
+) -> tuple[NeuralNet, Losses]:
+    """Train a net on the labelled documents alone."""
+    M, losses = trainer.train(X, y, *seed_path(0, number), weights=weights, same_rows=True)
+    return M, {"supervised": losses}
+
+
+def train_stage_1(
+    trainer: Trainer,
+    X: Any,
+    y: Any,
+    weights: FloatArray | None,
+    path: tuple[int, ...],
+    C: Any,
+    P: FloatArray,
+    temperature: float,
+    epochs: int,
+    deletion: float,
+    make_schedule: Callable[[int, int], RightTrapezoidalLR],
+) -> tuple[NeuralNet, RightTrapezoidalLR, np.random.Generator, list[float], list[Any]]:
+    """Train a fresh student on the pseudo-labelled sample; return all that stage 2 goes on with."""
+    M = trainer.fresh(X, y, weights, same_rows=True)
+    targets = distillation_targets(np.zeros_like(P), P)
+    n_C = epochs * steps_per_epoch(M, C, targets)
+    n_L = trainer.epochs * steps_per_epoch(M, X, np.zeros((get_len(X), targets.shape[1])))
+    schedule, rng = make_schedule(n_C, max(n_L, 1)), generator(trainer.root, *path, 2)
+    set_loss(M, 1.0, temperature)
+    augment = None
+    if deletion:
+        pad_id = load_encoder(trainer.net.pretrained).pad_id
+        augment = partial(delete_tokens, pad_id=pad_id, share=deletion, rng=rng)
+    losses = train(
+        M,
+        C,
+        targets,
+        predicted_codes(P),
+        epochs=epochs,
+        schedule=schedule,
+        balanced=trainer.balanced,
+        rng=rng,
+        bar=trainer.bar,
+        augment=augment,
+    )
+    schedule.step_ = n_C  # EarlyStopping may have ended the stage
+    return M, schedule, rng, losses, torch_state()
+
+
+def mean_losses(losses: Sequence[Losses]) -> Losses:
+    """Return the mean loss of each epoch over the nets, by stage."""
+    return {
+        stage: [
+            float(np.mean(epoch)) for epoch in zip(*[loss[stage] for loss in losses], strict=False)
+        ]
+        for stage in losses[0]
+    }

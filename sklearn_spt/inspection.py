@@ -15,7 +15,7 @@ import joblib
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.metrics import accuracy_score, get_scorer
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -263,80 +263,6 @@ def _fit_and_score(
     partial[known] = y[known]
     model = clone(clf).fit(_safe_indexing(X, rows), partial[rows].tolist())
     return float(get_scorer(scoring)(model, _safe_indexing(X, test), y[test].tolist()))
-
-
-@dataclass(eq=False, repr=False)
-class IterationCurveDisplay(_Display):
-    """Score after each iteration of a fit, with one line for each setting.
-
-    It helps to choose `step_size` and `max_iter`: where the line is flat, iterations gain nothing.
-
-    Parameters
-    ----------
-    scores : dict of array-like of shape (n_runs, n_iterations) or (n_iterations,)
-        Name of a line -> scores, from iteration 0, the supervised teachers, on. A line is the mean
-        over the runs, with a band of one standard deviation to each side.
-    score_name : str, default="Score"
-        Label of the y axis.
-
-    Attributes
-    ----------
-    lines_, ax_, figure_ : list of matplotlib.lines.Line2D, matplotlib.axes.Axes, Figure
-        The mean of each entry of `scores`, and where they are drawn.
-    """
-
-    scores: Mapping[str, Any]
-    score_name: str = "Score"
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        X_test: Any,
-        y_test: Any,
-        *,
-        metric: Callable[[Any, Any], float] = accuracy_score,
-        name: str | None = None,
-        ax: Axes | None = None,
-    ) -> IterationCurveDisplay:
-        """Fit a clone, and draw its score on other rows after each iteration.
-
-        Parameters
-        ----------
-        estimator : SelfPretrainingClassifier
-            It is cloned; its own `on_iteration` is not called.
-        X, y : documents and labels, n_samples rows
-            As in ``fit``.
-        X_test, y_test : documents and labels
-            Labelled rows that are not in X.
-        metric : callable, default=accuracy_score
-            A score of scikit-learn, ``metric(y_true, y_pred)``.
-        name : str or None, default=None
-            Name of the line; None is that of the class.
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None creates a figure. Pass the axes of another display to add a line.
-
-        Returns
-        -------
-        IterationCurveDisplay
-        """
-        found: list[Any] = []
-        model = clone(estimator).set_params(
-            on_iteration=lambda iteration: found.append(iteration.predict_proba(X_test))
-        )
-        classes = model.fit(X, y).classes_
-        scores = [metric(y_test, classes[P.argmax(axis=1)]) for P in found]
-        score_name = getattr(metric, "__name__", "score").removesuffix("_score").replace("_", " ")
-        name = type(model).__name__ if name is None else name
-        return cls({name: scores}, score_name.capitalize()).plot(ax)
-
-    def _draw(self, ax: Axes) -> None:
-        x = [np.arange(np.shape(runs)[-1]) for runs in self.scores.values()]
-        self.lines_ = _draw_lines(ax, x, self.scores, self.score_name)
-        ax.locator_params(axis="x", integer=True)
-        ax.set_xlabel("Iteration (0: supervised teachers)")
 
 
 # -- the report of a fit ---------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from sklearn_spt.baselines import KeywordWindow
 
 __all__ = ["export", "load", "save"]
 
-_STATE, _EXPORT = "estimator.json", "export.json"
+_STATE, _EXPORT = "estimator.json", "export.seal"  # sealed: they show any change of a folder
 #: The classes that a folder may name. Beside the LoRA of peft, nothing else is built.
 _CLASSES = {
     name: getattr(sklearn_spt, name) for name in sklearn_spt.__all__ if name.endswith("Classifier")
@@ -94,8 +94,8 @@ def load(folder: str | os.PathLike[str]) -> Any:
     if foreign:
         raise ValueError(f"{place} holds {foreign[0]}, which save did not write; remove this file.")
     try:
-        if content["versions"]["format"] != str(FORMAT):
-            raise ValueError(f"this version reads format {FORMAT}")
+        if (found := content["versions"]["format"]) != str(FORMAT):
+            raise ValueError(f"it has the format {found}, but this version reads {FORMAT}")
         with seeded(0), quiet():
             return _Reader(place, content["nets"]).built(content["classifier"])
     except (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
@@ -270,11 +270,11 @@ def _new_folder(
     target = Path(folder).expanduser().resolve()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         if not overwrite:
-            raise ValueError(f"{target} is in use; give another folder, or set overwrite=True.")
+            raise ValueError(f"{target} is in use; set overwrite=True, or give another folder.")
         seals = [name for name in (_STATE, _EXPORT) if (target / name).is_file()]
         if not seals or _foreign(target, read_sealed(target / seals[0]), seals[0]):
             raise ValueError(
-                f"{target} holds files that neither save nor export wrote; give another folder."
+                f"{target} is in use; give another folder: neither save nor export wrote all of it."
             )
     target.parent.mkdir(parents=True, exist_ok=True)
     part, old = (target.with_name(f".{target.name}.{secrets.token_hex(4)}") for _ in range(2))
@@ -328,15 +328,15 @@ def export(
     for key, value in (("model_max_length", length), ("split_special_tokens", True)):
         setattr(tokenizer, key, value)
         tokenizer.init_kwargs[key] = value
-    with _new_folder(folder, overwrite, _EXPORT, {"format": format}) as part, seeded(0), quiet():
+    with _new_folder(folder, overwrite, _EXPORT, {}) as part, seeded(0), quiet():
         if format == "onnx":
             _write_onnx(module, part)
-            _write_json(part / "labels.json", names)
             # leaves truncation and padding in tokenizer.json
             tokenizer(["a"], truncation=True, padding=True, max_length=length)
         else:
             _write_huggingface(module, names, length, part)
         tokenizer.save_pretrained(part)
+        _write_json(part / "export.json", {"format": format, "labels": names})
 
 
 def _write_huggingface(module: Any, names: list[str], length: int, folder: Path) -> None:

@@ -53,19 +53,7 @@ class TokenIdVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.max_length = max_length
 
     def fit(self, X: Any, y: Any = None) -> TokenIdVectorizer:
-        """Check the parameters and the texts; nothing is learned.
-
-        Parameters
-        ----------
-        X : texts, n entries
-            A list, array, Series or one-column frame of str.
-        y : ignored
-            Present for API consistency.
-
-        Returns
-        -------
-        self
-        """
+        """Check the texts; nothing is learned, and y is ignored."""
         self._n_features_out = self.transform(X).shape[1]
         return self
 
@@ -149,19 +137,7 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> SentenceEmbedder:
-        """Check the input; nothing is learned.
-
-        Parameters
-        ----------
-        X : texts or token ids, n_samples rows
-            Documents.
-        y : ignored
-            Present for API consistency.
-
-        Returns
-        -------
-        self
-        """
+        """Check the documents; nothing is learned, and y is ignored."""
         self._encode(X, reset=True)
         self._n_features_out = load_encoder(self.pretrained).config.hidden_size
         return self

@@ -11,8 +11,15 @@ from skorch.dataset import Dataset
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier, TokenIdVectorizer
 from sklearn_spt._batches import TokenBatches
-from sklearn_spt._encoder import BertModule, ByteDropout, _attention, byte_dropout, uses_bf16
-from sklearn_spt._linear_probe import linear_probe, subsample
+from sklearn_spt._encoder import (
+    BertModule,
+    ByteDropout,
+    _attention,
+    byte_dropout,
+    linear_probe,
+    subsample,
+    uses_bf16,
+)
 
 Y = ["yes", "no"] * 12
 

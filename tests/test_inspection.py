@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.metrics import f1_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -25,7 +25,6 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
 from sklearn_spt.inspection import (
     FitReport,
-    IterationCurveDisplay,
     LearningCurveDisplay,
     PseudoLabelDisplay,
 )
@@ -153,38 +152,13 @@ def test_learning_curve_of_five_nets_by_default():
         LearningCurveDisplay.from_estimator(self_pretraining(), X, y, n_labeled=[200])
 
 
-# -- iterations ------------------------------------------------------------------------------------
-def test_iteration_curve_ends_with_the_score_of_the_fit():
-    X, y, truth = points(n=150)
-    clf, display = self_pretraining(), None
-    for name, k in (("k = 0.4", 0.4), ("k = 1", 1.0)):
-        display = IterationCurveDisplay.from_estimator(
-            clf.set_params(step_size=k), X, y, X, truth, name=name, ax=display and display.ax_
-        )
-        scores = display.scores[name]
-        assert_array_equal(display.lines_[0].get_xdata(), np.arange(len(scores)))
-        assert scores[-1] == accuracy_score(truth, clf.fit(X, y).predict(X))
-        supervised = self_pretraining(step_size=k, max_iter=0).fit(X, y)
-        assert scores[0] == accuracy_score(truth, supervised.predict(X))
-    assert legend_of(display) == ["k = 0.4", "k = 1"]
-    assert display.ax_.get_ylabel() == "Accuracy"
-
-
-def test_iteration_curve_of_several_runs_is_their_mean():
-    runs = [[0.1, 0.3], [0.3, 0.4], [0.5, 0.8]]
-    display = IterationCurveDisplay({"0.5": runs, "1.0": [0.2, 0.4, 0.5]}, "F1").plot()
-    assert_allclose(display.lines_[0].get_ydata(), [0.3, 0.5])
-    assert len(display.ax_.collections) == 1  # a single run has no band
-    assert display.ax_.get_ylabel() == "F1, mean ± sd of 3 runs"
-
-
 def test_matplotlib_is_imported_by_plots_alone(monkeypatch):
     for name in ("matplotlib", "matplotlib.pyplot"):
         monkeypatch.setitem(sys.modules, name, None)
     spec = importlib.util.find_spec("sklearn_spt.inspection")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    display = module.IterationCurveDisplay({"a": [0.5, 0.6]})
+    display = module.LearningCurveDisplay([10, 20], {"a": [[0.5, 0.6]]}, "F1")
     with pytest.raises(ImportError, match="matplotlib"):
         display.plot()
 

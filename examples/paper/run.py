@@ -369,13 +369,11 @@ def draw_values(results, name):
 
 def draw_iterations(results):
     """Draw F1 after each iteration for each value of a parameter, if it was scored."""
-    from sklearn_spt.inspection import IterationCurveDisplay
-
     if "iterations" not in results or results["iterations"].isna().all():
         return None
     groups = results.dropna(subset="iterations").groupby("param", sort=False)["iterations"]
-    scores = {param or "paper's settings": np.array(list(runs)) for param, runs in groups}
-    return IterationCurveDisplay(scores, "F1").plot().ax_
+    means = {param or "paper's settings": pd.DataFrame(list(runs)).mean() for param, runs in groups}
+    return pd.DataFrame(means).plot(marker="o", xlabel="iteration", ylabel="F1")
 
 
 def draw_learning_rate():

@@ -10,8 +10,13 @@ from hypothesis.extra.numpy import arrays
 from skorch.callbacks import Callback
 
 from sklearn_spt import DistillationLoss, RightTrapezoidalLR, SelfPretrainingClassifier
-from sklearn_spt._inertia import inertia
-from sklearn_spt._logit_adjustment import class_shares, largest_tau, logit_adjusted, matching_tau
+from sklearn_spt._class_distributions import (
+    class_shares,
+    inertia,
+    largest_tau,
+    logit_adjusted,
+    matching_tau,
+)
 from sklearn_spt._losses import distillation_targets, predicted_codes, softmax
 from sklearn_spt._random import epoch_rows, share_of
 
@@ -114,7 +119,7 @@ def positive(p):
 
 
 def test_golden_inertia(monkeypatch):
-    monkeypatch.setattr("sklearn_spt._inertia.EPSILON", 0.0)
+    monkeypatch.setattr("sklearn_spt._class_distributions.EPSILON", 0.0)
     P, S = positive([0.55, 0.65, 0.75, 0.85, 0.1, 0.2, 0.3]), {1: (0.8, 0.01), 0: (0.7, 0.02)}
     moved, new, _ = inertia(P, S, 0.1)
     expected = [0.561508, 0.660503, 0.759497, 0.858492, 0.100455, 0.21, 0.319545]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from helpers import bert_net, mlp_net, points
 
-import sklearn_spt._students as students
+import sklearn_spt._training as training
 from sklearn_spt import SelfPretrainingClassifier
 
 PARAMS = {"n_teachers": 2, "n_students": 2, "step_size": 0.25, "alpha": 0.3, "random_state": 0}
@@ -123,16 +123,14 @@ def test_states_of_other_versions_are_refused(tmp_path, monkeypatch):
 
 def test_memory_saves_fits(tmp_path, monkeypatch):
     calls = []
-    train = students.train
-    monkeypatch.setattr(
-        students, "train", lambda *a, **k: calls.append("stage 1") or train(*a, **k)
-    )
+    train = training.train
+    monkeypatch.setattr(training, "train", lambda *a, **k: calls.append(0) or train(*a, **k))
     expected = {lam: fitted(lam=lam) for lam in (0.1, 0.9)}
     n = len(calls)
     first = fitted(memory=str(tmp_path), lam=0.1)
     assert len(calls) == n + n // 2
     again = fitted(memory=str(tmp_path), lam=0.9)
-    assert len(calls) == n + n - 2, "stage 1 of the two first students is recalled"
+    assert len(calls) == n + n - 4, "two teachers and stage 1 of two students are recalled"
     same(first, expected[0.1])
     same(again, expected[0.9])
 
