@@ -51,7 +51,8 @@ temporary.cleanup()
 # A net of your own
 # -----------------
 # Any skorch net will do whose module returns logits: one number for each class, no softmax. This
-# one reads frozen embeddings. It starts from random weights, so both stages get more epochs.
+# one reads frozen embeddings. It starts from random weights, so both stages get more epochs. With
+# ``teacher="embeddings"``, a linear classifier on the same numbers labels first.
 class Layers(nn.Module):
     """Two layers with dropout."""
 

@@ -103,12 +103,11 @@ class WithTrainer:
         self.options, self.folder = options, folder
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
         self.collate = transformers.DataCollatorWithPadding(self.tokenizer)
-        self.output = tempfile.TemporaryDirectory()
 
     def trainer(self, rows=None):
         options = self.options
         settings = TrainingArguments(
-            output_dir=self.output.name,
+            output_dir=self.folder,
             per_device_train_batch_size=options.batch_size,
             # its default on a CPU, where more are slower: a batch is as wide as its longest text
             per_device_eval_batch_size=8 if options.device == "cpu" else 8 * options.batch_size,
@@ -193,16 +192,15 @@ def texts_and_labels(options):
     return frame["text"].to_numpy(dtype=object), pd.factorize(frame["label"])[0]
 
 
-def measure(options):
-    """Return the seconds of each program by task, one for each round."""
+def measure(options, folder):
+    """Return the seconds of each program by task, one for each round, and the number of texts."""
     texts, y = texts_and_labels(options)
     texts, few = texts.tolist(), slice(0, 2 * options.batch_size)
-    folder = tempfile.TemporaryDirectory()
     source = load_encoder(options.encoder)
-    source.model.save_pretrained(folder.name)
-    source.tokenizer.save_pretrained(folder.name)
+    source.model.save_pretrained(folder)
+    source.tokenizer.save_pretrained(folder)
     programs = {"textbook": Textbook, "trainer": WithTrainer, "sklearn_spt": Ours}
-    programs = {name: kind(options, folder.name) for name, kind in programs.items()}
+    programs = {name: kind(options, folder) for name, kind in programs.items()}
     for name, program in programs.items():  # not timed: threads start, kernels are compiled
         program.fit(texts[few], y[few])
         one, other = program.predict_proba(texts[few]), program.predict_proba(texts[few][::-1])
@@ -277,7 +275,8 @@ def main():
     options = parser.parse_args()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    print_table(*measure(options), options)
+    with tempfile.TemporaryDirectory() as folder:
+        print_table(*measure(options, folder), options)
     if options.whole:
         whole_fit(options)
 

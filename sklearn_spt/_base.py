@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skorch import NeuralNet
 from skorch.dataset import get_len
 from skorch.utils import multi_indexing
-from tqdm.auto import tqdm
 
+from sklearn_spt._batches import progress_bar
 from sklearn_spt._bert import BertClassifier
 from sklearn_spt._labels import check_weights, decode_labels, encode_labels, suspicious_class
 from sklearn_spt._losses import softmax
@@ -123,11 +123,13 @@ class BaseSemiSupervisedClassifier(
         """
         check_is_fitted(self)
         encoded = self._encode(self.estimators_[0], X)
-        shown = {"desc": "prediction", "unit": "net", "delay": 1, "disable": not self.verbose}
-        nets = tqdm(self.estimators_, **shown)
-        return self._combine(
-            [softmax(predict_logits(net, encoded, len(self.classes_))) for net in nets]
-        )
+        K, P = len(self.classes_), []
+        total = len(self.estimators_)
+        with progress_bar(self.verbose, total, "prediction", unit="net", delay=1) as bar:
+            for net in self.estimators_:
+                P.append(softmax(predict_logits(net, encoded, K)))
+                bar.update(1)
+        return self._combine(P)
 
     def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
         """Combine the probabilities of several nets, here to their mean."""
@@ -178,7 +180,7 @@ class BaseSemiSupervisedClassifier(
             net.check_params()
         return net
 
-    def _trainer(self, net: NeuralNet, data: PartlyLabeled, bar: tqdm[Any]) -> Trainer:
+    def _trainer(self, net: NeuralNet, data: PartlyLabeled, bar: Any) -> Trainer:
         return Trainer(
             net,
             data.classes,
@@ -188,11 +190,9 @@ class BaseSemiSupervisedClassifier(
             bar=bar,
         )
 
-    def _bar(self, description: str, total: int | None = None) -> tqdm[Any]:
+    def _bar(self, description: str, total: int | None = None) -> Any:
         """Return a progress bar over texts."""
-        # leave=None: below another bar, such as that of a comparison, it vanishes at its end
-        shown = {"unit": "text", "disable": not self.verbose, "dynamic_ncols": True, "leave": None}
-        return tqdm(total=total, desc=description, **shown)
+        return progress_bar(self.verbose, total, description)
 
     # -- documents ------------------------------------------------------------------------------
     def _validate(

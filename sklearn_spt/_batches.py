@@ -23,6 +23,32 @@ WINDOW = 50
 INFERENCE_TOKENS = {"cpu": 1024, "cuda": 65_536}
 
 
+class Silent:
+    """Stands in for a progress bar. tqdm itself takes a lock, also if it shows nothing."""
+
+    n = 0
+
+    def update(self, n: int) -> None:
+        """Do nothing."""
+
+    set_description = update
+
+    def __enter__(self) -> Silent:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+def progress_bar(verbose: int, total: int | None, description: str, **options: Any) -> Any:
+    """Return a bar over texts, which shows nothing and takes no lock without `verbose`."""
+    if not verbose:
+        return Silent()
+    # leave=None: below another bar, such as that of a comparison, it vanishes at its end
+    shown = {"unit": "text", "dynamic_ncols": True, "leave": None, **options}
+    return tqdm(total=total, desc=description, **shown)
+
+
 def width_multiple(device: str) -> int:
     """Return the number of which widths of batches are multiples on a device."""
     return 16 if torch.device(device).type == "cuda" else 4

@@ -14,9 +14,8 @@ from sklearn.utils import Tags, check_scalar
 from sklearn.utils.validation import validate_data
 from skorch import NeuralNetClassifier
 from skorch.callbacks import Callback, EpochTimer, GradientNormClipping, PassthroughScoring
-from tqdm.auto import tqdm
 
-from sklearn_spt._batches import TokenBatches, in_batches, width_multiple
+from sklearn_spt._batches import TokenBatches, in_batches, progress_bar, width_multiple
 from sklearn_spt._encoder import MOST_ROWS, BertModule, linear_probe, subsample
 from sklearn_spt._labels import check_weights, encode_labels
 from sklearn_spt._losses import DistillationLoss, distillation_targets, softmax
@@ -269,12 +268,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         root = root_seed(self.random_state)
         with (
             seeded(root, *path),
-            tqdm(
-                total=self.max_epochs * len(ids),
-                desc="fine-tuning",
-                unit="text",
-                disable=not self.verbose,
-            ) as bar,
+            progress_bar(self.verbose, self.max_epochs * len(ids), "fine-tuning") as bar,
         ):
             if fresh:
                 self.history_, self.initialized_ = None, False  # a new history and no message
@@ -438,7 +432,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
 
     def forward(self, X: Ids, training: bool = False, device: str = "cpu") -> torch.Tensor:
         """Return the logits of token ids in the order of X; dropout acts in `training`."""
-        with tqdm(total=len(X), desc="prediction", delay=1, disable=not self.verbose) as bar:
+        with progress_bar(self.verbose, len(X), "prediction", delay=1) as bar:
             logits = in_batches(
                 lambda batch: self.evaluation_step((batch, None), training),
                 X,

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
-from tqdm.auto import tqdm
 
-from sklearn_spt._batches import in_batches
+from sklearn_spt._batches import in_batches, progress_bar
 from sklearn_spt._bert import DEFAULT_DEVICE
 from sklearn_spt._encoder import BertModule
 from sklearn_spt._texts import DEFAULT_ENCODER, Ids, as_texts, check_token_ids, load_encoder
@@ -159,8 +158,7 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         with torch.random.fork_rng(devices=()):  # the head is drawn, and not used
             module = BertModule(self.pretrained, 2, pooling=self.pooling, precision=self.precision)
         module.to(self.device).eval()
-        shown = {"desc": "embedding", "unit": "text", "disable": not self.verbose}
-        with torch.inference_mode(), tqdm(total=len(ids), **shown) as bar:
+        with torch.inference_mode(), progress_bar(self.verbose, len(ids), "embedding") as bar:
             F = in_batches(module.embed, ids, module.pad_id, self.device, bar).cpu().numpy()
         if self.normalize:
             F /= np.maximum(np.linalg.norm(F, axis=1, keepdims=True), np.finfo(np.float32).tiny)

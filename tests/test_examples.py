@@ -1,22 +1,27 @@
-"""The programs of examples/paper: ablations, results, tables, figures."""
+"""The programs of examples: ablations, results, tables, figures, speed, form of the gallery."""
 
+import ast
+import json
+import pickle
 import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from helpers import mlp_net, points
 
 from sklearn_spt import SelfPretrainingClassifier
 
-PAPER = Path(__file__).parents[1] / "examples" / "paper"
+EXAMPLES = Path(__file__).parents[1] / "examples"
+GALLERY = sorted(EXAMPLES.glob("[0-9]*.py"))
 
 
 @pytest.fixture
 def paper(monkeypatch):
     """The module `run` of examples/paper."""
-    monkeypatch.syspath_prepend(str(PAPER))
+    monkeypatch.syspath_prepend(str(EXAMPLES / "paper"))
     import run
 
     return run
@@ -27,68 +32,224 @@ def ablations(paper):
     return sys.modules["ablations"]
 
 
-def fitted(kind, **params):
+def fitted(kind, net=None, **params):
     X, y, _ = points()
-    clf = kind(mlp_net(), step_size=0.25, alpha=0.4, random_state=0, **params).fit(X, y)
+    settings = {"step_size": 0.25, "alpha": 0.4, "random_state": 0, **params}
+    clf = kind(net or mlp_net(), **settings).fit(X, y)
     return clf, clf.predict_proba(X)
 
 
+# -- ablations -------------------------------------------------------------------------------------
 NAMES = ["WithoutTwoStages", "WithoutTrapezoidalLR", "WithoutDistillation", "IndependentVariance",
          "RawInertiaState", "KeptOptimizer", "HalfFirstSample"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_ablations_change_one_step(name, ablations):
-    clf, P = fitted(getattr(ablations, name))
-    plain, expected = fitted(SelfPretrainingClassifier)
-    if name == "KeptOptimizer":  # plain SGD has no state
-        np.testing.assert_allclose(P, expected)
-    else:
-        assert not np.allclose(P, expected)
-    first, same = clf.history_[0]["loss"], plain.history_[0]["loss"]
-    assert first == same, "the first teachers are the same"
-    if name == "HalfFirstSample":
-        assert clf.sample_sizes_ == [8, 24, 40, 56, 62]
-    else:
-        assert clf.sample_sizes_ == [16, 32, 48, 62]
+    net = mlp_net(optimizer=torch.optim.Adam, lr=0.01)  # an optimiser that has a state
+    clf, P = fitted(getattr(ablations, name), net)
+    plain, expected = fitted(SelfPretrainingClassifier, net)
+    assert not np.allclose(P, expected, atol=1e-6)
+    assert clf.history_[0]["loss"] == plain.history_[0]["loss"], "the first teachers are the same"
+    if name != "HalfFirstSample":
+        assert clf.sample_sizes_ == plain.sample_sizes_ == [16, 32, 48, 62]
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(clf)).predict_proba(points()[0]), P)
 
 
-def test_without_distillation_targets_are_one_hot(ablations):
+def test_inertia_of_the_first_iteration_is_the_same_in_each_reading(ablations):
+    one = [
+        fitted(getattr(ablations, name), max_iter=1)[1]
+        for name in ("IndependentVariance", "RawInertiaState")
+    ]
+    for P in one:
+        np.testing.assert_array_equal(P, fitted(SelfPretrainingClassifier, max_iter=1)[1])
+
+
+def test_kept_optimizer_matters_only_if_the_optimizer_has_a_state(ablations):
+    np.testing.assert_allclose(
+        fitted(ablations.KeptOptimizer)[1], fitted(SelfPretrainingClassifier)[1]
+    )
+
+
+def test_two_stages_become_one_over_all_documents(ablations):
+    clf, _ = fitted(ablations.WithoutTwoStages, finetune_epochs=2)
+    assert list(clf.history_[1]["loss"]) == ["one_stage"]
+    assert len(clf.history_[1]["loss"]["one_stage"]) == 2
+    # λ = 0 leaves the pseudo-labels and the true labels, and none of the teachers' on L
+    P = [fitted(ablations.WithoutTwoStages, lam=lam)[1] for lam in (0.0, 0.9)]
+    assert not np.allclose(*P)
+
+
+def test_one_learning_rate_falls_over_both_stages(ablations):
+    schedule = ablations.WithoutTrapezoidalLR()._schedule(3, 6)
+    assert (schedule.n_constant, schedule.n_decay) == (0, 9)
+
+
+def test_without_distillation_targets_are_one_hot(ablations, monkeypatch):
+    seen = []
+    train = SelfPretrainingClassifier._train_student
+
+    def watched(self, trainer, data, t, number, C, P, q):
+        seen.extend([P, q])
+        return train(self, trainer, data, t, number, C, P, q)
+
+    monkeypatch.setattr(ablations.WithoutDistillation, "_train_student", watched)
     clf, P = fitted(ablations.WithoutDistillation, temperature=3.0)
-    _, same = fitted(ablations.WithoutDistillation, temperature=1.0)
-    np.testing.assert_array_equal(P, same)
+    for targets in seen:
+        assert set(np.unique(targets)) == {0.0, 1.0}
+        np.testing.assert_array_equal(targets.sum(axis=1), 1)
     assert clf.temperature == 3.0
     assert clf.history_[1]["groups"] == {}
+    np.testing.assert_array_equal(P, fitted(ablations.WithoutDistillation, temperature=1.0)[1])
 
 
-def test_results_tables_and_figures(paper, tmp_path, tiny_encoder, tiny_texts, capsys):
-    texts = [f"{a} {b}" for a in tiny_texts for b in ("", "now", "again", "@you http://a.b")]
-    frame = pd.DataFrame({"text": texts, "label": np.repeat([1, 0] * 12, 4), "keyword": "flu"})
-    frame.loc[60:, "label"] = np.nan
+@pytest.mark.parametrize(
+    ("params", "sizes"),
+    [
+        ({}, [8, 24, 40, 56, 62]),
+        ({"step_size": 1.0}, [31, 62]),
+        ({"max_iter": 1}, [8]),
+        ({"max_iter": 0}, []),
+    ],
+)
+def test_half_of_the_first_sample(params, sizes, ablations):
+    assert fitted(ablations.HalfFirstSample, **params)[0].sample_sizes_ == sizes
+
+
+# -- the paper's results ---------------------------------------------------------------------------
+@pytest.fixture
+def command(tmp_path, tiny_encoder, tiny_texts):
+    """Arguments of a small run, on a file that has labels, keywords and unlabelled rows."""
+    texts = [f"{a} {b}" for a in tiny_texts for b in ("", "now", "again", "later &amp; home")]
+    frame = pd.DataFrame({"text": texts, "label": ["yes", "no"] * 48, "keyword": "flu"})
+    frame.loc[80:, "label"] = None
     frame.to_csv(tmp_path / "posts.csv", index=False)
+    command = ["run", "--data", str(tmp_path / "posts.csv"), "--encoder", tiny_encoder]
+    command += ["--n-unlabeled", "30", "--n-test", "20", "--out", str(tmp_path / "results.jsonl")]
+    return [*command, "--seeds", "0", "1", "--n-labeled", "12", "24"]
+
+
+@pytest.mark.filterwarnings("ignore:no unlabelled document was labelled")  # by Co-Decomp
+def test_results_tables_and_figures(paper, command, tmp_path, capsys):
     out = tmp_path / "results.jsonl"
-    command = ["run", "--data", str(tmp_path / "posts.csv"), "--out", str(out), "--seeds", "1"]
-    command += ["--n-labeled", "16", "--n-unlabeled", "30", "--n-test", "20"]
-    command += ["--encoder", tiny_encoder, "--methods", "Baseline,Self-Pretraining,Co-Decomp"]
-    paper.main([*command, "--tables", "ablation,lambda"])
+    methods = "Baseline,Co-Decomp,without two-stage learning,Self-Pretraining"
+    command += ["--methods", methods]
+    paper.main(command)
+    # one seed is enough for the smaller tables
+    paper.main([*command, "--seeds", "0", "--n-labeled", "24", "--vary", "lam"])
+    paper.main([*command, "--seeds", "2", "--n-labeled", "24", "--score-iterations"])
     results = paper.read(out)
-    assert len(results) == 3 + 4 + 5
+    assert len(results) == 2 * 2 * 4 + 4 + 4
     assert results["f1"].between(0, 1).all()
+    assert results["iterations"].dropna().map(len).tolist() == [6, 6]
     capsys.readouterr()
-    out.write_text(out.read_text()[:-40])  # the last line was cut
-    paper.main([*command, "--tables", "ablation,lambda"])
-    assert len(paper.read(out)) == 12
-    assert capsys.readouterr().out.startswith("1/1 ")
     paper.main(["table", str(out)])
     printed = capsys.readouterr().out
-    assert "| two-stage learning |" in printed
+    assert printed.count("| without two-stage learning |") == 2
+    assert "0.339 | 0.373 | 0.333 | 3 |" in printed, "the paper's numbers stand beside ours"
+    by_label = printed.index("lam=0.1"), printed.index("lam=0.3"), printed.index("lam=0.5")
+    assert sorted(by_label) == list(by_label)
     paper.main(["figure", str(out), "--out", str(tmp_path / "figures")])
-    assert {f.name for f in (tmp_path / "figures").glob("*")} == {"lambda.png", "learning_rate.png"}
+    names = {file.stem for file in (tmp_path / "figures").glob("*.png")}
+    assert names == {"learning_rate", "posts_labels", "posts_lam", "posts_iterations"}
+
+
+def test_a_run_goes_on_where_it_was(paper, command, tmp_path, capsys):
+    out = tmp_path / "results.jsonl"
+    command += ["--methods", "Baseline"]
+    paper.main(command)
+    before = out.read_text()
+    out.write_text(before[:-40])  # the last line was cut
+    capsys.readouterr()
+    paper.main(command)
+    assert capsys.readouterr().out.startswith("1/1 ")
+    without_time = paper.read(out).drop(columns="seconds")
+    assert without_time.duplicated().sum() == 0
+    old = pd.DataFrame(map(json.loads, before.splitlines())).drop(columns="seconds")
+    pd.testing.assert_frame_equal(without_time, old)
+    paper.main(command)
+    assert capsys.readouterr().out == "", "nothing is left to compute"
+    assert len(paper.read(out)) == 4
+
+
+def test_a_result_that_fails_stops_no_other(paper, command, tmp_path, monkeypatch):
+    original = paper.classifier
+
+    def broken(method, *args):
+        if method == "Self-training":
+            raise ValueError("no such luck")
+        return original(method, *args)
+
+    monkeypatch.setattr(paper, "classifier", broken)
+    with pytest.raises(SystemExit, match="4 results could not be computed"):
+        paper.main([*command, "--methods", "Self-training,Baseline"])
+    assert set(paper.read(tmp_path / "results.jsonl")["method"]) == {"Baseline"}
+
+
+def test_rows_are_drawn_as_the_protocol_says(paper, command):
+    rest, test = paper.load(command[2], n_test=20)
+    assert len(test) == 20
+    assert test["label"].mean() == 0.5
+    assert not set(rest["text"]) & set(test["text"]), "no text to learn from repeats a test text"
+    labeled, unlabeled = paper.draw(rest, 12, 30, seed=0)
+    assert labeled["label"].value_counts().tolist() == [6, 6]
+    assert not set(labeled.index) & set(unlabeled.index)
+    assert (unlabeled["label"] == -1).all()
+    again, fewer = paper.draw(rest, 12, 10, seed=0)
+    assert labeled.equals(again)
+    assert len(fewer) == 10
+    assert not labeled.equals(paper.draw(rest, 12, 30, seed=1)[0])
+
+
+def test_the_papers_settings_are_those_of_each_result(paper):
+    clf = paper.classifier("Self-Pretraining", "lam=0.4", "some-encoder", 1)
+    params = {**paper.PAPER_SETTINGS, "lam": 0.4, "random_state": 1}
+    assert {name: getattr(clf, name) for name in params} == params
+    assert clf.estimator.head_init == "random"
+    assert paper.classifier("without inertial transform", "", "some-encoder", 1).alpha == 0
+    assert paper.classifier("Self-Pretraining (defaults)", "", "e", 1).temperature == 1.0
+
+
+def test_unusable_requests_are_named(paper, command, tmp_path):
+    with pytest.raises(SystemExit, match="no method"):
+        paper.main([*command, "--methods", "Tritraining"])
+    file = tmp_path / "posts.csv"
+    pd.read_csv(file).drop(columns="keyword").to_csv(file, index=False)
+    with pytest.raises(SystemExit, match="Co-Decomp needs keywords"):
+        paper.main([*command, "--methods", "paper"])
 
 
 def test_the_papers_numbers(paper):
-    assert len(paper.PAPER) == 65
-    assert set(paper.PAPER["method"]) == set(paper.SYSTEMS)
-    best = paper.PAPER.query("table == 'main' and data == 'adr' and n_labeled == 300")
-    assert best.set_index("method")["f1"].idxmax() == "Self-Pretraining"
-    assert paper.normalized("Hi @me see http://x.y/z") == "hi  see www"
+    assert len(paper.PAPER) == 61
+    assert set(paper.PAPER["method"]) == set(paper.SYSTEMS) | set(paper.ABLATIONS)
+    rows = {f"{name}={value}" for name, (_, values) in paper.VARIED.items() for value in values}
+    assert set(paper.PAPER["param"]) == rows | {""}
+    best = paper.PAPER.query("data == 'adr' and n_labeled == 300").set_index("method")["f1"]
+    assert best.idxmax() == "Self-Pretraining"
+    assert paper.normalized("Hi @Me, see http://x.y/z") == "hi @ me , see www"
+
+
+# -- the other programs ----------------------------------------------------------------------------
+def test_speed(monkeypatch, tiny_encoder, capsys):
+    pytest.importorskip("accelerate")
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import speed
+
+    options = ["--encoder", tiny_encoder, "--n-texts", "16", "--max-length", "24", "--rounds", "1"]
+    monkeypatch.setattr(sys, "argv", ["speed.py", *options, "--batch-size", "4"])
+    with torch.random.fork_rng(devices=[]):
+        speed.main()
+    printed = capsys.readouterr().out
+    assert [line.split(" | ")[0] for line in printed.splitlines()[2:5]] == [
+        *("| textbook", "| trainer", "| sklearn_spt"),
+    ]
+    assert "| 1.0 | 1.0 |" in printed
+
+
+@pytest.mark.parametrize("file", GALLERY, ids=lambda file: file.stem)
+def test_each_page_of_the_gallery_has_a_title_and_a_picture(file):
+    tree = ast.parse(file.read_text("utf-8"))
+    title, line, _, *about = ast.get_docstring(tree).splitlines()
+    assert line == "=" * len(title)
+    assert about
+    assert sum("plt.show()" in one for one in file.read_text("utf-8").splitlines()) == 1

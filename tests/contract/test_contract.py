@@ -377,10 +377,10 @@ class Bar:
 )
 def test_the_bar_knows_its_total(monkeypatch, params):
     X, y, _ = points()
-    monkeypatch.setattr("sklearn_spt._base.tqdm", Bar)
+    monkeypatch.setattr("sklearn_spt._batches.tqdm", Bar)
     Bar.made.clear()
     learner(verbose=1, **params).fit(X, y)
-    (bar,) = Bar.made
+    bar = Bar.made[0]
     assert bar.n == bar.total
     assert bar.said == ["supervised teachers", "iteration 1 of 2", "iteration 2 of 2"]
 
