@@ -29,7 +29,7 @@ def paper(monkeypatch):
 
 @pytest.fixture
 def ablations(paper):
-    return sys.modules["ablations"]
+    return paper.ablations
 
 
 def fitted(kind, net=None, **params):
@@ -57,12 +57,9 @@ def test_ablations_change_one_step(name, ablations):
 
 
 def test_inertia_of_the_first_iteration_is_the_same_in_each_reading(ablations):
-    one = [
-        fitted(getattr(ablations, name), max_iter=1)[1]
-        for name in ("IndependentVariance", "RawInertiaState")
-    ]
-    for P in one:
-        np.testing.assert_array_equal(P, fitted(SelfPretrainingClassifier, max_iter=1)[1])
+    expected = fitted(SelfPretrainingClassifier, max_iter=1)[1]
+    for kind in (ablations.IndependentVariance, ablations.RawInertiaState):
+        np.testing.assert_array_equal(fitted(kind, max_iter=1)[1], expected)
 
 
 def test_kept_optimizer_matters_only_if_the_optimizer_has_a_state(ablations):
@@ -125,28 +122,26 @@ def command(tmp_path, tiny_encoder, tiny_texts):
     frame.loc[80:, "label"] = None
     frame.to_csv(tmp_path / "posts.csv", index=False)
     command = ["run", "--data", str(tmp_path / "posts.csv"), "--encoder", tiny_encoder]
-    command += ["--n-unlabeled", "30", "--n-test", "20", "--out", str(tmp_path / "results.jsonl")]
+    command += ["--n-unlabeled", "10", "--n-test", "20", "--out", str(tmp_path / "results.jsonl")]
     return [*command, "--seeds", "0", "1", "--n-labeled", "12", "24"]
 
 
-@pytest.mark.filterwarnings("ignore:no unlabelled document was labelled")  # by Co-Decomp
 def test_results_tables_and_figures(paper, command, tmp_path, capsys):
     out = tmp_path / "results.jsonl"
-    methods = "Baseline,Co-Decomp,without two-stage learning,Self-Pretraining"
-    command += ["--methods", methods]
+    command += ["--methods", "Baseline,without two-stage learning,Self-Pretraining"]
     paper.main(command)
     # one seed is enough for the smaller tables
-    paper.main([*command, "--seeds", "0", "--n-labeled", "24", "--vary", "lam"])
-    paper.main([*command, "--seeds", "2", "--n-labeled", "24", "--score-iterations"])
+    one = [*command, "--n-labeled", "24", "--vary", "lam", "--score-iterations"]
+    paper.main([*one, "--seeds", "0"])
     results = paper.read(out)
-    assert len(results) == 2 * 2 * 4 + 4 + 4
+    assert len(results) == 2 * 2 * 3 + 4
     assert results["f1"].between(0, 1).all()
-    assert results["iterations"].dropna().map(len).tolist() == [6, 6]
+    assert results["iterations"].dropna().map(len).tolist() == [6, 6, 6, 6]
     capsys.readouterr()
     paper.main(["table", str(out)])
     printed = capsys.readouterr().out
     assert printed.count("| without two-stage learning |") == 2
-    assert "0.339 | 0.373 | 0.333 | 3 |" in printed, "the paper's numbers stand beside ours"
+    assert "0.339 | 0.373 | 0.333 | 2 |" in printed, "the paper's numbers stand beside ours"
     by_label = printed.index("lam=0.1"), printed.index("lam=0.3"), printed.index("lam=0.5")
     assert sorted(by_label) == list(by_label)
     paper.main(["figure", str(out), "--out", str(tmp_path / "figures")])
@@ -163,13 +158,17 @@ def test_a_run_goes_on_where_it_was(paper, command, tmp_path, capsys):
     capsys.readouterr()
     paper.main(command)
     assert capsys.readouterr().out.startswith("1/1 ")
-    without_time = paper.read(out).drop(columns="seconds")
-    assert without_time.duplicated().sum() == 0
     old = pd.DataFrame(map(json.loads, before.splitlines())).drop(columns="seconds")
-    pd.testing.assert_frame_equal(without_time, old)
+    pd.testing.assert_frame_equal(paper.read(out).drop(columns="seconds"), old)
     paper.main(command)
     assert capsys.readouterr().out == "", "nothing is left to compute"
     assert len(paper.read(out)) == 4
+
+
+@pytest.mark.filterwarnings("ignore:no unlabelled document was labelled")
+def test_keywords_reach_the_method_that_needs_them(paper, command, tmp_path):
+    paper.main([*command, "--methods", "Co-Decomp", "--seeds", "0", "--n-labeled", "12"])
+    assert len(paper.read(tmp_path / "results.jsonl")) == 1
 
 
 def test_a_result_that_fails_stops_no_other(paper, command, tmp_path, monkeypatch):
@@ -195,9 +194,7 @@ def test_rows_are_drawn_as_the_protocol_says(paper, command):
     assert labeled["label"].value_counts().tolist() == [6, 6]
     assert not set(labeled.index) & set(unlabeled.index)
     assert (unlabeled["label"] == -1).all()
-    again, fewer = paper.draw(rest, 12, 10, seed=0)
-    assert labeled.equals(again)
-    assert len(fewer) == 10
+    assert labeled.equals(paper.draw(rest, 12, 10, seed=0)[0])
     assert not labeled.equals(paper.draw(rest, 12, 30, seed=1)[0])
 
 
@@ -207,7 +204,7 @@ def test_the_papers_settings_are_those_of_each_result(paper):
     assert {name: getattr(clf, name) for name in params} == params
     assert clf.estimator.head_init == "random"
     assert paper.classifier("without inertial transform", "", "some-encoder", 1).alpha == 0
-    assert paper.classifier("Self-Pretraining (defaults)", "", "e", 1).temperature == 1.0
+    assert paper.classifier("Self-Pretraining (defaults)", "", "e", 1).temperature == 1
 
 
 def test_unusable_requests_are_named(paper, command, tmp_path):
@@ -240,9 +237,8 @@ def test_speed(monkeypatch, tiny_encoder, capsys):
     with torch.random.fork_rng(devices=[]):
         speed.main()
     printed = capsys.readouterr().out
-    assert [line.split(" | ")[0] for line in printed.splitlines()[2:5]] == [
-        *("| textbook", "| trainer", "| sklearn_spt"),
-    ]
+    names = [line.split(" | ")[0] for line in printed.splitlines()[2:5]]
+    assert names == ["| textbook", "| trainer", "| sklearn_spt"]
     assert "| 1.0 | 1.0 |" in printed
 
 
