@@ -8,8 +8,9 @@ import os
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-import sklearn_spt
 from sphinx.pycode import ModuleAnalyzer
+
+import sklearn_spt
 
 project = "sklearn_spt"
 author = "The sklearn_spt developers"
@@ -53,7 +54,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"[\\/]\d\d_\w+\.py$",
-    "ignore_pattern": r"^(?!\d\d_)",
+    "ignore_pattern": r"speed\.py",
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("sklearn_spt",),
@@ -69,7 +70,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"sklearn_spt {release}"
 html_theme_options = {"navigation_with_keys": False, "show_toc_level": 2}
 # pages without pages below them: an empty column would only narrow their tables and code
-html_sidebars = dict.fromkeys(("index", "changes"), [])
+html_sidebars = {"index": [], "changes": []}
 html_show_sourcelink = False
 
 

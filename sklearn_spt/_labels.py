@@ -194,7 +194,7 @@ def labeled_rows(X: Any, y: Any, sample_weight: Any, marker: Any) -> tuple[Any, 
             f"unlabelled rows, {marker!r}. In cross-validation use SemiSupervisedStratifiedKFold, "
             "which tests labelled rows only."
         )
-    check_consistent_length(X, labels)
+    check_consistent_length(*(X.values() if isinstance(X, dict) else [X]), labels)
     rows = np.flatnonzero(labeled)
     if isinstance(X, dict):
         X = {name: _safe_indexing(part, rows) for name, part in X.items()}

@@ -13,7 +13,6 @@ os.environ["MPLBACKEND"] = "Agg"
 
 import importlib.util
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -80,15 +79,6 @@ def tiny_y():
 def minilm():
     """Name of the default encoder; the test is skipped if it is not installed."""
     return DEFAULT_ENCODER
-
-
-@pytest.fixture
-def needs_data():
-    """Folder of the optional data; the test is skipped if SKLEARN_SPT_DATA names none."""
-    folder = os.environ.get("SKLEARN_SPT_DATA", "")
-    if not os.path.isdir(folder):
-        pytest.skip("SKLEARN_SPT_DATA does not name a folder")
-    return Path(folder)
 
 
 @pytest.fixture

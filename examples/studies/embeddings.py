@@ -1,0 +1,328 @@
+"""Teachers on frozen sentence embeddings when labels are few; see PROTOCOL.md, second part.
+
+    python embeddings.py run --data FOLDER --cache FOLDER --out embeddings.jsonl
+    python embeddings.py table embeddings.jsonl
+
+Each line of a file is one result. Results that are there are not computed again. Rows are drawn
+from train.tsv alone, as in ``few_labels.py``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+from few_labels import TASKS, draw, embeddings, load
+from scipy.linalg import cholesky, solve_triangular
+from scipy.optimize import minimize
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score, log_loss
+from sklearn.preprocessing import normalize
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+
+from sklearn_spt import SentenceEmbedder
+
+# The data sets' own labels as words, in the order of their codes.
+NAMES = {
+    "stackoverflow": """wordpress|bash|spring|hibernate|scala|sharepoint|ajax|qt|drupal|linq|haskell
+        |oracle|magento|svn|apache|excel|matlab|visual studio|cocoa|osx""",
+    "searchsnippets": """business|computers|culture, arts and entertainment|education and science
+        |engineering|health|politics and society|sports""",
+    "banking77": """refund not showing up|activate my card|age limit|apple pay or google pay
+        |atm support|automatic top up|balance not updated after bank transfer
+        |balance not updated after cheque or cash deposit|beneficiary not allowed|cancel transfer
+        |card about to expire|card acceptance|card arrival|card delivery estimate|card linking
+        |card not working|card payment fee charged|card payment not recognised
+        |card payment wrong exchange rate|card swallowed|cash withdrawal charge
+        |cash withdrawal not recognised|change pin|compromised card|contactless not working
+        |country support|declined card payment|declined cash withdrawal|declined transfer
+        |direct debit payment not recognised|disposable card limits|edit personal details
+        |exchange charge|exchange rate|exchange via app|extra charge on statement|failed transfer
+        |fiat currency support|get disposable virtual card|get physical card|getting spare card
+        |getting virtual card|lost or stolen card|lost or stolen phone|order physical card
+        |passcode forgotten|pending card payment|pending cash withdrawal|pending top up
+        |pending transfer|pin blocked|receiving money|request refund|reverted card payment
+        |supported cards and currencies|terminate account|top up by bank transfer charge
+        |top up by card charge|top up by cash or cheque|top up failed|top up limits
+        |top up reverted|topping up by card|transaction charged twice|transfer fee charged
+        |transfer into account|transfer not received by recipient|transfer timing
+        |unable to verify identity|verify my identity|verify source of funds|verify top up
+        |virtual card not working|visa or mastercard|why verify identity
+        |wrong amount of cash received|wrong exchange rate for cash withdrawal""",
+    "trec": "abbreviation|description|entity|human|location|number",
+    "subj": "subjective|objective",
+    "mr": "negative|positive",
+    "te_emotion": "anger|joy|optimism|sadness",
+    "te_hate": "no hate speech|hate speech",
+}
+
+
+# -- regression on soft labels ---------------------------------------------------------------------
+def softmax(z):
+    P = np.exp(z - z.max(axis=1, keepdims=True))
+    return P / P.sum(axis=1, keepdims=True)
+
+
+def probabilities(F, theta):
+    return softmax(F @ theta[:-1] + theta[-1])
+
+
+def regression(F, targets, weights, C, theta=None):
+    """Fit weights of shape (d + 1, K), the last row the intercepts; `theta` is where to begin."""
+    # In the variables R @ theta, where R'R is close to the Hessian (Boehning 1992), L-BFGS needs a
+    # fifth of the steps; single precision and BLAS do the rest.
+    X, K = np.column_stack([F, np.ones(len(F))]), targets.shape[1]
+    penalty = np.append(np.ones(F.shape[1]), 0)
+    R = cholesky(0.3 * C / K * (X.T * weights) @ X + np.diag(np.maximum(penalty, 1e-3)))
+    inverse = solve_triangular(R, np.eye(len(R)))
+    Z, M = np.float32(X @ inverse), np.float32((inverse.T * penalty) @ inverse)
+    w, wanted = np.float32(weights)[:, None], np.float32(weights[:, None] * targets)
+
+    def loss(flat):
+        V = np.float32(flat.reshape(len(R), K))
+        z = Z @ V
+        z -= z.max(axis=1, keepdims=True)
+        P, MV = np.exp(z), M @ V
+        total = P.sum(axis=1, keepdims=True)
+        value = C * (weights @ np.log(np.float64(total[:, 0])) - np.vdot(wanted, z))
+        gradient = C * (Z.T @ (P * (w / total) - wanted)) + MV
+        return float(value + np.vdot(V, MV) / 2), np.float64(gradient.ravel())
+
+    first = np.zeros((len(R), K)) if theta is None else R @ theta
+    options = {"maxiter": 200, "ftol": 1e-7, "gtol": 1e-4}
+    found = minimize(loss, first.ravel(), jac=True, method="L-BFGS-B", options=options)
+    return inverse @ found.x.reshape(len(R), K)
+
+
+# -- teachers: rows -> probabilities of the unlabelled and of the validation rows ------------------
+def logistic(rows, C=10.0):
+    theta = regression(rows.L, rows.Y, np.ones(len(rows.L)), C)
+    return probabilities(rows.U, theta), probabilities(rows.V, theta)
+
+
+def neighbours(A, B, n=10, of_itself=True):
+    """Return the n rows of B closest to each row of A; if A ends B, a row is not its own."""
+    similarity = A @ B.T
+    if of_itself:
+        similarity[np.arange(len(A)), np.arange(len(B) - len(A), len(B))] = -np.inf
+    return np.argpartition(-similarity, n, axis=1)[:, :n]
+
+
+def read_out(rows, P, C=10.0, labeled=3.0, unlabeled=0.5, theta=None):
+    """Fit the regression on labelled rows and on soft labels P of the others."""
+    w = np.append(np.full(len(rows.L), labeled), np.zeros(len(rows.U)) + unlabeled)
+    return regression(np.vstack([rows.L, rows.U]), np.vstack([rows.Y, P]), w, C, theta)
+
+
+def soft(rows, C=10.0, s=2.0, a=0.0, shares="labels", rounds=6, weights=(3.0, 0.5), **more):
+    """Soft self-training. `more` has C_first, weigh ("confidence", "neighbours") and average."""
+    theta = regression(rows.L, rows.Y, np.ones(len(rows.L)), more.get("C_first", 10.0))
+    P, prior = probabilities(rows.U, theta), rows.Y.mean(axis=0)
+    wanted = {"equal": np.full(rows.K, 1 / rows.K), "true": rows.true_shares}.get(shares, prior)
+    for _ in range(50 if shares == "estimated" else 0):  # Saerens et al. (2002)
+        Q = P * (wanted / prior)
+        wanted = (Q / Q.sum(axis=1, keepdims=True)).mean(axis=0)
+    if more.get("average") or more.get("weigh") == "neighbours":
+        near = neighbours(rows.U, np.vstack([rows.L, rows.U]))
+    for _ in range(rounds):
+        w = weights[1]
+        if more.get("average"):
+            around = np.vstack([rows.Y, P])[near].mean(axis=1)
+            P = (1 - more["average"]) * P + more["average"] * around
+        if more.get("weigh") == "confidence":
+            w = w * P.max(axis=1)
+        elif more.get("weigh") == "neighbours":
+            around = np.vstack([rows.Y, P])[near].mean(axis=1)
+            w = w * around[np.arange(len(P)), P.argmax(axis=1)]
+        P = (P * (wanted / P.mean(axis=0)) ** a) ** s
+        theta = read_out(rows, P / P.sum(axis=1, keepdims=True), C, weights[0], w, theta)
+        P = probabilities(rows.U, theta)
+    return P, probabilities(rows.V, theta)
+
+
+def components(rows, n=64, then=soft):
+    """Reduce the vectors to principal components, then scale them to unit length."""
+    pca = PCA(n, svd_solver="covariance_eigh").fit(np.vstack([rows.L, rows.U]))
+    parts = {name: normalize(pca.transform(getattr(rows, name))) for name in "LUV"}
+    return then(SimpleNamespace(**vars(rows) | parts))
+
+
+def smoothed(rows, then=soft):
+    """Add to each vector the mean of its neighbours among the labelled and unlabelled rows."""
+    B = np.vstack([rows.L, rows.U])
+    smooth = normalize(B + B[neighbours(B, B)].mean(axis=1))
+    V = normalize(rows.V + B[neighbours(rows.V, B, of_itself=False)].mean(axis=1))
+    parts = {"L": smooth[: len(rows.L)], "U": smooth[len(rows.L) :], "V": V}
+    return then(SimpleNamespace(**vars(rows) | parts))
+
+
+def named(rows, then=soft):
+    """Add the name of each class as one more labelled text."""
+    more = {"L": np.vstack([rows.L, rows.N]), "Y": np.vstack([rows.Y, np.eye(rows.K)])}
+    return then(SimpleNamespace(**vars(rows) | more))
+
+
+def spreading(rows, n=10):
+    """Read scikit-learn's label spreading out by a regression."""
+    y = np.append(rows.Y.argmax(axis=1), np.full(len(rows.U), -1))
+    model = LabelSpreading(kernel="knn", n_neighbors=n).fit(np.vstack([rows.L, rows.U]), y)
+    P = np.nan_to_num(model.label_distributions_[len(rows.L) :], nan=1 / rows.K)
+    return P, probabilities(rows.V, read_out(rows, P))
+
+
+def propagation(rows, n=30, alpha=0.9):
+    """Spread labels over a graph of cubed cosines, with class-mass normalisation, and read out."""
+    B = np.vstack([rows.L, rows.U])
+    W = np.zeros((len(B), len(B)))
+    near = neighbours(B, B, n)
+    np.put_along_axis(W, near, np.take_along_axis(np.maximum(B @ B.T, 0) ** 3, near, 1), 1)
+    W = (W + W.T) / 2
+    W /= np.sqrt(np.outer(W.sum(axis=0), W.sum(axis=0)) + 1e-12)
+    Y = np.vstack([rows.Y, np.zeros((len(rows.U), rows.K))])
+    F = np.linalg.solve(np.eye(len(B)) - alpha * W, Y)[len(rows.L) :] + 1e-9
+    F *= rows.Y.mean(axis=0) / F.mean(axis=0)
+    P = F / F.sum(axis=1, keepdims=True)
+    return P, probabilities(rows.V, read_out(rows, P))
+
+
+def gaussians(rows, kappa=None, shrinkage=0.5):
+    """Classes as Gaussians by expectation-maximisation: variance 1 / kappa, or one covariance."""
+    B, w = np.vstack([rows.L, rows.U]), np.append(np.full(len(rows.L), 3.0), [0.5] * len(rows.U))
+    R = np.vstack([rows.Y, logistic(rows)[0]])
+    for _ in range(6):
+        mass = (w[:, None] * R).sum(axis=0)
+        means = (w[:, None] * R).T @ B / mass[:, None]
+        precision = np.eye(B.shape[1]) * (kappa or 1)
+        if kappa is None:
+            within = ((B.T * w) @ B - (means.T * mass) @ means) / mass.sum()
+            sphere = np.eye(len(within)) * np.trace(within) / len(within)
+            precision = np.linalg.inv((1 - shrinkage) * within + shrinkage * sphere)
+        W = precision @ means.T
+        theta = np.vstack([W, np.log(mass / mass.sum()) - (means * W.T).sum(axis=1) / 2])
+        R = np.vstack([rows.Y, probabilities(rows.U, theta)])
+    return R[len(rows.L) :], probabilities(rows.V, theta)
+
+
+def self_training(rows, **settings):
+    y = np.append(rows.Y.argmax(axis=1), np.full(len(rows.U), -1))
+    model = SelfTrainingClassifier(LogisticRegression(C=10, max_iter=1000), **settings)
+    model.fit(np.vstack([rows.L, rows.U]), y)
+    return model.predict_proba(rows.U), model.predict_proba(rows.V)
+
+
+METHODS = {f"logistic C={C}": partial(logistic, C=C) for C in (1, 10, 100)}
+METHODS |= {"C=10": soft, "C=1": partial(soft, C=1), "C=3": partial(soft, C=3)}
+METHODS |= {"C=30": partial(soft, C=30), "C=100": partial(soft, C=100, C_first=100)}
+METHODS |= {"issue": partial(soft, C=1, a=1)}
+METHODS |= {f"s={s}": partial(soft, s=s) for s in (1, 1.5, 3)}
+METHODS |= {f"a={a}": partial(soft, a=a) for a in (0.5, 1)}
+METHODS |= {f"{name} shares": partial(soft, a=1, shares=name) for name in ("estimated", "true")}
+METHODS |= {f"rounds={n}": partial(soft, rounds=n) for n in (1, 3, 12)}
+METHODS |= {f"weight={w}": partial(soft, weights=(3.0, w)) for w in (0.25, 1, 2)}
+METHODS |= {f"labelled={w}": partial(soft, weights=(w, 0.5)) for w in (1, 10)}
+METHODS |= {f"weigh {name}": partial(soft, weigh=name) for name in ("confidence", "neighbours")}
+METHODS |= {"average": partial(soft, average=0.5), "64 components": components}
+METHODS |= {"vectors averaged": smoothed, "names": named}
+METHODS |= {"names, logistic": partial(named, then=logistic)}
+METHODS |= {"vectors averaged, logistic": partial(smoothed, then=logistic)}
+METHODS |= {f"spreading {n}": partial(spreading, n=n) for n in (10, 30)}
+METHODS |= {"propagation": propagation, "shared covariance": gaussians}
+METHODS |= {f"spherical {kappa}": partial(gaussians, kappa=kappa) for kappa in (10, 30, 60)}
+METHODS |= {"self-training .75": self_training}
+METHODS |= {"self-training k_best": partial(self_training, criterion="k_best", k_best=200)}
+
+
+# -- runs ------------------------------------------------------------------------------------------
+def prepare(X, N, codes, k, seed, arm):
+    """Return the vectors, labels and shares of one draw."""
+    labeled, unlabeled, valid = draw(codes, k, seed, arm == "random")
+    K = int(codes.max()) + 1
+    Y, true = np.eye(K)[codes[labeled]], np.bincount(codes[unlabeled], minlength=K)
+    rows = {"L": X[labeled], "U": X[unlabeled], "V": X[valid], "N": N, "Y": Y, "K": K}
+    shares = np.maximum(true, 1) / np.maximum(true, 1).sum()
+    return SimpleNamespace(**rows, true_shares=shares), codes[unlabeled], codes[valid]
+
+
+def score(method, rows, y_u, y_v):
+    """Fit on one draw and score."""
+    start = perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        P_u, P_v = method(rows)
+    P_v = np.clip(P_v, 1e-7, None)
+    guess, classes = P_v.argmax(axis=1), np.arange(rows.K)
+    P_v /= P_v.sum(axis=1, keepdims=True)
+    result = {"accuracy": accuracy_score(y_v, guess), "unlabeled": np.mean(P_u.argmax(1) == y_u)}
+    result["macro_f1"] = f1_score(y_v, guess, labels=classes, average="macro", zero_division=0.0)
+    result["log_loss"] = log_loss(y_v, P_v, labels=classes)
+    return {key: round(float(v), 4) for key, v in result.items()} | {
+        "seconds": round(perf_counter() - start, 2)
+    }
+
+
+def run(options):
+    """Compute the results that are missing."""
+    keys = ["task", "method", "k", "seed", "arm"]
+    known = pd.read_json(options.out, lines=True) if options.out.exists() else pd.DataFrame()
+    done = set(map(tuple, known[keys].to_numpy())) if len(known) else set()
+    wanted = options.methods.split("|") if options.methods else list(METHODS)
+    for task in options.tasks.split(","):
+        texts, codes = load(options.data, task)
+        X = embeddings(options.data, task, texts, options.cache).astype(float)
+        names = " ".join(NAMES[task].split()).replace(" |", "|").split("|")
+        N = SentenceEmbedder().transform(names).astype(float)
+        for seed in options.seeds:
+            rows, y_u, y_v = prepare(X, N, codes, options.k, seed, options.arm)
+            for method in wanted:
+                key = (task, method, options.k, seed, options.arm)
+                if key not in done:
+                    result = score(METHODS[method], rows, y_u, y_v)
+                    line = json.dumps(dict(zip(keys, key, strict=True)) | result)
+                    with open(options.out, "a", encoding="utf-8") as stream:
+                        stream.write(line + "\n")
+
+
+def table(options):
+    """Print means by task and method."""
+    results = pd.concat([pd.read_json(file, lines=True) for file in options.files])
+    if options.seeds:
+        results = results[results.seed.isin(options.seeds)]
+    for (arm, k), part in results.groupby(["arm", "k"]):
+        by_task = part.pivot_table(options.score, "method", "task", sort=False)
+        by_task = by_task[[task for task in TASKS if task in by_task]]
+        by_task["mean"] = by_task.mean(axis=1, skipna=False)
+        by_task["n"] = part.groupby("method").size()
+        print(f"\n{options.score}, k={k}, {arm} labels\n\n{by_task.round(3).to_string()}")
+
+
+def main():
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("run")
+    command.add_argument("--data", required=True, help="folder with short_texts/")
+    command.add_argument("--cache", required=True, help="folder of embeddings")
+    command.add_argument("--out", type=Path, required=True, help="file of results")
+    command.add_argument("--k", type=int, default=10, help="labels a class")
+    command.add_argument("--arm", choices=("balanced", "random"), default="balanced")
+    command.add_argument("--seeds", type=int, nargs="+", default=[3, 4, 5])
+    command.add_argument("--tasks", default=",".join(TASKS))
+    command.add_argument("--methods", help="names between bars; all by default")
+    command = commands.add_parser("table")
+    command.add_argument("files", nargs="+")
+    command.add_argument("--score", default="accuracy")
+    command.add_argument("--seeds", type=int, nargs="+")
+    options = parser.parse_args()
+    table(options) if options.command == "table" else run(options)
+
+
+if __name__ == "__main__":
+    main()

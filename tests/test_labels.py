@@ -1,0 +1,263 @@
+"""Labels, markers and weights of every kind."""
+
+import enum
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.exceptions import DataConversionWarning
+
+from sklearn_spt._labels import (
+    check_weights,
+    decode_labels,
+    encode_labels,
+    is_missing,
+    labeled_rows,
+    suspicious_class,
+)
+
+MISSING = [None, float("nan"), np.float32("nan"), pd.NA, pd.NaT]
+
+
+def encode(y, marker=-1):
+    labeled, classes, codes = encode_labels(y, len(y), marker)
+    assert labeled.dtype == bool
+    return labeled.tolist(), classes.tolist(), codes.tolist()
+
+
+@pytest.mark.parametrize("value", MISSING, ids=repr)
+def test_missing_values(value):
+    assert is_missing(value)
+    assert encode(["a", value, "b", None], None)[0] == [True, False, True, False]
+    assert encode(["a", None, "b"], value)[0] == [True, False, True]
+    with pytest.raises(ValueError, match=r"missing value .* in row 1, and 1 in all"):
+        encode(["a", value, "b"])
+
+
+@pytest.mark.parametrize("value", [0, -1, "", "nan", "NA", False, float("inf"), [None], np.ones(2)])
+def test_values_that_are_not_missing(value):
+    assert not is_missing(value)
+
+
+NUMBERS = {
+    "list": [7, 3, -1, 3],
+    "tuple": (7, 3, -1, 3),
+    "array": np.array([7, 3, -1, 3]),
+    "small": np.array([7, 3, -1, 3], dtype=np.int8),
+    "objects": np.array([7, 3, -1, 3], dtype=object),
+    "floats": np.array([7.0, 3.0, -1.0, 3.0]),
+    "scalars": [np.int64(7), np.int16(3), np.float32(-1), 3.0],
+    "Series": pd.Series([7, 3, -1, 3], index=[3, 3, 1, 0]),
+    "Int64": pd.Series([7, 3, -1, 3], dtype="Int64"),
+    "category": pd.Series([7, 3, -1, 3], dtype="category"),
+    "tensor": torch.tensor([7, 3, -1, 3]),
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_numbers(kind):
+    y = NUMBERS[kind]
+    assert encode(y) == ([True, True, False, True], [3, 7], [1, 0, -1, 0])
+    classes = encode_labels(y, 4)[1]
+    assert classes.dtype.kind == ("f" if kind in ("floats", "scalars") else "i")
+
+
+STRINGS = {
+    "list": (["no", "yes", -1, "yes"], -1),
+    "objects": (np.array(["no", "yes", -1, "yes"], dtype=object), -1),
+    "Series": (pd.Series(["no", "yes", -1, "yes"]), -1),
+    "string": (np.array(["no", "yes", "?", "yes"]), "?"),
+    "empty string": (["no", "yes", "", "yes"], ""),
+    "string dtype": (pd.Series(["no", "yes", pd.NA, "yes"], dtype="string"), None),
+    "object dtype": (pd.Series(["no", "yes", None, "yes"], dtype=object), np.nan),
+    "default dtype": (pd.Series(["no", "yes", np.nan, "yes"]), pd.NA),
+    "category": (pd.Series(["no", "yes", None, "yes"], dtype="category"), None),
+}
+
+
+@pytest.mark.parametrize("kind", STRINGS)
+def test_strings(kind):
+    y, marker = STRINGS[kind]
+    assert encode(y, marker) == ([True, True, False, True], ["no", "yes"], [0, 1, -1, 1])
+    assert encode_labels(y, 4, marker)[1].dtype.kind == "U"
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [5, None, 9],
+        [5, float("nan"), 9],
+        np.array([5, np.nan, 9], dtype=np.float16),
+        np.array([5, None, 9], dtype=object),
+        pd.Series([5, None, 9]),
+        pd.Series([5, pd.NA, 9], dtype="Int64"),
+    ],
+)
+def test_whole_numbers_beside_missing_values_are_integers(y):
+    classes = encode_labels(y, 3, None)[1]
+    assert (classes.dtype.kind, classes.tolist()) == ("i", [5, 9])
+
+
+@pytest.mark.parametrize(
+    ("y", "marker"),
+    [([True, False, None], None), ([True, False, -1], -1),
+     (pd.Series([True, False, None], dtype="boolean"), None)],
+)  # fmt: skip
+def test_booleans(y, marker):
+    classes, codes = encode_labels(y, 3, marker)[1:]
+    assert (classes.dtype, codes.tolist()) == (bool, [1, 0, -1])
+
+
+@pytest.mark.parametrize(
+    ("y", "marker", "labeled"),
+    [
+        ([1, 2, 0], 0, [True, True, False]),
+        ([0, 1, 99], 99.0, [True, True, False]),
+        ([0, 1, -1], np.int64(-1), [True, True, False]),
+        ([0, 1, 2], "?", [True, True, True]),
+        (["a", "b", "c"], -1, [True, True, True]),
+        (["a", "-1", "b"], "-1", [True, False, True]),
+        (np.array([0, 1, 2], dtype=np.uint8), -1, [True, True, True]),
+        ([True, False], 0, [True, True]),  # True equals 1 and is no marker
+        (np.array([True, False], dtype=object), 1, [True, True]),
+    ],
+)
+def test_markers(y, marker, labeled):
+    assert encode(y, marker)[0] == labeled
+
+
+@pytest.mark.parametrize(
+    ("y", "marker", "row"),
+    [
+        (np.array(["a", "b", -1]), -1, 2),
+        (np.array(["a", "b", np.nan]), None, 2),
+        (["a", " -1 ", "b"], -1, 1),
+        (["a", "b", "-1.0"], -1, 2),
+        (["a", "b", "99"], 99.0, 2),
+        ([0, "-1", 1], -1, 1),
+        (pd.Series(["-1", "a", "b"]), -1, 0),
+    ],
+)
+def test_a_marker_as_a_string_is_refused(y, marker, row):
+    with pytest.raises(ValueError, match=rf"y holds the string .* in row {row}, while unlabelled"):
+        encode(y, marker)
+
+
+@pytest.mark.parametrize(
+    ("y", "marker"), [([0, 1, 0.5], -1), ([None, 1, 0.5], None), (np.array([1, 2, 2.5]), -1)]
+)
+def test_fractions_are_no_classes(y, marker):
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        encode(y, marker)
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+@pytest.mark.parametrize("y", [[Color.RED, Color.BLUE], [None, "a", "b"], [{1}, {2}]])
+def test_labels_that_are_no_labels(y):
+    with pytest.raises((ValueError, TypeError), match=r"Unknown label type|missing value|sorted"):
+        encode(y)
+
+
+def test_a_column_is_taken_with_scikit_learns_warning():
+    with pytest.warns(DataConversionWarning, match="column-vector y was passed"):
+        assert encode(np.array([[0], [1], [-1]]))[2] == [0, 1, -1]
+
+
+def test_known_classes():
+    known = np.array(["a", "b", "c"])
+    _, classes, codes = encode_labels(["b", "b", -1], 3, -1, known)
+    assert (classes.tolist(), codes.tolist()) == (["a", "b", "c"], [1, 1, -1])
+    with pytest.raises(ValueError, match=r"'d' in row 1, which is none of \['a', 'b', 'c'\]"):
+        encode_labels(["b", "d"], 2, -1, known)
+
+
+LABELS = [
+    st.integers(-(2**53), 2**53).filter(lambda value: value != -1),
+    st.text(max_size=5).filter(lambda text: text.strip() not in ("-1", "-1.0", "nan")),
+    st.booleans(),
+]
+
+
+@given(st.data())
+def test_decoding_the_codes_gives_the_labels(data):
+    # numpy's strings of fixed width cannot hold NUL at their end
+    one = data.draw(st.sampled_from(LABELS))
+    one = one.filter(lambda value: not (isinstance(value, str) and value.endswith("\0")))
+    labels = data.draw(st.lists(one, min_size=2, max_size=20).filter(lambda v: len({*v}) > 1))
+    marker = data.draw(st.sampled_from([-1, None, float("nan"), pd.NA]))
+    hidden = data.draw(st.lists(st.booleans(), min_size=len(labels), max_size=len(labels)))
+    y = [x for label, hide in zip(labels, hidden, strict=True) for x in [label] + [marker] * hide]
+    with warnings.catch_warnings(action="ignore"):  # many classes look like a regression
+        labeled, classes, codes = encode_labels(y, len(y), marker)
+    assert classes.tolist() == sorted({*labels})
+    assert classes[codes[labeled]].tolist() == labels
+    found = decode_labels(codes, classes, marker)
+    assert found[labeled].tolist() == labels
+    assert all(is_missing(x) if is_missing(marker) else x == marker for x in found[~labeled])
+
+
+@pytest.mark.parametrize(
+    ("classes", "marker", "kind"),
+    [
+        (["a", "b"], "unknown", "U"),
+        (["a", "b"], None, "O"),
+        (["a", "b"], -1, "O"),
+        ([3, 7], -1, "i"),
+        ([0.0, 1.0], -1, "f"),
+        ([0, 1], None, "O"),
+        ([False, True], -1, "O"),
+    ],
+)
+def test_the_kind_of_decoded_labels(classes, marker, kind):
+    found = decode_labels(np.array([0, 1, -1]), np.array(classes), marker)
+    assert (found.dtype.kind, found.tolist()) == (kind, [*classes, marker])
+    complete = decode_labels(np.array([0, 1]), np.array(classes), marker)
+    assert complete.dtype == np.array(classes).dtype
+
+
+@pytest.mark.parametrize(
+    ("classes", "found"),
+    [(["a", "NA"], "NA"), (["a", " n/a "], " n/a "), (["", "a"], ""), (["?", "a"], "?"),
+     (["no", "yes"], None), ([0, 1], None), ([-1, 1], None)],
+)  # fmt: skip
+def test_classes_that_look_like_a_marker(classes, found):
+    assert suspicious_class(np.array(classes)) == found
+    assert suspicious_class(np.array([-1, 1]), ("-1",)) == -1
+
+
+# -- weights and rows ------------------------------------------------------------------------------
+@given(st.lists(st.floats(0, 1e300), min_size=4, max_size=4).filter(any), st.floats(1e-3, 1e3))
+def test_weights_have_mean_one(weights, factor):
+    labeled = np.array([True, False, True, True, True])
+    given_ = np.insert(weights, 1, np.nan)  # that of the unlabelled row is not read
+    found = check_weights(given_, labeled)
+    assert found.mean() == pytest.approx(1)
+    np.testing.assert_allclose(found, check_weights(given_ * factor, labeled), atol=1e-9)
+    assert check_weights(None, labeled) is None
+    assert check_weights(3.0, labeled).tolist() == [1.0] * 4
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
+def test_a_bad_weight_is_named(bad):
+    with pytest.raises(ValueError, match=f"row 2 has {bad}"):
+        check_weights([1, bad, bad], np.array([True, False, True]))
+
+
+def test_rows_that_are_scored():
+    X, y = {"a": np.arange(4), "b": [1, 2, 3, 4]}, ["no", None, "yes", None]
+    parts, labels, weights = labeled_rows(X, y, [1, 2, 3, 4], None)
+    assert parts["a"].tolist() == [0, 2]
+    assert parts["b"] == [1, 3]
+    assert (labels.tolist(), weights.tolist()) == (["no", "yes"], [1, 3])
+    frame = pd.DataFrame({"t": list("abcd")}, index=[3, 2, 1, 0])
+    assert labeled_rows(frame, y, None, None)[0]["t"].tolist() == ["a", "c"]
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        labeled_rows(np.ones((3, 1)), y, None, None)

@@ -1,0 +1,391 @@
+"""Self-Pretraining against an independent implementation, and what the fit leaves behind."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from helpers import MLP, bert_net, mlp_net, points
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from sklearn_spt import FOUR_STUDENTS, PAPER_SETTINGS, SelfPretrainingClassifier
+from sklearn_spt._random import derive_seed, epoch_rows
+
+
+def learner(net=None, **params):
+    settings = {"step_size": 0.5, "random_state": 0, **params}
+    return SelfPretrainingClassifier(net or mlp_net(), **settings)
+
+
+# -- an independent implementation -----------------------------------------------------------------
+def logits(net, X):
+    with torch.no_grad():
+        return net(torch.from_numpy(X)).double().numpy()
+
+
+def reference(X, y, weights, K, *, lam, alpha, T, k, E1, E2, teachers, students, R=0.1, B=8):
+    """Algorithm 1 with separate loops, losses, learning rates and gradient descent.
+
+    It shares the seeds and draws with the package alone, so that both see the same rows.
+    """
+    X_l, X_u, y = X[y >= 0], X[y < 0], y[y >= 0]
+    w = weights[: len(y)] / weights[: len(y)].mean()
+    per_epoch = [-(-n // B) for n in range(len(X) + 1)]
+
+    def fresh(path):
+        torch.manual_seed(derive_seed(0, *path))
+        return MLP(2, K)
+
+    def descend(net, X, codes, loss, rates, rng, epochs):
+        rates = iter(rates)
+        for _ in range(epochs):
+            rows = epoch_rows(codes, True, rng)
+            for start in range(0, len(rows), B):
+                batch = rows[start : start + B]
+                net.zero_grad()
+                loss(net(torch.from_numpy(X[batch])), batch).mean().backward()
+                rate = next(rates)
+                with torch.no_grad():
+                    for p in net.parameters():
+                        p -= rate * p.grad
+        assert next(rates, None) is None
+
+    def cross_entropy(z, targets, T=1.0):
+        return -(torch.from_numpy(targets).float() * torch.log_softmax(z / T, dim=1)).sum(1)
+
+    def path(t, i):
+        return (t,) if i == 0 else (t, 5, i)
+
+    hard, n_L = w[:, None] * np.eye(K)[y], E2 * per_epoch[len(y)]
+    falling = [R * (1 - step / n_L) for step in range(n_L)]
+    nets = []
+    for i in range(teachers):
+        nets.append(fresh(path(0, i)))
+        rng = np.random.default_rng(derive_seed(0, *path(0, i)))
+        descend(nets[i], X_l, y, lambda z, r: cross_entropy(z, hard[r]), falling, rng, E2)
+    first, state, t, size = nets, {}, 0, 0
+    while size < len(X_u):
+        t, size, before = t + 1, min(size + k, len(X_u)), nets
+        rng = np.random.default_rng(derive_seed(0, t, 1))
+        rows = rng.choice(len(X_u), size=size, replace=False)
+        P, q = (
+            np.mean([softmax(logits(net, part) / T, axis=1) for net in nets], axis=0)
+            for part in (X_u[rows], X_l)
+        )
+        group = (P[:, 1] >= 0.5).astype(int) if K == 2 else P.argmax(axis=1)
+        moved = P.copy()
+        for c in range(K):
+            inside = group == c
+            if not inside.any():
+                continue
+            d = P[inside, c]
+            mean, variance = d.mean(), d.var() + 1e-6
+            if c in state:
+                new = alpha * state[c][0] + (1 - alpha) * mean
+                new_variance = alpha * state[c][1] + (1 - alpha) * variance
+                d = np.clip((d - mean) * np.sqrt(new_variance / variance) + new, 0, 1)
+                moved[inside] *= ((1 - d) / (1 - P[inside, c]))[:, None]
+                moved[inside, c], mean, variance = d, new, new_variance
+            state[c] = mean, variance
+        codes = (moved[:, 1] >= 0.5).astype(int) if K == 2 else moved.argmax(axis=1)
+        nets = []
+        for i in range(students):
+            net, rng = fresh(path(t, i)), np.random.default_rng(derive_seed(0, *path(t, i), 2))
+
+            def stage_1(z, r, P=moved):
+                return T**2 * cross_entropy(z, P[r], T)
+
+            def stage_2(z, r, q=w[:, None] * q):
+                return (1 - lam) * cross_entropy(z, hard[r]) + lam * T**2 * cross_entropy(
+                    z, q[r], T
+                )
+
+            descend(net, X_u[rows], codes, stage_1, [R] * E1 * per_epoch[size], rng, E1)
+            descend(net, X_l, y, stage_2, falling, rng, E2)
+            nets.append(net)
+    return first, before, nets, rows, codes
+
+
+@pytest.mark.parametrize(
+    ("K", "T", "nets", "settings"),
+    [
+        (2, 3.0, (1, 1), {"lam": 0.3, "alpha": 0.4}),
+        (3, 1.0, (2, 1), {"lam": 0.9, "alpha": 0.1}),
+        (4, 2.0, (1, 2), {"lam": 0.0, "alpha": 0.8}),
+    ],
+)
+def test_equals_an_independent_implementation(K, T, nets, settings):
+    X, y, _ = points(K)
+    order = np.argsort(y < 0, kind="stable")
+    X, y, weights = X[order], y[order], np.linspace(0.5, 2, len(y))
+    counts = {"n_teachers": nets[0], "n_students": nets[1]}
+    clf = learner(temperature=T, step_size=25, pretrain_epochs=2, logit_adjustment=0.0)
+    clf.set_params(**settings, **counts).fit(X, y, sample_weight=weights)
+    first, before, students, rows, codes = reference(
+        X, y, weights, K, T=T, k=25, E1=2, E2=3, teachers=nets[0], students=nets[1], **settings
+    )
+    assert clf.sample_sizes_ == [25, 50, 62]
+    for ours, theirs in zip(clf.estimators_, [*first, *before, *students], strict=True):
+        for name, weight in theirs.state_dict().items():
+            found = ours.module_.state_dict()[name]
+            torch.testing.assert_close(found, weight, rtol=1e-3, atol=1e-4)
+    np.testing.assert_array_equal(clf.transduction_[28:][rows], codes)
+    P = [softmax(logits(net, X), axis=1) for net in [*first, *before, *students]]
+    shares = [1 / len(first)] * len(first) + [1] * (len(before) + len(students))
+    expected = np.average(P, axis=0, weights=shares)
+    np.testing.assert_allclose(clf.predict_proba(X), expected, atol=1e-4)
+
+
+# -- what follows from the algorithm ---------------------------------------------------------------
+def weights_of(net):
+    return torch.cat([weight.detach().flatten() for weight in net.module_.parameters()])
+
+
+def test_students_are_fresh():
+    """Without an epoch they have the weights of their own seeds, not those of the teacher."""
+    X, y, _ = points()
+    clf = learner(pretrain_epochs=0, finetune_epochs=0, n_students=2).fit(X, y)
+    for number, net in enumerate(clf.students_):
+        torch.manual_seed(derive_seed(0, *((2,) if number == 0 else (2, 5, number))))
+        expected = torch.cat([weight.flatten() for weight in MLP().parameters()])
+        assert torch.equal(weights_of(net), expected)
+
+
+def test_a_student_that_learns_from_no_pseudo_label_is_a_supervised_net():
+    X, y, _ = points()
+    for lam in (0.0, 0.5):
+        alone = learner(lam=lam, pretrain_epochs=0, alpha=0.9).fit(X, y).students_[0]
+        other = learner(lam=lam, pretrain_epochs=0, n_teachers=3).fit(X, y).students_[0]
+        assert torch.equal(weights_of(alone), weights_of(other)) == (lam == 0)
+
+
+def test_inertia_acts_from_the_second_iteration_on():
+    X, y, _ = points()
+
+    def students(**params):
+        return [weights_of(net) for net in learner(**params).fit(X, y).students_]
+
+    one = {"step_size": 1.0}
+    assert torch.equal(students(alpha=0.0, **one)[0], students(alpha=0.9, **one)[0])
+    assert not torch.equal(students(alpha=0.0)[0], students(alpha=0.9)[0])
+
+
+def test_the_ensemble_changes_no_net():
+    X, y, _ = points()
+    every, last_two, last = (
+        learner(ensemble=e, n_teachers=2).fit(X, y) for e in ("all", "last_two", "last")
+    )
+    nets = [weights_of(net) for net in every.estimators_]
+    assert len(nets) == 2 + 1 + 1
+    for net, expected in zip(last_two.estimators_, nets[2:], strict=True):
+        assert torch.equal(weights_of(net), expected)
+    assert torch.equal(weights_of(last.estimators_[0]), nets[3])
+    np.testing.assert_array_equal(every.transduction_, last.transduction_)
+    for clf in (every, last_two, last):
+        assert clf.students_ == clf.estimators_[-1:]
+    one_iteration = learner(ensemble="last_two", n_teachers=2, step_size=1.0).fit(X, y)
+    assert len(one_iteration.estimators_) == 3
+
+
+def test_unlabeled_rows_of_both_arguments_are_one():
+    X, y, _ = points()
+    order = np.argsort(y < 0, kind="stable")
+    X, y = X[order], y[order]
+    whole = learner().fit(X, y)
+    for n in (28, 60):
+        apart = learner().fit(X[:n], y[:n], X_unlabeled=X[n:])
+        np.testing.assert_array_equal(apart.predict_proba(X), whole.predict_proba(X))
+        np.testing.assert_array_equal(apart.transduction_, whole.transduction_)
+        np.testing.assert_array_equal(apart.labeled_iter_, whole.labeled_iter_)
+    empty = learner().fit(X, y, X_unlabeled=X[:0])
+    np.testing.assert_array_equal(empty.predict_proba(X), whole.predict_proba(X))
+
+
+def test_only_proportions_of_labeled_weights_count():
+    X, y, _ = points()
+    w = np.linspace(1, 3, len(y))
+    expected = learner().fit(X, y, sample_weight=w).predict_proba(X)
+    other = learner().fit(X, y, sample_weight=np.where(y < 0, np.nan, 5 * w)).predict_proba(X)
+    np.testing.assert_allclose(other, expected, atol=1e-4)
+    plain = learner().fit(X, y).predict_proba(X)
+    even = learner().fit(X, y, sample_weight=np.full(len(y), 4.0)).predict_proba(X)
+    np.testing.assert_array_equal(even, plain)
+    assert abs(plain - expected).max() > 1e-3
+
+
+def test_random_states():
+    X, y, _ = points()
+    first, again = (
+        learner(random_state=np.random.RandomState(3)).fit(X, y).predict_proba(X) for _ in range(2)
+    )
+    np.testing.assert_array_equal(first, again)
+    drawn = learner(random_state=None, max_iter=1)
+    assert not np.array_equal(drawn.fit(X, y).predict_proba(X), drawn.fit(X, y).predict_proba(X))
+    net = mlp_net()
+    net.random_state = 5  # the net's own seed has no effect
+    np.testing.assert_array_equal(
+        learner(net).fit(X, y).predict_proba(X), learner().fit(X, y).predict_proba(X)
+    )
+
+
+# -- fitted attributes -----------------------------------------------------------------------------
+def test_history_and_transduction():
+    X, y, _ = points(3)
+    names = np.array(["a", "b", "c"])
+    clf = learner(step_size=25, unlabeled_marker="?", n_students=2, max_iter=2)
+    clf.fit(X, np.where(y < 0, "?", names[y]))
+    start, first, second = json.loads(json.dumps(clf.history_))
+    assert (start["iteration"], start["sample_size"]) == (0, 0)
+    assert len(start["loss"]["supervised"]) == 3
+    for entry, size in ((first, 25), (second, 50)):
+        assert entry["sample_size"] == size == sum(entry["pseudo_label_counts"].values())
+        assert set(entry["pseudo_label_counts"]) == {"a", "b", "c"}
+        assert (len(entry["loss"]["stage1"]), len(entry["loss"]["stage2"])) == (1, 3)
+        assert sum(group["count"] for group in entry["groups"].values()) == size
+        assert entry["seconds"] > 0
+    assert first["changed"] is None
+    assert 0 <= second["changed"] <= 1
+    assert pd.DataFrame(clf.history_)["sample_size"].tolist() == [0, 25, 50]
+    given = y >= 0
+    assert (clf.transduction_[given] == names[y[given]]).all()
+    assert ((clf.transduction_ == "?") == (clf.labeled_iter_ == -1)).all()
+    assert (clf.labeled_iter_ == 2).sum() == 50
+    assert clf.n_iter_ == 2
+    counts = pd.Series(clf.transduction_[clf.labeled_iter_ == 2]).value_counts()
+    assert counts.to_dict() == {k: v for k, v in second["pseudo_label_counts"].items() if v}
+    np.testing.assert_allclose(clf.class_shares_, np.bincount(y[given]) / given.sum())
+
+
+def test_the_pseudo_labels_are_those_of_the_teachers():
+    """In the first iteration there is no inertia: the label is the most probable class."""
+    X, y, _ = points()
+    teachers = learner(max_iter=0, n_teachers=3, logit_adjustment=0.0).fit(X, y)
+    clf = learner(step_size=1.0, n_teachers=3).fit(X, y)
+    np.testing.assert_array_equal(clf.transduction_[y < 0], teachers.predict(X[y < 0]))
+
+
+def test_logit_adjustment():
+    X, y, codes = points(2, n=400)
+    rare = (codes == 0) | (np.arange(400) % 8 == 1)  # all of class 0, a quarter of class 1
+    X, y = X[rare], y[rare]
+    plain, auto = (learner(logit_adjustment=tau).fit(X, y) for tau in (0.0, "auto"))
+    assert (plain.logit_adjustment_, auto.logit_adjustment_ > 0) == (0.0, True)
+    assert auto.logit_adjustment_ <= 0.5
+    P = plain.predict_proba(X) * auto.class_shares_**auto.logit_adjustment_
+    np.testing.assert_allclose(auto.predict_proba(X), P / P.sum(axis=1, keepdims=True), atol=1e-12)
+    assert auto.predict(X).mean() < plain.predict(X).mean()
+    shuffled = learner(balanced_batches=False, max_iter=0).fit(X, y)
+    few = learner(max_iter=0).fit(X[:60], y[:60])
+    assert (y[:60] < 0).sum() < 50
+    assert (shuffled.logit_adjustment_, few.logit_adjustment_) == (0.0, 0.0)
+
+
+def test_many_iterations_warn():
+    X, y, _ = points(2, n=200)
+    cheap = learner(step_size=1, pretrain_epochs=0, finetune_epochs=0, on_iteration=stop)
+    with (
+        pytest.warns(UserWarning, match=r"step_size=1 makes 140 iterations; .* 1.0 makes one"),
+        pytest.raises(InterruptedError),
+    ):
+        cheap.fit(X, y)
+    cheap.set_params(max_iter=2, on_iteration=None).fit(X, y)
+
+
+def stop(iteration):
+    raise InterruptedError
+
+
+@pytest.mark.parametrize("case", ["no unlabelled row", "as many rows", "140 iterations"])
+def test_a_warning_points_to_the_call_of_fit(case):
+    X, y, _ = points(2, n=200)
+    clf, more = learner(on_iteration=stop), None
+    if case == "no unlabelled row":
+        X, y = X[y >= 0], y[y >= 0]
+    elif case == "as many rows":
+        more = X
+    else:
+        clf.set_params(step_size=1)
+    with (
+        warnings.catch_warnings(record=True, action="always") as caught,
+        pytest.raises(InterruptedError),
+    ):
+        clf.fit(X, y, X_unlabeled=more)
+    (one,) = [warning for warning in caught if case in str(warning.message)]
+    assert one.filename == __file__
+
+
+def test_named_settings():
+    X, y, _ = points()
+    for settings in (PAPER_SETTINGS, FOUR_STUDENTS):
+        unknown = set(settings) - set(SelfPretrainingClassifier().get_params())
+        assert unknown == set()
+    clf = learner(**{**FOUR_STUDENTS, "token_deletion": 0.0}).fit(X, y)
+    assert (len(clf.estimators_), clf.n_iter_) == (9, 1)
+    clf = learner(**PAPER_SETTINGS).fit(X, y)
+    assert (len(clf.estimators_), clf.n_iter_) == (2, 5)
+    with pytest.raises(NotFittedError):
+        learner().predict(X)
+
+
+# -- teachers --------------------------------------------------------------------------------------
+def test_an_estimator_of_texts_teaches(tiny_encoder, tiny_texts):
+    y = np.array([1, 0] * 6 + [-1] * 12)
+    teacher = make_pipeline(TfidfVectorizer(), LabeledRows(LogisticRegression(C=100)))
+    model = learner(bert_net(tiny_encoder), teacher=teacher, step_size=1.0)
+    clf = model.fit(pd.Series(tiny_texts, index=range(24, 0, -1)), y)
+    F = TfidfVectorizer().fit_transform(tiny_texts)
+    answers = LogisticRegression(C=100).fit(F[:12], y[:12]).predict(F[12:])
+    np.testing.assert_array_equal(clf.transduction_[12:], answers)
+    assert clf.estimators_ == clf.students_
+    apart = clone(model).fit(tiny_texts[:13], y[:13], X_unlabeled=tiny_texts[13:])
+    np.testing.assert_array_equal(apart.predict_proba(tiny_texts), clf.predict_proba(tiny_texts))
+
+
+class LabeledRows(ClassifierMixin, BaseEstimator):
+    """Learns from labelled rows alone."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def fit(self, X, y):
+        rows = np.flatnonzero(y >= 0)
+        self.classes_ = np.unique(y[rows])
+        self.model.fit(X[rows], y[rows])
+        return self
+
+    def predict_proba(self, X):
+        return self.model.predict_proba(X)
+
+
+def test_teachers_are_needed_for_unlabeled_rows_alone():
+    X, y, _ = points()
+    forest = RandomForestClassifier(5, random_state=0)
+    clf = learner(teacher=LabeledRows(forest), max_iter=0).fit(X, y)
+    np.testing.assert_array_equal(
+        clf.predict_proba(X), learner(max_iter=0).fit(X, y).predict_proba(X)
+    )
+    with pytest.raises(ValueError, match=r"must return probabilities of shape \(90, 2\), a row"):
+        learner(teacher=forest).fit(X, y)  # it takes -1 for a class
+    with pytest.raises(TypeError, match=r"teacher must be None, .* got 3"):
+        learner(teacher=["nets", 3]).fit(X, y)
+
+
+def test_the_seed_of_the_ids_is_that_of_the_texts(tiny_encoder, tiny_texts):
+    """Token deletion does not depend on the width of the matrix of token ids."""
+    from sklearn_spt import TokenIdVectorizer
+
+    y = np.array([1, 0] * 6 + [-1] * 12)
+    ids = TokenIdVectorizer(tiny_encoder, max_length=24).transform(tiny_texts)
+    model = learner(bert_net(tiny_encoder), token_deletion=0.3, max_iter=1)
+    expected = model.fit(tiny_texts, y).predict_proba(tiny_texts)
+    np.testing.assert_allclose(model.fit(ids, y).predict_proba(ids), expected, atol=1e-5)
+    plain = learner(bert_net(tiny_encoder), max_iter=1).fit(tiny_texts, y)
+    assert abs(plain.predict_proba(tiny_texts) - expected).max() > 1e-3

@@ -1,0 +1,290 @@
+"""Training of nets: draws, callbacks, any skorch net and any kind of numbers."""
+
+import gc
+import pickle
+import weakref
+
+import joblib
+import numpy as np
+import pytest
+import torch
+from helpers import MLP, Net, mlp_net, points
+from sklearn.model_selection import cross_val_score
+from skorch import NeuralNet, NeuralNetClassifier
+from skorch.callbacks import Callback, EarlyStopping, EpochScoring
+from skorch.helper import SliceDict
+from torch import nn
+from tqdm.auto import tqdm
+
+from sklearn_spt import SelfPretrainingClassifier
+from sklearn_spt._losses import distillation_targets
+from sklearn_spt._random import seeded
+from sklearn_spt._training import RightTrapezoidalLR, Trainer, predict_logits, set_loss, train
+from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
+
+CLASSES = np.array([0, 1])
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2)).astype(np.float32)
+    return X, (X[:, 0] > 0.8).astype(np.intp)
+
+
+def trainer(net=None, epochs=3):
+    return Trainer(net or mlp_net(), CLASSES, epochs, True, 0, tqdm(disable=True))
+
+
+def learner(net=None, **params):
+    return SelfPretrainingClassifier(
+        net or mlp_net(), **{"step_size": 0.5, "random_state": 0, **params}
+    )
+
+
+class Notes(Callback):
+    """Collects the rows of all training batches, and the events."""
+
+    def initialize(self):
+        self.rows, self.events = [], []
+        return self
+
+    def on_train_begin(self, net, X=None, y=None, **kwargs):
+        self.events.append("begin")
+
+    def on_batch_begin(self, net, batch=None, training=False, **kwargs):
+        if training:
+            self.rows.append(batch[0].numpy().copy())
+
+    def on_epoch_end(self, net, **kwargs):
+        self.events.append("epoch")
+
+    def on_train_end(self, net, X=None, y=None, **kwargs):
+        self.events.append("end")
+
+
+# -- the loop --------------------------------------------------------------------------------------
+def test_each_epoch_draws_its_rows(data):
+    for balanced in (True, False):
+        one = trainer(mlp_net(callbacks=[("notes", Notes())]), epochs=2)
+        one.balanced = balanced
+        net, losses = one.train(*data, 0)
+        notes = dict(net.callbacks_)["notes"]
+        first, second = np.split(np.concatenate(notes.rows)[:, 0], 2)
+        assert len(first) == len(losses) * 15
+        assert not np.array_equal(first, second)
+        assert np.array_equal(np.sort(first), np.sort(data[0][:, 0])) is not balanced
+        assert notes.events == ["begin", "epoch", "epoch", "end"]
+
+
+def test_training_lowers_the_loss_and_leaves_nothing_behind(data):
+    net, losses = trainer(epochs=30).train(*data, 0)
+    assert losses[-1] < 0.5 * losses[0]
+    assert "learning_rate" not in dict(net.callbacks_)
+    assert all(weight.grad is None for weight in net.module_.parameters())
+    assert not net.optimizer_.state
+    gc.disable()
+    try:  # a module is freed without a garbage collection
+        predict_logits(net, data[0], 2)
+        module = weakref.ref(net.module_)
+        del net
+        assert module() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("last", [1, 2, 5])
+def test_on_epoch_ends_the_training(data, last):
+    seen = []
+
+    def after(net, epoch):
+        torch.rand(3)  # a draw there would change the dropout of the next epoch
+        seen.append((epoch, len(net.history)))
+        return epoch == last
+
+    _, losses = trainer(epochs=5).train(*data, 0, on_epoch=after)
+    assert len(losses) == last
+    assert seen == [(epoch, epoch) for epoch in range(1, last + 1)]
+    assert trainer().train(*data, 0, epochs=0)[1] == []
+
+
+def test_early_stopping_ends_a_stage_and_not_the_fit():
+    X, y, _ = points()
+    never_better = {"threshold": 10.0, "threshold_mode": "abs", "sink": lambda text: None}
+    stop = EarlyStopping("train_loss", patience=2, **never_better)
+    params = {"pretrain_epochs": 8, "finetune_epochs": 9}
+    clf = learner(mlp_net(callbacks=[stop]), **params).fit(X, y)
+    for entry in clf.history_[1:]:
+        assert len(entry["loss"]["stage1"]) < 8
+        assert len(entry["loss"]["stage2"]) < 9
+    assert clf.n_iter_ == 2
+
+
+def test_ctrl_c_is_raised(data):
+    class Interrupt(Callback):
+        def on_batch_end(self, net, **kwargs):
+            raise KeyboardInterrupt
+
+    for more in ([], [EarlyStopping("train_loss")]):
+        with pytest.raises(KeyboardInterrupt):
+            trainer(mlp_net(callbacks=[Interrupt(), *more])).train(*data, 0)
+
+
+def test_own_callbacks_are_called_and_may_be_disabled():
+    X, y, _ = points()
+    scoring = EpochScoring(lambda net, X, y: 1.0, name="own", on_train=True)
+    clf = learner(mlp_net(callbacks=[scoring]), max_iter=1).fit(X, y)
+    assert clf.students_[0].history[:, "own"] == [1.0] * 4
+    learner(mlp_net(callbacks="disable"), max_iter=1).fit(X, y)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_new_loss_keeps_the_weights_and_on_request_the_moments(data, keep):
+    X, codes = data
+    one = trainer(mlp_net(optimizer=torch.optim.Adam))
+    with seeded(0):
+        net = one.fresh(X, codes)
+        targets = distillation_targets(np.eye(2)[codes])
+        rate = RightTrapezoidalLR(0, 8)
+        settings = {"balanced": True, "rng": np.random.default_rng(0), "bar": one.bar}
+        train(net, X, targets, codes, epochs=2, schedule=rate, **settings)
+    before = net.module_.first.weight.clone()
+    moments = [state["exp_avg"].clone() for state in net.optimizer_.state.values()]
+    set_loss(net, 1.0, 3.0, keep_optimizer=keep)
+    assert torch.equal(net.module_.first.weight, before)
+    assert (net.criterion_.lam, net.criterion_.temperature) == (1.0, 3.0)
+    kept = [state["exp_avg"] for state in net.optimizer_.state.values()]
+    assert len(kept) == keep * len(moments)
+    assert all(torch.equal(a, b) for a, b in zip(moments, kept, strict=keep))
+
+
+def test_batches_that_are_dropped():
+    X, y, _ = points()
+    dropped = mlp_net(batch_size=20, iterator_train__drop_last=True, callbacks=[("n", Notes())])
+    clf = learner(dropped, step_size=1.0).fit(X, y)
+    rows = dict(clf.students_[0].callbacks_)["n"].rows
+    assert [len(batch) for batch in rows] == [20] * 6  # three of 62 rows, then one of 28 in turn
+    with pytest.raises(ValueError, match=r"yields no batch from 28 rows.*drop_last=False"):
+        learner(mlp_net(batch_size=64, iterator_train__drop_last=True)).fit(X, y)
+
+
+def test_a_trainer_is_a_key_of_joblib():
+    """Its hash does not change by training, and depends on what a result depends on."""
+    first, second = trainer(), trainer()
+    first.train(*[np.zeros((4, 2), dtype=np.float32), np.array([0, 1, 0, 1])], 0)
+    assert joblib.hash(first) == joblib.hash(second)
+    assert joblib.hash(first) != joblib.hash(trainer(mlp_net(lr=0.2)))
+    assert joblib.hash(first) != joblib.hash(trainer(epochs=4))
+    pickle.loads(pickle.dumps(first))
+
+
+# -- any net ---------------------------------------------------------------------------------------
+class TwoInputs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mlp = MLP()
+
+    def forward(self, left, right):
+        return self.mlp(torch.cat([left, right], dim=1))
+
+
+class Convolution(nn.Module):
+    def __init__(self, n_classes=2):
+        super().__init__()
+        self.convolution = nn.Conv2d(1, 4, 3, padding=1)
+        self.last = nn.Linear(4 * 16, n_classes)
+
+    def forward(self, x):
+        return self.last(torch.relu(self.convolution(x.reshape(-1, 1, 4, 4))).flatten(1))
+
+
+def test_the_template_is_cloned_and_stays_as_it_is(capfd):
+    X, y, _ = points()
+    net = mlp_net(max_epochs=99, module__n_hidden=5)
+    before = repr(net)
+    clf = learner(net).fit(X, y)
+    assert not net.initialized_
+    assert repr(net) == before
+    assert net.train_split is not None
+    assert net.criterion is nn.NLLLoss
+    assert clf.students_[0].module_.first.out_features == 5
+    assert (clf.students_[0].train_split, clf.students_[0].classes) == (None, [0, 1])
+    fitted = learner(clf.students_[0]).fit(X, y)  # a fitted net is used like an unfitted one
+    np.testing.assert_array_equal(fitted.predict_proba(X), clf.predict_proba(X))
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("kind", [NeuralNet, NeuralNetClassifier, Net])
+def test_kinds_of_skorch_nets(kind):
+    X, y, codes = points()
+    settings = {"lr": 0.1, "batch_size": 8, "criterion": nn.CrossEntropyLoss}
+    clf = learner(kind(MLP, **settings)).fit(X, y)
+    expected = learner().fit(X, y)
+    np.testing.assert_array_equal(clf.predict_proba(X), expected.predict_proba(X))
+    assert clf.score(X, codes) > 0.6
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (1, 4, 4)])
+def test_images(shape):
+    rng = np.random.default_rng(0)
+    codes = np.arange(60) % 2
+    images = rng.normal(size=(60, *shape)) + codes.reshape(-1, *[1] * len(shape))
+    net = NeuralNetClassifier(Convolution, lr=0.05, optimizer=torch.optim.Adam, batch_size=8)
+    clf = learner(net).fit(images, np.where(np.arange(60) < 16, codes, -1))
+    assert clf.predict_proba(images).shape == (60, 2)
+    assert clf.score(images, codes) > 0.7
+
+
+def test_several_inputs_in_a_dict():
+    X, y, codes = points()
+    expected = learner().fit(X, y)
+    net = NeuralNetClassifier(TwoInputs, lr=0.1, batch_size=8)
+    for kind in (lambda part: part, lambda part: part.tolist(), lambda part: part.astype(float)):
+        parts = {"left": kind(X[:, :1]), "right": kind(X[:, 1:])}
+        clf = learner(net).fit(parts, y)
+        np.testing.assert_array_equal(clf.predict_proba(parts), expected.predict_proba(X))
+        assert clf.score(parts, y) == expected.score(X, y)
+        assert not hasattr(clf, "n_features_in_")
+    labeled = np.flatnonzero(y >= 0)
+    some, others = ({k: np.asarray(v)[rows] for k, v in parts.items()} for rows in
+                    (labeled, np.flatnonzero(y < 0)))  # fmt: skip
+    apart = learner(net).fit(some, codes[labeled], X_unlabeled=others)
+    np.testing.assert_array_equal(apart.predict_proba(parts), expected.predict_proba(X))
+    cv = SemiSupervisedStratifiedKFold(2)
+    sliced = SliceDict(left=X[:, :1], right=X[:, 1:])
+    found = cross_val_score(learner(net), sliced, y, cv=cv, error_score="raise")
+    np.testing.assert_array_equal(found, cross_val_score(learner(), X, y, cv=cv))
+
+
+@pytest.mark.parametrize("dtype", ["float64", ">f4", "float16", "int64", "uint8", "bool", "object"])
+def test_numbers_of_any_kind(dtype):
+    X, y, _ = points()
+    X = np.clip(np.rint(X), 0, 1)
+    read_only = X.astype(dtype)
+    read_only.flags.writeable = False
+    clf = learner(max_iter=1).fit(read_only, y)
+    expected = learner(max_iter=1).fit(X, y)
+    np.testing.assert_array_equal(clf.predict_proba(X.tolist()), expected.predict_proba(X))
+    assert clf.n_features_in_ == 2
+
+
+def test_a_refit_on_another_kind_forgets_the_number_of_features():
+    X, y, _ = points()
+    clf = learner(max_iter=1).fit(X, y)
+    net = NeuralNetClassifier(TwoInputs, lr=0.1, batch_size=8)
+    clf.set_params(estimator=net).fit({"left": X[:, :1], "right": X[:, 1:]}, y)
+    assert not hasattr(clf, "n_features_in_")
+
+
+def test_dropout_follows_the_seed():
+    X, y, _ = points()
+
+    class Dropped(MLP):
+        def forward(self, x):
+            return super().forward(nn.functional.dropout(x.float(), 0.3, self.training))
+
+    first, second = (learner(mlp_net(Dropped), max_iter=1).fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
+    np.testing.assert_array_equal(first.predict_proba(X), first.predict_proba(X))
+    other = learner(mlp_net(Dropped), max_iter=1, random_state=1).fit(X, y)
+    assert not np.array_equal(first.predict_proba(X), other.predict_proba(X))
