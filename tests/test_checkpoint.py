@@ -1,0 +1,135 @@
+"""States in a folder: a fit that is cut at any moment goes on to the same bits."""
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import mlp_net, points
+
+from sklearn_spt import SelfPretrainingClassifier
+from sklearn_spt._folders import read_sealed, sha256, write_sealed
+
+X, Y, _ = points(3)
+PARAMS = {"step_size": 0.5, "n_teachers": 2, "alpha": 0.4, "random_state": 0}
+
+
+def fitted(folder=None, **params):
+    params = {**PARAMS, **params}
+    return SelfPretrainingClassifier(mlp_net(), checkpoint_dir=folder, **params).fit(X, Y)
+
+
+class Cut(Exception):
+    """The process ends here."""
+
+
+def cut_at(monkeypatch, number):
+    """Raise an error before the operation on a file that has this number."""
+    count = 0
+
+    def counted(operation):
+        def run(*args, **kwargs):
+            nonlocal count
+            count += 1
+            if count == number:
+                raise Cut
+            return operation(*args, **kwargs)
+
+        return run
+
+    for place, name in ((Path, "replace"), (Path, "unlink"), (Path, "mkdir")):
+        monkeypatch.setattr(place, name, counted(getattr(place, name)))
+    return lambda: count
+
+
+@pytest.mark.parametrize("ensemble", ["last", "all"])
+def test_a_fit_that_is_cut_in_a_write_goes_on(tmp_path, monkeypatch, ensemble):
+    expected, number, again = fitted(ensemble=ensemble).predict_proba(X), 0, True
+    while again:
+        number += 1
+        folder = tmp_path / str(number)
+        with monkeypatch.context() as patch:
+            count = cut_at(patch, number)
+            try:
+                fitted(folder, ensemble=ensemble)
+            except Cut:
+                pass
+            else:
+                again = count() >= number
+        if again:
+            found = fitted(folder, ensemble=ensemble).predict_proba(X)
+            np.testing.assert_array_equal(found, expected)
+            assert list(folder.iterdir()) == []
+    assert number > 8  # writes of nets and states, and removals
+
+
+def test_a_second_cut_and_another_seed(tmp_path):
+    """Fits of other seeds stand side by side, and each may be cut more than once."""
+    expected = {seed: fitted(random_state=seed).predict_proba(X) for seed in (0, 1)}
+    for number in (0, 1):
+        for seed in (0, 1):
+            with pytest.raises(Cut):
+                fitted(tmp_path, random_state=seed, on_iteration=Cuts(number))
+    assert len(list(tmp_path.iterdir())) == 2
+    for seed in (0, 1):
+        found = fitted(tmp_path, random_state=seed).predict_proba(X)
+        np.testing.assert_array_equal(found, expected[seed])
+
+
+class Cuts:
+    def __init__(self, number):
+        self.number = number
+
+    def __call__(self, iteration):
+        if iteration.number == self.number:
+            raise Cut
+
+
+def test_the_folder_holds_what_is_needed_and_no_more(tmp_path):
+    with pytest.raises(Cut):
+        fitted(tmp_path, ensemble="last", on_iteration=Cuts(1))
+    (folder,) = tmp_path.iterdir()
+    assert sorted(file.name for file in folder.iterdir()) == ["1-0.safetensors", "state.json"]
+    content = json.loads((folder / "state.json").read_text().partition("\n")[2])
+    assert content["t"] == 1
+    assert set(content["files"]) == {"1-0.safetensors"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"alpha": 0.5}, {"step_size": 0.4}, {"n_students": 2}, {"ensemble": "last"}, {"lam": 0.9}],
+)
+def test_another_fit_does_not_find_it(tmp_path, change):
+    with pytest.raises(Cut):
+        fitted(tmp_path, on_iteration=Cuts(0))
+    seen = []
+    fitted(tmp_path, on_iteration=lambda it: seen.append(it.number), **change)
+    assert seen[0] == 0
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_verbose_callbacks_and_the_place_change_nothing(tmp_path):
+    with pytest.raises(Cut):
+        fitted(tmp_path / "one", on_iteration=Cuts(1))
+    (tmp_path / "one").rename(tmp_path / "two")
+    seen = []
+    with warnings.catch_warnings(action="ignore"):
+        fitted(tmp_path / "two", on_iteration=lambda it: seen.append(it.number), verbose=1)
+    assert seen == [2]
+
+
+def test_sealed_files(tmp_path):
+    (tmp_path / "a").write_bytes(b"weights")
+    file = tmp_path / "state.json"
+    write_sealed(file, {"n": 1}, [tmp_path / "a"])
+    assert read_sealed(file)["n"] == 1
+    assert read_sealed(file)["files"] == {"a": sha256(tmp_path / "a")}
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["a", "state.json"]
+    (tmp_path / "a").unlink()
+    with pytest.raises(ValueError, match=r"a is missing or damaged \(its SHA-256 changed\)"):
+        read_sealed(file)
+    for content in (b"", b"\xff\xfe", file.read_bytes()[1:], b"{}\n{}"):
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match="damaged or not of this library"):
+            read_sealed(file)
