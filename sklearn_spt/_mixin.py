@@ -124,7 +124,7 @@ class ClassifierOfTexts:
         folder : str or path-like
             New or empty folder; parents are created.
         format : {"huggingface", "onnx"}, default="huggingface"
-            "huggingface": a net with ``pooling="cls"`` becomes a folder for transformers
+            "huggingface": a BERT with ``pooling="cls"`` becomes a folder for transformers
             (``AutoModelForSequenceClassification``). No class of transformers classifies the mean
             of the token states, so a net with mean pooling becomes a folder for
             sentence-transformers, whose ``encode`` returns the logits. "onnx": ``model.onnx`` maps
