@@ -252,7 +252,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
     def _fit(self, X: Any, y: Any, sample_weight: Any, known: Any, *, fresh: bool) -> None:
         self.check_params()
         check_template(self, "BertClassifier")
-        ids = self.encode(X, allow_empty=False, reset=True)
+        ids = self.encode(X, allow_empty=False, reset=fresh)
         labeled, classes, codes = encode_labels(y, len(ids), self.unlabeled_marker, known)
         weights = check_weights(sample_weight, labeled)
         if not labeled.all():
@@ -327,14 +327,17 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
 
         The result is as wide as the longest text, or with `full_width` ``max_length`` wide.
         """
-        source = self.source_ if self.initialized_ else load_encoder(self.pretrained)
+        known = self.initialized_ and not reset
+        source = self.source_ if known else load_encoder(self.pretrained)
         texts = as_texts(X, name, allow_empty=allow_empty)
         if texts is not None:
+            if reset:
+                self.__dict__.pop("n_features_in_", None)
             return source.tokenize(texts, self.max_length, full_width=full_width)
         if not hasattr(X, "shape") and any(not hasattr(row, "__len__") for row in X):
             raise TypeError(f"{name} must hold texts or rows of token ids; are X and y swapped?")
-        if reset:
-            validate_data(self, X, dtype="numeric", ensure_all_finite=False)
+        if reset or hasattr(self, "n_features_in_"):
+            validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
         return check_token_ids(X, source)
 
     def start_head(

@@ -79,6 +79,7 @@ class TokenIdVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         tags = super().__sklearn_tags__()
         tags.input_tags.string, tags.input_tags.two_d_array = True, False
         tags.requires_fit = False
+        tags.transformer_tags.preserves_dtype = []  # the result is always int32
         return tags
 
 

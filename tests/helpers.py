@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,29 @@ import torch
 from skorch import NeuralNetClassifier
 from torch import nn
 
-from sklearn_spt import BertClassifier
+from sklearn_spt import (
+    BertClassifier,
+    CoDecompositionClassifier,
+    MutualLearningClassifier,
+    SelfPretrainingClassifier,
+    SpacedRepetitionClassifier,
+    ThrottledSelfTrainingClassifier,
+    TriTrainingClassifier,
+)
+
+#: Each classifier over a net, with settings that are quick on `points`.
+METHODS = {
+    "self_pretraining": partial(SelfPretrainingClassifier, step_size=0.5),
+    "self_training": partial(ThrottledSelfTrainingClassifier, threshold=0.55, max_iter=2),
+    "tri_training": partial(TriTrainingClassifier, threshold=0.55, max_iter=2),
+    "mutual_learning": MutualLearningClassifier,
+    "spaced_repetition": partial(
+        SpacedRepetitionClassifier, n_queues=3, episode_epochs=2, max_iter=1, threshold=0.55
+    ),
+    "co_decomposition": partial(
+        CoDecompositionClassifier, views=(None, np.negative), threshold=0.55, max_iter=2
+    ),
+}
 
 TINY_VOCABULARY = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),

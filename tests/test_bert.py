@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 import torch
 from helpers import bert_net, build_encoder
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from skorch.callbacks import Callback
 from skorch.dataset import Dataset
+from skorch.exceptions import NotInitializedError
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier, TokenIdVectorizer
 from sklearn_spt._batches import TokenBatches
@@ -144,6 +147,70 @@ def test_it_learns(tiny_encoder, tiny_texts, global_random_state_unchanged):
     for order in (np.arange(24)[::-1], [3]):
         some = net.predict_proba([tiny_texts[i] for i in order])
         np.testing.assert_allclose(some, P[order], atol=1e-6)
+
+
+def test_a_second_fit_is_the_first_one_of_another_net(tiny_encoder, tiny_texts, tmp_path):
+    net = bert_net(tiny_encoder, max_length="auto").fit(tiny_texts, Y)
+    assert net.fit(tiny_texts, Y).history[-1]["epoch"] == 3
+    other = build_encoder(tmp_path / "short", seed=3, positions=16)
+    long = [text * 9 for text in tiny_texts]  # cut at the positions of the encoder
+    net.set_params(pretrained=other, max_epochs=1, lr=1e-3).fit(long, ["a", "b", "c"] * 8)
+    fresh = bert_net(other, max_length="auto", max_epochs=1, lr=1e-3).fit(long, ["a", "b", "c"] * 8)
+    assert net.classes_.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(net.predict_proba(long), fresh.predict_proba(long))
+
+
+def test_a_fit_that_fails_changes_nothing(tiny_encoder, tiny_texts):
+    class Stop(Callback):
+        def on_epoch_end(self, net, **kwargs):
+            raise RuntimeError("stop")
+
+    net = bert_net(tiny_encoder).fit(tiny_texts, Y)
+    P, attributes = net.predict_proba(tiny_texts), set(vars(net))
+    net.set_params(callbacks=[Stop()])
+    with pytest.raises(RuntimeError, match="stop"):
+        net.fit(tiny_texts[:8], ["no", "yes"] * 4)
+    with pytest.raises(ValueError, match="which is none of"):
+        net.partial_fit(tiny_texts[:2], ["no", "perhaps"])
+    np.testing.assert_array_equal(net.predict_proba(tiny_texts), P)
+    assert set(vars(net)) == attributes
+    with pytest.raises(NotInitializedError):
+        bert_net(tiny_encoder).predict(tiny_texts)
+
+
+def test_parameters_of_skorch_are_kept(tiny_encoder, tiny_texts):
+    """Also those that belong to a part, and own callbacks beside the default ones."""
+    seen = []
+
+    class Note(Callback):
+        def on_batch_end(self, net, **kwargs):
+            seen.append(net.optimizer_.param_groups[0]["weight_decay"])
+
+    net = bert_net(tiny_encoder, callbacks=[Note()], optimizer__weight_decay=0.5)
+    net.set_params(callbacks__gradient_clip__gradient_clip_value=1e-9, optimizer=torch.optim.SGD)
+    net.set_params(optimizer__fused=False, head_init="random", max_epochs=1)
+    assert clone(net).get_params()["optimizer__weight_decay"] == 0.5
+    net.fit(tiny_texts, Y)
+    assert seen == [0.5] * 6
+    assert repr(BertClassifier("e", lr=1e-3)) == "BertClassifier(lr=0.001, pretrained='e')"
+    assert not [name for name in net.get_params() if name.startswith("_")]
+
+
+def test_many_rows_start_from_a_probe_on_some(tiny_encoder, tiny_texts, monkeypatch):
+    expected = bert_net(tiny_encoder, max_epochs=0).fit(tiny_texts, Y).predict_proba(tiny_texts)
+    monkeypatch.setattr("sklearn_spt._bert.MOST_ROWS", 20)
+    monkeypatch.setattr("sklearn_spt._encoder.MOST_ROWS", 20)
+    some = bert_net(tiny_encoder, max_epochs=0).fit(tiny_texts, Y).predict_proba(tiny_texts)
+    assert not np.array_equal(some, expected)
+    assert (some.argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.7
+
+
+def test_the_bar_of_a_fit(tiny_encoder, tiny_texts, capfd):
+    bert_net(tiny_encoder, max_epochs=2, verbose=1).fit(tiny_texts, Y)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "fine-tuning: 100%" in err
+    assert "48/48" in err
 
 
 def test_pickles_hold_one_copy_of_the_weights(tiny_encoder, tiny_texts):

@@ -97,6 +97,23 @@ def test_cuda_is_not_started(monkeypatch, started):
     assert restored == (states * 2 if started else [])
 
 
+@pytest.mark.parametrize(
+    ("built_for", "n_devices", "locks"),
+    [(None, 0, False), ("cuda", 0, False), ("cuda", 1, True), ("mps", 0, True)],
+)
+def test_without_a_device_no_lock_is_taken(monkeypatch, built_for, n_devices, locks):
+    """A fork copies the locks of torch.cuda as they are, also one that another thread holds."""
+    device, seeds = built_for and torch.device(built_for), []
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: device)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: n_devices)
+    monkeypatch.setattr(torch, "manual_seed", seeds.append)
+    with seeded(3):
+        first = torch.rand(3)
+    assert seeds == locks * [derive_seed(3)]
+    expected = torch.rand(3, generator=torch.Generator().manual_seed(derive_seed(3)))
+    assert locks or torch.equal(first, expected)
+
+
 # -- draws -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "codes", [[0] * 9 + [1], [1, 0, 1, 1, 0, 1, 1, 1], [5, 2, 2, 5, 5, 9, 2, 2, 2], [3, 3, 3]]

@@ -4,15 +4,15 @@ import copy
 import multiprocessing
 import pickle
 import threading
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from helpers import bert_net, mlp_net, points
+from helpers import METHODS, bert_net, mlp_net, points
 from sklearn.base import clone
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -22,28 +22,11 @@ import sklearn_spt
 from sklearn_spt import (
     BertClassifier,
     CoDecompositionClassifier,
-    MutualLearningClassifier,
     SelfPretrainingClassifier,
     SoftSelfTrainingClassifier,
-    SpacedRepetitionClassifier,
-    ThrottledSelfTrainingClassifier,
     TokenIdVectorizer,
-    TriTrainingClassifier,
 )
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold, make_labeled_scorer
-
-METHODS = {
-    "self_pretraining": partial(SelfPretrainingClassifier, step_size=0.5),
-    "self_training": partial(ThrottledSelfTrainingClassifier, threshold=0.55, max_iter=2),
-    "tri_training": partial(TriTrainingClassifier, threshold=0.55, max_iter=2),
-    "mutual_learning": MutualLearningClassifier,
-    "spaced_repetition": partial(
-        SpacedRepetitionClassifier, n_queues=3, episode_epochs=2, max_iter=1, threshold=0.55
-    ),
-    "co_decomposition": partial(
-        CoDecompositionClassifier, views=(None, np.negative), threshold=0.55, max_iter=2
-    ),
-}
 
 
 @pytest.fixture(params=METHODS)
@@ -239,11 +222,20 @@ def test_search_over_lam_and_alpha_in_processes():
     X, y, _ = points()
     grid = {"lam": [0.0, 0.8], "alpha": [0.0, 0.6]}
     cv = SemiSupervisedStratifiedKFold(2)
-    search = GridSearchCV(learner(), grid, cv=cv, n_jobs=1).fit(X, y)
-    parallel = GridSearchCV(learner(), grid, cv=cv, n_jobs=2).fit(X, y)
+    # a score that depends on every bit of the probabilities
+    settings = {"cv": cv, "scoring": "neg_log_loss", "error_score": "raise"}
+    search = GridSearchCV(learner(), grid, **settings).fit(X, y)
+    parallel = GridSearchCV(learner(), grid, n_jobs=2, **settings).fit(X, y)
     scores = search.cv_results_["mean_test_score"]
     np.testing.assert_array_equal(scores, parallel.cv_results_["mean_test_score"])
     np.testing.assert_array_equal(search.predict_proba(X), parallel.predict_proba(X))
+    assert len({*scores}) == 4
+    by_hand = []
+    for train, test in cv.split(X, y):
+        assert (y[train] < 0).sum() == 62, "all unlabelled rows train, and none is tested"
+        P = learner(**search.best_params_).fit(X[train], y[train]).predict_proba(X[test])
+        by_hand.append(-log_loss(y[test], P))
+    assert search.best_score_ == pytest.approx(np.mean(by_hand))
 
 
 def test_pipelines_and_scorers(tiny_encoder, tiny_texts):
@@ -346,18 +338,9 @@ class Bar:
 
     made: ClassVar = []
 
-    def __init__(self, iterable=None, total=None, desc=None, disable=False, **options):
-        self.iterable, self.total, self.n, self.said, self.disable = (
-            iterable,
-            total,
-            0,
-            [desc],
-            disable,
-        )
+    def __init__(self, total=None, desc=None, **options):
+        self.total, self.n, self.said = total, 0, [(desc, 0)]
         Bar.made.append(self)
-
-    def __iter__(self):
-        return iter(self.iterable)
 
     def __enter__(self):
         return self
@@ -366,34 +349,92 @@ class Bar:
         pass
 
     def update(self, n):
+        assert n >= 0
         self.n += n
+        assert self.total is None or self.n <= self.total
 
     def set_description(self, text):
-        self.said.append(text)
+        self.said.append((text, self.n))
+
+
+@pytest.fixture
+def bars(monkeypatch):
+    monkeypatch.setattr("sklearn_spt._batches.tqdm", Bar)
+    Bar.made.clear()
+    return Bar.made
 
 
 @pytest.mark.parametrize(
-    "params", [{}, {"n_teachers": 2, "n_students": 3}, {"teacher": "embeddings"}]
+    ("params", "nets", "students"),
+    [({}, 1, 1), ({"n_teachers": 2, "n_students": 3}, 2, 3), ({"teacher": "embeddings"}, 0, 1)],
 )
-def test_the_bar_knows_its_total(monkeypatch, params):
+def test_the_bar_knows_its_total(bars, params, nets, students):
+    """It counts the texts that nets label and train on, and nothing is corrected at the end."""
     X, y, _ = points()
-    monkeypatch.setattr("sklearn_spt._batches.tqdm", Bar)
-    Bar.made.clear()
     learner(verbose=1, **params).fit(X, y)
-    bar = Bar.made[0]
-    assert bar.n == bar.total
-    assert bar.said == ["supervised teachers", "iteration 1 of 2", "iteration 2 of 2"]
+    first = nets * 3 * 28
+    second = first + nets * (31 + 28) + students * (31 + 3 * 28)
+    total = second + students * (62 + 28) + students * (62 + 3 * 28)
+    bar = bars[0]
+    assert bar.said == [
+        ("supervised teachers", 0),
+        ("iteration 1 of 2", first),
+        ("iteration 2 of 2", second),
+    ]
+    assert bar.n == bar.total == total
 
 
-def test_nothing_is_printed(tiny_sentence_encoder, tiny_texts, tiny_y, capfd):
+def test_the_bar_of_a_fit_that_goes_on(bars, tmp_path):
+    X, y, _ = points()
+    stop = {"checkpoint_dir": tmp_path, "on_iteration": fails_after_one}
+    with pytest.raises(InterruptedError):
+        learner(**stop).fit(X, y)
+    learner(verbose=1, checkpoint_dir=tmp_path).fit(X, y)
+    assert bars[0].n == bars[0].total
+    assert [text for text, _ in bars[0].said] == ["supervised teachers", "iteration 2 of 2"]
+
+
+def fails_after_one(iteration):
+    if iteration.number == 1:
+        raise InterruptedError
+
+
+def test_bars_of_all_methods(make, bars):
+    X, y, _ = points()
+    clf = make(verbose=1).fit(X, y)
+    (bar,) = bars
+    assert bar.n > 0
+    if not isinstance(clf, CoDecompositionClassifier):
+        clf.predict(X)
+        assert bars[1].said == [("prediction", 0)]
+        assert bars[1].n == bars[1].total == len(clf.estimators_)
+
+
+def test_nothing_is_printed(make, capfd):
+    X, y, _ = points()
+    make().fit(X, y).predict(X)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_texts_print_nothing_and_leave_random_states(
+    tiny_sentence_encoder, tiny_texts, tiny_y, capfd, global_random_state_unchanged
+):
+    load_encoder_anew()
     net = BertClassifier(tiny_sentence_encoder, max_epochs=1, device="cpu")
-    clf = SelfPretrainingClassifier(net, unlabeled_marker=None, random_state=0)
+    clf = SelfPretrainingClassifier(net, unlabeled_marker=None)
     clf.fit(tiny_texts, tiny_y).predict(tiny_texts)
     assert capfd.readouterr() == ("", "")
     clf.set_params(verbose=1).fit(tiny_texts, tiny_y)
     out, err = capfd.readouterr()
     assert out == ""
     assert "iteration 4 of 4: 100%" in err
+
+
+def load_encoder_anew():
+    """Forget the encoders that were loaded, so that loading could print."""
+    from sklearn_spt import _texts
+
+    _texts._load_encoder.cache_clear()
 
 
 def test_public_names():

@@ -1,12 +1,14 @@
 """Bad input: one sentence that names parameter, row and remedy, and nothing half-fitted."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 import torch
-from helpers import MLP, bert_net, mlp_net, points
+from helpers import METHODS, MLP, bert_net, mlp_net, points
 from skorch.callbacks import EarlyStopping, EpochScoring, LRScheduler
 
-from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier, SoftSelfTrainingClassifier
 
 X, Y, _ = points()
 TEXTS = ["i got the flu", "no vaccine", "we are fine", "a sore arm"]
@@ -16,29 +18,46 @@ def numbers(**params):
     return SelfPretrainingClassifier(mlp_net(), random_state=0, **params)
 
 
-#: What is wrong -> (y, unlabeled_marker, message).
+@pytest.fixture(scope="module", params=[*METHODS, "soft_self_training"])
+def fitted(request):
+    """A classifier that keeps what it is through all errors."""
+    if request.param == "soft_self_training":
+        return SoftSelfTrainingClassifier().fit(X, Y)
+    return METHODS[request.param](mlp_net(), random_state=0).fit(X, Y)
+
+
+@contextmanager
+def refused(clf, error, message):
+    """The block raises the error, and the estimator stays exactly as it is."""
+    before = dict(vars(clf))
+    with pytest.raises(error, match=message):
+        yield
+    assert vars(clf).keys() == before.keys()
+    assert all(vars(clf)[name] is value for name, value in before.items())
+
+
+#: What is wrong -> (y, message).
 LABELS = {
-    "no labelled row": (np.full(90, -1), -1, "y has no labelled row: all 90 rows carry the marker"),
-    "one class": (np.where(Y < 0, -1, 1), -1, "hold one class only, 1; .* at least two classes"),
-    "length": (Y[:-1], -1, "inconsistent numbers of samples: X has 90 rows, y has 89"),
-    "continuous": (np.linspace(0, 1, 90), -1, "Unknown label type: continuous"),
-    "two columns": (np.eye(90)[:, :2], -1, "y should be a 1d array, got an array of shape"),
-    "infinity": (np.where(Y < 0, np.inf, Y), -1, "y contains infinity in row"),
-    "mixed": (["a", 0] * 45, -1, "labels that cannot be sorted together"),
-    "None": (None, -1, "requires y to be passed, but the target y is None"),
-    "missing": (
-        [np.nan, *Y[1:]],
-        -1,
-        "y contains a missing value .* in row 0.*unlabeled_marker=-1",
-    ),
+    "no labelled row": (np.full(90, -1), "y has no labelled row: all 90 rows carry the marker"),
+    "one class": (np.where(Y < 0, -1, 1), "hold one class only, 1; .* at least two classes"),
+    "length": (Y[:-1], "inconsistent numbers of samples: X has 90 rows, y has 89"),
+    "continuous": (np.linspace(0, 1, 90), "Unknown label type: continuous"),
+    "two columns": (np.eye(90)[:, :2], "y should be a 1d array, got an array of shape"),
+    "infinity": (np.where(Y < 0, np.inf, Y), "y contains infinity in row"),
+    "mixed": (["a", 0] * 45, "labels that cannot be sorted together"),
+    "None": (None, "requires y to be passed, but the target y is None"),
+    "missing": ([np.nan, *Y[1:]], "y contains a missing value .* in row 0.*unlabeled_marker=-1"),
+    "the string -1": (["a", "b", "-1"] * 30, "y holds the string '-1' in row 2, while unlabelled"),
 }
 
 
 @pytest.mark.parametrize("what", LABELS)
-def test_labels(what):
-    y, marker, message = LABELS[what]
-    with pytest.raises(ValueError, match=message):
-        numbers(unlabeled_marker=marker).fit(X, y)
+def test_labels(what, fitted):
+    y, message = LABELS[what]
+    P = fitted.predict_proba(X)
+    with refused(fitted, ValueError, message):
+        fitted.fit(X, y)
+    np.testing.assert_array_equal(fitted.predict_proba(X), P)
 
 
 def test_a_marker_must_be_one():
@@ -55,10 +74,55 @@ WEIGHTS = {
 
 
 @pytest.mark.parametrize("what", WEIGHTS)
-def test_weights(what):
+def test_weights(what, fitted):
     weights, message = WEIGHTS[what]
-    with pytest.raises(ValueError, match=message):
-        numbers().fit(X, Y, sample_weight=weights)
+    with refused(fitted, ValueError, message):
+        fitted.fit(X, Y, sample_weight=weights)
+
+
+#: X -> (error, message).
+NUMBERS = {
+    "no rows": (X[:0], ValueError, r"0 sample\(s\)"),
+    "NaN": (np.where(X > 0, np.nan, X), ValueError, "contains NaN"),
+    "texts": (
+        [f"text {i}" for i in range(90)],
+        (TypeError, ValueError),
+        "texts|not convert|Expected 2D",
+    ),
+    "one string": ("text", (TypeError, ValueError), "single str|Expected 2D array|convert string"),
+}
+
+
+@pytest.mark.parametrize("what", NUMBERS)
+def test_numbers(what, fitted):
+    bad, error, message = NUMBERS[what]
+    with refused(fitted, error, message):
+        fitted.fit(bad, Y)
+    with refused(fitted, error, message):
+        fitted.predict(bad)
+
+
+def test_other_widths(fitted):
+    with refused(fitted, ValueError, "X has 3 features, but .* is expecting 2 features"):
+        fitted.predict(np.ones((4, 3)))
+
+
+#: X_unlabeled -> (error, message).
+MORE = {
+    "width": (np.ones((5, 3)), ValueError, "3 features"),
+    "NaN": (np.full((5, 2), np.nan), ValueError, "contains NaN"),
+    "texts": (TEXTS, TypeError, "X_unlabeled"),
+    "a dict": ({"a": np.ones((5, 2))}, (TypeError, ValueError, AttributeError), None),
+}
+
+
+@pytest.mark.parametrize("what", MORE)
+def test_unlabeled_documents(what, fitted):
+    if isinstance(fitted, SoftSelfTrainingClassifier):
+        pytest.skip("it takes no X_unlabeled")
+    more, error, message = MORE[what]
+    with refused(fitted, error, message):
+        fitted.fit(X, Y, X_unlabeled=more)
 
 
 #: X -> (error, message); y has as many entries as the four texts.
