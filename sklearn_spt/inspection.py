@@ -1,83 +1,30 @@
-"""Displays after scikit-learn's, which need matplotlib, and the report of a fit."""
+"""A display after scikit-learn's, which needs matplotlib, and the report of a fit."""
 
 from __future__ import annotations
 
 import os
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-import joblib
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
-from sklearn.metrics import get_scorer
-from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from sklearn_spt._base import BaseSemiSupervisedClassifier
-from sklearn_spt._labels import encode_labels, find_labeled
-from sklearn_spt.model_selection import five_nets, last_step
+from sklearn_spt.model_selection import last_step
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# -- displays --------------------------------------------------------------------------------------
-class _Display:
-    """A display on one pair of axes; a subclass writes `_draw`."""
-
-    _draw: Callable[[Axes], None]
-
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None creates a figure.
-
-        Returns
-        -------
-        display : object
-            The display itself.
-        """
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            ax = plt.subplots(layout="constrained")[1]
-        self.ax_, self.figure_ = ax, ax.figure
-        self._draw(ax)
-        return self
-
-
-def _draw_lines(ax: Axes, x: Sequence[Any], y: Mapping[Any, Any], y_label: str) -> list[Any]:
-    """Draw the mean over the runs for each name, with one standard deviation to each side."""
-    lines: list[Any] = []
-    for points, (name, values) in zip(x, y.items(), strict=True):
-        runs = np.atleast_2d(np.asarray(values, dtype=float))
-        mean = runs.mean(axis=0)
-        # markers, since colours are lost in print
-        marker = "os^Dv"[len(ax.get_legend_handles_labels()[0]) % 5]
-        (line,) = ax.plot(points, mean, marker=marker, markersize=5, label=str(name))
-        if len(runs) > 1:
-            sd = runs.std(axis=0, ddof=1)
-            ax.fill_between(points, mean - sd, mean + sd, color=line.get_color(), alpha=0.2, lw=0)
-            y_label = f"{y_label.partition(',')[0]}, mean ± sd of {len(runs)} runs"
-        lines.append(line)
-    ax.set_ylabel(y_label)
-    ax.grid(visible=True, color="0.9")
-    ax.legend()
-    return lines
-
-
+# -- display ---------------------------------------------------------------------------------------
 @dataclass(eq=False, repr=False)
-class PseudoLabelDisplay(_Display):
+class PseudoLabelDisplay:
     """Share of each class among the pseudo-labels, by iteration.
 
     A dashed line is the share of the class among the labelled rows. If the pseudo-labels drift away
@@ -127,142 +74,43 @@ class PseudoLabelDisplay(_Display):
         labeled_shares = given.value_counts(normalize=True).to_dict()
         return cls(counts.index.to_numpy(), shares, labeled_shares).plot(ax)
 
-    def _draw(self, ax: Axes) -> None:
-        x = [self.iterations] * len(self.shares)
-        self.lines_ = _draw_lines(ax, x, self.shares, "Share of the pseudo-labels")
+    def plot(self, ax: Axes | None = None) -> PseudoLabelDisplay:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; None creates a figure.
+
+        Returns
+        -------
+        PseudoLabelDisplay
+        """
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.subplots(layout="constrained")[1]
+        self.ax_, self.figure_, self.lines_ = ax, ax.figure, []
+        for marker, (label, shares) in zip(cycle("os^Dv"), self.shares.items(), strict=False):
+            # markers, since colours are lost in print
+            self.lines_ += ax.plot(self.iterations, shares, marker=marker, ms=5, label=str(label))
+            if self.labeled_shares is not None:
+                color = self.lines_[-1].get_color()
+                ax.axhline(self.labeled_shares[label], color=color, ls="--", lw=1)
         if self.labeled_shares is not None:
-            for line, label in zip(self.lines_, self.shares, strict=True):
-                ax.axhline(self.labeled_shares[label], color=line.get_color(), ls="--", lw=1)
             ax.plot([], [], color="0.4", ls="--", lw=1, label="among the labelled rows")
-            ax.legend()
+        ax.legend()
+        ax.grid(visible=True, color="0.9")
         ax.locator_params(axis="x", integer=True)
         ax.set_ylim(bottom=0)
-        ax.set_xlabel("Iteration")
+        ax.set(xlabel="Iteration", ylabel="Share of the pseudo-labels")
+        return self
 
 
 def _pseudo_label_counts(history: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return the number of pseudo-labels by iteration (rows) and class (columns)."""
     counts = {entry["iteration"]: entry.get("pseudo_label_counts") for entry in history}
     return pd.DataFrame({t: n for t, n in counts.items() if n and sum(n.values())}).T
-
-
-@dataclass(eq=False, repr=False)
-class LearningCurveDisplay(_Display):
-    """Score over the number of labelled rows, with and without the unlabelled ones.
-
-    scikit-learn's class of this name removes rows. Here all rows stay, and labels are hidden.
-
-    Parameters
-    ----------
-    n_labeled : array-like of shape (n_sizes,)
-        Numbers of labelled rows, ascending.
-    scores : dict of array-like of shape (n_repeats, n_sizes)
-        Name of a line -> scores. A line is their mean, with a band of one standard deviation to
-        each side.
-    score_name : str, default="Score"
-        Label of the y axis.
-
-    Attributes
-    ----------
-    lines_, ax_, figure_ : list of matplotlib.lines.Line2D, matplotlib.axes.Axes, Figure
-        The mean of each entry of `scores`, and where they are drawn.
-    """
-
-    n_labeled: Any
-    scores: Mapping[str, Any]
-    score_name: str = "Score"
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        supervised: Any = None,
-        n_labeled: Sequence[int] = (20, 50, 100, 200),
-        test_size: float = 0.25,
-        n_repeats: int = 3,
-        scoring: str | Callable[..., float] = "f1_macro",
-        random_state: int = 0,
-        n_jobs: int | None = None,
-        ax: Axes | None = None,
-    ) -> LearningCurveDisplay:
-        """Fit clones with increasing numbers of labels, and draw their scores.
-
-        Each repeat draws a stratified test set from the labelled rows, and from the others, for
-        each number, a stratified sample. All other labels are hidden.
-
-        Parameters
-        ----------
-        estimator : classifier
-            A semi-supervised classifier, or a pipeline that ends in one. It is cloned.
-        X : documents, n_samples rows
-            Anything that scikit-learn can split by rows.
-        y : array-like of shape (n_samples,)
-            Labels. Rows with the `unlabeled_marker` of the classifier stay unlabelled.
-        supervised : classifier or None, default=None
-            The classifier without unlabelled rows. None is five nets, as in
-            `compare_with_supervised`.
-        n_labeled : sequence of int, default=(20, 50, 100, 200)
-            Numbers of labelled rows to learn from.
-        test_size : float or int, default=0.25
-            Share or number of the labelled rows in a test set.
-        n_repeats : int, default=3
-            Number of times that the rows are drawn.
-        scoring : str or callable, default="f1_macro"
-            A scorer of scikit-learn. Macro-F1 needs no positive class.
-        random_state : int, default=0
-            Repeat i draws its rows by ``random_state + i``. The classifiers use their own seeds.
-        n_jobs : int or None, default=None
-            Number of processes, as in joblib.
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; None creates a figure.
-
-        Returns
-        -------
-        LearningCurveDisplay
-        """
-        marker = getattr(last_step(estimator), "unlabeled_marker", -1)
-        plain = five_nets(estimator) if supervised is None else supervised
-        labeled, _, codes = encode_labels(y, _num_samples(X), marker)
-        labels, rows, tasks = find_labeled(y, marker)[1], np.flatnonzero(labeled), []
-        for seed in range(random_state, random_state + n_repeats):
-            split = partial(train_test_split, random_state=seed)
-            rest, test = split(rows, test_size=test_size, stratify=codes[rows])
-            for n in n_labeled:
-                known, _ = split(rest, train_size=n, stratify=codes[rest])
-                tasks += [(clf, known, test) for clf in (estimator, plain)]
-        only_labeled = not isinstance(last_step(plain), BaseSemiSupervisedClassifier)
-        scores = joblib.Parallel(n_jobs=n_jobs)(
-            joblib.delayed(_fit_and_score)(
-                clf, X, labels, known, test, marker, scoring, only_labeled and clf is plain
-            )
-            for clf, known, test in tasks
-        )
-        both = np.moveaxis(np.reshape(scores, (n_repeats, len(n_labeled), 2)), -1, 0)
-        names = "with unlabelled rows", "without" + ", five nets" * (supervised is None)
-        name = scoring.replace("_", " ").capitalize() if isinstance(scoring, str) else "Score"
-        return cls(n_labeled, dict(zip(names, both, strict=True)), name).plot(ax)
-
-    def _draw(self, ax: Axes) -> None:
-        x = [self.n_labeled] * len(self.scores)
-        self.lines_ = _draw_lines(ax, x, self.scores, self.score_name)
-        ax.set_xscale("log")
-        ax.set_xticks(self.n_labeled, [f"{n:,}" for n in self.n_labeled])
-        ax.minorticks_off()
-        ax.set_xlabel("Number of labelled rows")
-
-
-def _fit_and_score(
-    clf: Any, X: Any, y: Any, known: Any, test: Any, marker: Any, scoring: Any, only_labeled: bool
-) -> float:
-    """Fit a clone on the known labels and the rows of no test; return its score."""
-    rows = known if only_labeled else np.setdiff1d(np.arange(len(y)), test)
-    partial = np.full(len(y), marker, dtype=object)
-    partial[known] = y[known]
-    model = clone(clf).fit(_safe_indexing(X, rows), partial[rows].tolist())
-    return float(get_scorer(scoring)(model, _safe_indexing(X, test), y[test].tolist()))
 
 
 # -- the report of a fit ---------------------------------------------------------------------------

@@ -6,26 +6,20 @@ import html
 import importlib.util
 import re
 import sys
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
 from helpers import bert_net, mlp_net, points
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score
-from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.semi_supervised import SelfTrainingClassifier
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
 from sklearn_spt.inspection import (
     FitReport,
-    LearningCurveDisplay,
     PseudoLabelDisplay,
 )
 
@@ -78,87 +72,13 @@ def test_a_fit_without_pseudo_labels_cannot_be_drawn():
         PseudoLabelDisplay.from_estimator(self_pretraining())
 
 
-# -- learning curve --------------------------------------------------------------------------------
-class Noted(ClassifierMixin, BaseEstimator):
-    """Notes the labels that it was fitted on; predicts the first class."""
-
-    seen: ClassVar = []
-
-    def __init__(self, unlabeled_marker=-1):
-        self.unlabeled_marker = unlabeled_marker
-
-    def fit(self, X, y):
-        assert len(X) == len(y)
-        Noted.seen.append(list(y))
-        self.classes_ = np.unique([label for label in y if label != self.unlabeled_marker])
-        return self
-
-    def predict(self, X):
-        return np.full(len(X), self.classes_[0])
-
-
-@pytest.mark.parametrize(
-    ("names", "marker"), [([0, 1], -1), (["n", "y"], -1), ([0, 1], "?"), (["n", "y"], None)]
-)
-def test_learning_curve_hides_labels_and_keeps_rows(names, marker):
-    X, partial, _ = points(n=100)  # 30 labelled rows, of which 7 test
-    y = [marker if label == -1 else names[label] for label in partial]
-    Noted.seen = []
-    LearningCurveDisplay.from_estimator(
-        Noted(marker), X, y, supervised=Noted(marker), n_labeled=(4, 10), n_repeats=2, test_size=8
-    )
-    hidden = [sum(label == marker for label in labels) for labels in Noted.seen]
-    assert [len(labels) for labels in Noted.seen] == [92, 4, 92, 10] * 2
-    assert hidden == [88, 0, 82, 0] * 2
-
-
-def test_learning_curve_scores_are_those_of_scikit_learn():
-    X, _, y = points(n=200)
-    clf = SelfTrainingClassifier(LogisticRegression())
-    display = LearningCurveDisplay.from_estimator(
-        clf, X, y, supervised=LogisticRegression(), n_labeled=[20, 50], n_repeats=3, random_state=5
-    )
-    expected = []
-    for seed in (5, 6, 7):
-        draw = {"random_state": seed}
-        rest, test = train_test_split(np.arange(200), test_size=0.25, stratify=y, **draw)
-        known, _ = train_test_split(rest, train_size=50, stratify=y[rest], **draw)
-        found = LogisticRegression().fit(X[known], y[known]).predict(X[test])
-        expected.append(f1_score(y[test], found, average="macro"))
-    assert_allclose(display.scores["without"][:, 1], expected)
-    assert_allclose(display.lines_[1].get_ydata()[1], np.mean(expected))
-    band = display.ax_.collections[1].get_paths()[0].vertices[:, 1]
-    assert_allclose(band.max(), (display.scores["without"].mean(0) + spread(display)).max())
-    assert_array_equal(display.ax_.get_xticks(), [20, 50])
-    assert legend_of(display) == ["with unlabelled rows", "without"]
-    assert display.ax_.get_ylabel() == "F1 macro, mean ± sd of 3 runs"
-
-
-def spread(display):
-    return display.scores["without"].std(axis=0, ddof=1)
-
-
-def test_learning_curve_of_five_nets_by_default():
-    X, y, _ = points(n=120)
-    display = LearningCurveDisplay.from_estimator(
-        self_pretraining(max_iter=1), X, y, n_labeled=[12], n_repeats=1, scoring="accuracy"
-    )
-    assert legend_of(display) == ["with unlabelled rows", "without, five nets"]
-    assert display.ax_.get_ylabel() == "Accuracy"
-    assert all(0 <= scores[0, 0] <= 1 for scores in display.scores.values())
-    with pytest.raises(TypeError, match="must be a semi-supervised classifier of this package"):
-        LearningCurveDisplay.from_estimator(LogisticRegression(), X, y)
-    with pytest.raises(ValueError, match="train_size=200"):  # scikit-learn's own check
-        LearningCurveDisplay.from_estimator(self_pretraining(), X, y, n_labeled=[200])
-
-
 def test_matplotlib_is_imported_by_plots_alone(monkeypatch):
     for name in ("matplotlib", "matplotlib.pyplot"):
         monkeypatch.setitem(sys.modules, name, None)
     spec = importlib.util.find_spec("sklearn_spt.inspection")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    display = module.LearningCurveDisplay([10, 20], {"a": [[0.5, 0.6]]}, "F1")
+    display = module.PseudoLabelDisplay([1, 2], {"a": [0.5, 0.6]})
     with pytest.raises(ImportError, match="matplotlib"):
         display.plot()
 

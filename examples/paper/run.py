@@ -336,7 +336,7 @@ def figure(options):
 
 def draw_labels(results):
     """Draw the F1 of each method over the number of labelled texts, if there are several."""
-    from sklearn_spt.inspection import LearningCurveDisplay
+    from matplotlib.figure import Figure
 
     sizes = sorted(results["n_labeled"].unique())
     grids = {
@@ -344,7 +344,20 @@ def draw_labels(results):
         for method, one in results.groupby("method", sort=False)
     }
     scores = {method: grid.to_numpy() for method, grid in grids.items() if len(grid)}
-    return LearningCurveDisplay(sizes, scores, "F1").plot().ax_ if scores and sizes[1:] else None
+    if not scores or not sizes[1:]:
+        return None
+    ax = Figure(layout="constrained").subplots()
+    for method, runs in scores.items():
+        mean, sd = runs.mean(axis=0), runs.std(axis=0, ddof=1) if len(runs) > 1 else 0
+        (line,) = ax.plot(sizes, mean, marker="o", markersize=5, label=method)
+        ax.fill_between(sizes, mean - sd, mean + sd, color=line.get_color(), alpha=0.2, lw=0)
+    ax.set_xscale("log")
+    ax.set_xticks(sizes, [f"{n:,}" for n in sizes])
+    ax.minorticks_off()
+    ax.grid(visible=True, color="0.9")
+    ax.legend()
+    ax.set(xlabel="Number of labelled rows", ylabel="F1, mean ± sd of the seeds")
+    return ax
 
 
 def draw_values(results, name):
