@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import Tags, check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 from skorch import NeuralNet
-from skorch.dataset import get_len
+from skorch.dataset import ValidSplit, get_len
 from skorch.utils import multi_indexing
 
 from sklearn_spt._batches import progress_bar
@@ -24,7 +24,12 @@ from sklearn_spt._labels import check_weights, decode_labels, encode_labels, sus
 from sklearn_spt._losses import softmax
 from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing
 from sklearn_spt._random import root_seed
-from sklearn_spt._texts import as_texts
+from sklearn_spt._texts import (
+    as_texts,
+    check_rows_of_ids,
+    load_encoder,
+    warn_of_lost_content,
+)
 from sklearn_spt._training import Trainer, check_template, predict_logits
 
 FloatArray = NDArray[np.float64]
@@ -176,7 +181,23 @@ class BaseSemiSupervisedClassifier(
         if net is None or isinstance(net, str):
             net = BertClassifier() if net is None else BertClassifier(net)
         check_template(net, name)
-        if isinstance(net, BertClassifier):
+        bert = isinstance(net, BertClassifier)
+        own = {"max_epochs": ("finetune_epochs", 3 if bert else 10)}
+        own["balanced_batches"] = "balanced_batches", True
+        for key, (instead, usual) in own.items():
+            given = getattr(net, key, usual)
+            if given not in (usual, getattr(self, instead)):
+                raise ValueError(
+                    f"{name}__{key}={given!r} has no effect, since the method trains the net: set "
+                    f"{instead} instead, and leave this parameter at its default."
+                )
+        split = net.train_split
+        if split is not None and (type(split) is not ValidSplit or split.cv != 5):
+            raise ValueError(
+                f"{name} has train_split={split!r}, but nets are trained on all labelled rows; "
+                "leave it at its default, and hold rows out by cross-validation."
+            )
+        if bert:
             net.check_params()
         return net
 
@@ -202,6 +223,8 @@ class BaseSemiSupervisedClassifier(
         encoded, more = self._encode_both(net, X, X_unlabeled)
         labeled, classes, codes = encode_labels(y, get_len(encoded), self.unlabeled_marker)
         weights = check_weights(sample_weight, labeled)
+        if isinstance(net, BertClassifier) and not isinstance(encoded, dict):
+            warn_of_lost_content(encoded, codes, load_encoder(net.pretrained), net.max_length)
         X_l = multi_indexing(encoded, np.flatnonzero(labeled))
         U = None if labeled.all() else multi_indexing(encoded, np.flatnonzero(~labeled))
         if more is not None:
@@ -231,8 +254,7 @@ class BaseSemiSupervisedClassifier(
                     raise TypeError(
                         f"{name} holds no texts, but the classifier was fitted on them."
                     )
-                if not hasattr(X, "shape") and any(not hasattr(row, "__len__") for row in X):
-                    raise TypeError(f"{name} must hold texts; are X and y swapped?")
+                check_rows_of_ids(X, name)
                 X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
             return net.encode(X if texts is None else texts)
         if texts is not None:

@@ -26,8 +26,10 @@ from sklearn_spt._texts import (
     Ids,
     PretrainedEncoder,
     as_texts,
+    check_rows_of_ids,
     check_token_ids,
     load_encoder,
+    warn_of_lost_content,
 )
 from sklearn_spt._training import (
     RightTrapezoidalLR,
@@ -263,6 +265,8 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
                 stacklevel=3,
             )
         ids, codes = ids[labeled], codes[labeled]
+        source = load_encoder(self.pretrained) if fresh else self.source_
+        warn_of_lost_content(ids, codes, source, self.max_length)
         self.classes_inferred_ = classes
         path = (0,) if fresh else (0, len(self.history))
         root = root_seed(self.random_state)
@@ -334,8 +338,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
             if reset:
                 self.__dict__.pop("n_features_in_", None)
             return source.tokenize(texts, self.max_length, full_width=full_width)
-        if not hasattr(X, "shape") and any(not hasattr(row, "__len__") for row in X):
-            raise TypeError(f"{name} must hold texts or rows of token ids; are X and y swapped?")
+        check_rows_of_ids(X, name)
         if reset or hasattr(self, "n_features_in_"):
             validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
         return check_token_ids(X, source)

@@ -114,6 +114,11 @@ class BertModule(nn.Module):
             source = load_encoder(pretrained)
             self.pad_id = source.pad_id
             self.pooling = source.pooling if pooling == "auto" else pooling
+            if source.causal and self.pooling == "cls":
+                raise ValueError(
+                    f'pooling="cls" cannot be used with {pretrained!r}: its first token sees no '
+                    'other one; use "mean".'
+                )
             self.encoder: Any = copy.deepcopy(source.model)
         else:
             self.pad_id, self.pooling = pad_id, pooling

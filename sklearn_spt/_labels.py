@@ -62,13 +62,24 @@ def find_labeled(y: Any, marker: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
 
 def _as_array(y: Any) -> NDArray[Any]:
     """Return y as an array; in an array of strings the marker -1 would become "-1"."""
-    if hasattr(y, "to_numpy"):  # pandas, polars, pyarrow
+    if hasattr(y, "to_pylist"):  # pyarrow
+        y = y.to_pylist()
+    elif hasattr(y, "to_numpy"):  # pandas, polars
         y = y.to_numpy()
     if isinstance(y, list | tuple) and all(np.ndim(label) == 0 for label in y):
         labels = np.empty(len(y), dtype=object)
         labels[:] = y
     else:
-        labels = column_or_1d(y, warn=True)
+        try:
+            labels = column_or_1d(y, warn=True)
+        except ValueError as error:
+            raise ValueError(
+                f"y must hold one class label for each row ({error}). Where rows have several "
+                "labels, fit a classifier for each of them (MultiOutputClassifier); of "
+                "probabilities, take the most probable class."
+            ) from error
+    if labels.dtype.kind == "T":  # strings of variable width
+        labels = labels.astype(object)
     if labels.dtype == object:
         kinds = {type(label) for label in labels}
         if all(issubclass(kind, int | float | np.number) and kind is not bool for kind in kinds):

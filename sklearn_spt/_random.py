@@ -55,11 +55,22 @@ def generator(root: int, *path: int) -> np.random.Generator:
 @contextmanager
 def seeded(root: int, *path: int) -> Iterator[None]:
     """Seed torch for one purpose inside the block, and restore its generators after it."""
+    one_thread_in_a_fork()
     # To read a generator of CUDA would start CUDA, which breaks forks.
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     with _LOCK, torch.random.fork_rng(devices):
         _manual_seed(derive_seed(root, *path))
         yield
+
+
+#: Where this module was imported. A child of a fork has another number.
+_PROCESS = os.getpid()
+
+
+def one_thread_in_a_fork() -> None:
+    """Let torch use one thread in a forked child, which would wait for its parent's for ever."""
+    if os.getpid() != _PROCESS and torch.get_num_threads() > 1:
+        torch.set_num_threads(1)
 
 
 def _manual_seed(seed: int) -> None:

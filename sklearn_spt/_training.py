@@ -23,7 +23,14 @@ from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
 
 from sklearn_spt._losses import DistillationLoss, distillation_targets, predicted_codes, softmax
-from sklearn_spt._random import derive_seed, epoch_rows, generator, seeded, torch_state
+from sklearn_spt._random import (
+    derive_seed,
+    epoch_rows,
+    generator,
+    one_thread_in_a_fork,
+    seeded,
+    torch_state,
+)
 from sklearn_spt._texts import delete_tokens, load_encoder
 
 FloatArray = NDArray[np.float64]
@@ -229,6 +236,7 @@ def train(
 
 def predict_logits(net: NeuralNet, X: Any, n_classes: int) -> FloatArray:
     """Return logits of shape (n, n_classes) in evaluation mode; check their shape and values."""
+    one_thread_in_a_fork()
     out = net.forward(X)
     logits = to_numpy(out[0] if isinstance(out, tuple) else out).astype(np.float64)
     if logits.ndim != 2 or logits.shape[1] != n_classes:

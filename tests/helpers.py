@@ -46,7 +46,7 @@ TINY_VOCABULARY = [
 ]
 
 
-def build_encoder(folder, seed=0, positions=64, layers=2, dropout=0.0, pooling=None):
+def build_encoder(folder, seed=0, positions=64, layers=2, dropout=0.0, pooling=None, width=16):
     """Save a tiny BERT; its weights are numpy's, so that no release of torch changes them."""
     from transformers import BertConfig, BertModel, BertTokenizerFast
     from transformers.utils import logging
@@ -56,10 +56,10 @@ def build_encoder(folder, seed=0, positions=64, layers=2, dropout=0.0, pooling=N
     tokenizer = BertTokenizerFast(vocab=vocabulary, model_max_length=positions)
     config = BertConfig(
         vocab_size=len(vocabulary),
-        hidden_size=16,
+        hidden_size=width,
         num_hidden_layers=layers,
         num_attention_heads=2,
-        intermediate_size=32,
+        intermediate_size=2 * width,
         max_position_embeddings=positions,
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=dropout,

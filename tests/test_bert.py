@@ -1,5 +1,6 @@
 """The net: module, dropout, attention, batches, the linear probe, and the classifier."""
 
+import multiprocessing
 import pickle
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from skorch.callbacks import Callback
 from skorch.dataset import Dataset
 from skorch.exceptions import NotInitializedError
+from transformers import AutoTokenizer, GPT2Config, GPT2Model, T5Config, T5Model
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier, TokenIdVectorizer
 from sklearn_spt._batches import TokenBatches
@@ -154,8 +156,10 @@ def test_a_second_fit_is_the_first_one_of_another_net(tiny_encoder, tiny_texts, 
     assert net.fit(tiny_texts, Y).history[-1]["epoch"] == 3
     other = build_encoder(tmp_path / "short", seed=3, positions=16)
     long = [text * 9 for text in tiny_texts]  # cut at the positions of the encoder
-    net.set_params(pretrained=other, max_epochs=1, lr=1e-3).fit(long, ["a", "b", "c"] * 8)
-    fresh = bert_net(other, max_length="auto", max_epochs=1, lr=1e-3).fit(long, ["a", "b", "c"] * 8)
+    fresh = bert_net(other, max_length="auto", max_epochs=1, lr=1e-3)
+    for one in (net.set_params(pretrained=other, max_epochs=1, lr=1e-3), fresh):
+        with pytest.warns(UserWarning, match="100% of the texts reach max_length=16 tokens"):
+            one.fit(long, ["a", "b", "c"] * 8)
     assert net.classes_.tolist() == ["a", "b", "c"]
     np.testing.assert_array_equal(net.predict_proba(long), fresh.predict_proba(long))
 
@@ -211,6 +215,60 @@ def test_the_bar_of_a_fit(tiny_encoder, tiny_texts, capfd):
     assert out == ""
     assert "fine-tuning: 100%" in err
     assert "48/48" in err
+
+
+@pytest.mark.parametrize("kind", [bert_net, SelfPretrainingClassifier])
+def test_what_the_encoder_does_not_see_is_said_once(kind, tiny_encoder, tiny_texts):
+    net = kind(tiny_encoder) if kind is bert_net else kind(bert_net(tiny_encoder), max_iter=1)
+    begin = "we are fine " * 20
+    texts = [*tiny_texts, begin + "and got the flu", begin + "and no flu", "żółć ćma " * 3]
+    y = [*Y, "no", "yes", "no"] if kind is bert_net else [*(Y[:12]), *[-1] * 12, "no", "yes", -1]
+    with pytest.warns(UserWarning, match="texts") as caught:
+        net.fit(texts, y)
+    (message,) = {str(one.message) for one in caught}
+    assert message == (
+        "7% of the texts reach max_length=24 tokens, and what is longer is cut there; the encoder "
+        "reads up to 64. 4% of the texts are mostly tokens that the encoder does not know; choose "
+        "one for their language. 1 of the labelled texts look to the encoder like one of another "
+        "class."
+    )
+
+
+def test_encoders_that_are_none(tmp_path, tiny_encoder, tiny_texts):
+    """The first token of a causal model sees no other one; encoder-decoders are refused."""
+    small = {"vocab_size": 99, "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 64}
+    causal, both = tmp_path / "causal", tmp_path / "both"
+    GPT2Model(GPT2Config(**small)).save_pretrained(causal)
+    small = {"vocab_size": 99, "d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1}
+    T5Model(T5Config(**small, num_heads=2)).save_pretrained(both)
+    for folder in (causal, both):
+        AutoTokenizer.from_pretrained(tiny_encoder).save_pretrained(folder)
+    net = bert_net(str(causal)).fit(tiny_texts, Y)
+    assert net.module_.pooling == "mean"
+    assert np.ptp(net.predict_proba(tiny_texts)[:, 0]) > 0.1
+    with pytest.raises(ValueError, match=r'pooling="cls" .* its first token sees no other'):
+        bert_net(str(causal), pooling="cls").fit(tiny_texts, Y)
+    with pytest.raises(ValueError, match="is an encoder-decoder"):
+        bert_net(str(both)).fit(tiny_texts, Y)
+
+
+def test_predict_in_a_forked_child(tmp_path, tiny_texts):
+    """torch's threads do not survive a fork; a net of this size needs more than one of them."""
+    wide = build_encoder(tmp_path / "wide", layers=2, width=256)
+    net = bert_net(wide, max_epochs=0, max_length="auto").fit(tiny_texts, Y)
+    texts, threads = tiny_texts * 20, torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        P = net.predict_proba(texts)
+        context = multiprocessing.get_context("fork")
+        found = context.Queue()
+        child = context.Process(target=lambda: found.put(net.predict_proba(texts)))
+        child.start()
+        np.testing.assert_allclose(found.get(timeout=60), P, atol=1e-5)
+        child.join(10)
+    finally:
+        child.kill()
+        torch.set_num_threads(threads)
 
 
 def test_pickles_hold_one_copy_of_the_weights(tiny_encoder, tiny_texts):

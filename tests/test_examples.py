@@ -229,6 +229,7 @@ def test_the_papers_numbers(paper):
 
 
 # -- the other programs ----------------------------------------------------------------------------
+@pytest.mark.filterwarnings("ignore:.*the encoder:UserWarning")  # its vocabulary is tiny
 def test_speed(monkeypatch, tiny_encoder, capsys):
     pytest.importorskip("accelerate")
     monkeypatch.syspath_prepend(str(EXAMPLES))

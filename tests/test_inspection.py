@@ -95,7 +95,9 @@ def of_texts(tiny_encoder, texts):
     """A fit on texts, with labels that look like HTML."""
     y = ["?" if i >= 16 else ("<yes>", "no & no")[i % 2] for i in range(40)]
     settings = {"step_size": 0.5, "finetune_epochs": 1, "unlabeled_marker": "?", "random_state": 0}
-    return SelfPretrainingClassifier(bert_net(tiny_encoder, lr=2e-3), **settings).fit(texts, y)
+    return SelfPretrainingClassifier(
+        bert_net(tiny_encoder, max_length=40, lr=2e-3), **settings
+    ).fit(texts, y)
 
 
 def test_report_says_what_the_fit_did(fitted):

@@ -139,7 +139,7 @@ LABELS += [([True, False], None), ([0.0, 3.0], np.nan), (OBJECTS, None)]
 @pytest.mark.parametrize(("labels", "marker"), LABELS)
 def test_labels_of_all_kinds_come_back(labels, marker, tiny_encoder, tiny_texts, tmp_path):
     y = [labels[row % len(labels)] if row < 12 else marker for row in range(24)]
-    clf = method(SPT, bert_net(tiny_encoder, max_epochs=0), unlabeled_marker=marker)
+    clf = method(SPT, bert_net(tiny_encoder), unlabeled_marker=marker)
     clf.fit(tiny_texts, np.array(y, dtype=object) if labels is OBJECTS else y)
     clf.save(tmp_path / "model")
     loaded = sklearn_spt.load(tmp_path / "model")
@@ -185,7 +185,7 @@ def test_training_after_loading(fitted, saved, own_encoder, tiny_texts):
 
 def test_metadata_requests_come_back(tiny_encoder, tiny_texts, tmp_path):
     with config_context(enable_metadata_routing=True):
-        net = bert_net(tiny_encoder, max_epochs=0).set_score_request(sample_weight="w")
+        net = bert_net(tiny_encoder).set_score_request(sample_weight="w")
         clf = method(SPT, net).set_fit_request(X_unlabeled=True).fit(tiny_texts, HALF)
     clf.save(tmp_path / "model")
     loaded = sklearn_spt.load(tmp_path / "model")

@@ -200,7 +200,7 @@ class Convolution(nn.Module):
 
 def test_the_template_is_cloned_and_stays_as_it_is(capfd):
     X, y, _ = points()
-    net = mlp_net(max_epochs=99, module__n_hidden=5)
+    net = mlp_net(module__n_hidden=5)
     before = repr(net)
     clf = learner(net).fit(X, y)
     assert not net.initialized_

@@ -420,7 +420,7 @@ def test_texts_print_nothing_and_leave_random_states(
     tiny_sentence_encoder, tiny_texts, tiny_y, capfd, global_random_state_unchanged
 ):
     load_encoder_anew()
-    net = BertClassifier(tiny_sentence_encoder, max_epochs=1, device="cpu")
+    net = BertClassifier(tiny_sentence_encoder, device="cpu")
     clf = SelfPretrainingClassifier(net, unlabeled_marker=None)
     clf.fit(tiny_texts, tiny_y).predict(tiny_texts)
     assert capfd.readouterr() == ("", "")

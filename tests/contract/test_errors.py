@@ -3,10 +3,13 @@
 from contextlib import contextmanager
 
 import numpy as np
+import pyarrow
 import pytest
 import torch
 from helpers import METHODS, MLP, bert_net, mlp_net, points
 from skorch.callbacks import EarlyStopping, EpochScoring, LRScheduler
+from skorch.dataset import ValidSplit
+from transformers import BatchEncoding
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier, SoftSelfTrainingClassifier
 
@@ -42,11 +45,15 @@ LABELS = {
     "one class": (np.where(Y < 0, -1, 1), "hold one class only, 1; .* at least two classes"),
     "length": (Y[:-1], "inconsistent numbers of samples: X has 90 rows, y has 89"),
     "continuous": (np.linspace(0, 1, 90), "Unknown label type: continuous"),
-    "two columns": (np.eye(90)[:, :2], "y should be a 1d array, got an array of shape"),
     "infinity": (np.where(Y < 0, np.inf, Y), "y contains infinity in row"),
     "mixed": (["a", 0] * 45, "labels that cannot be sorted together"),
     "None": (None, "requires y to be passed, but the target y is None"),
     "missing": ([np.nan, *Y[1:]], "y contains a missing value .* in row 0.*unlabeled_marker=-1"),
+    "several labels": ([["a"], ["a", "b"], []] * 30, "one class label for each row .*MultiOutput"),
+    "matrix": (
+        np.full((90, 3), 1 / 3),
+        r"1d array, got an array of shape \(90, 3\).*most probable",
+    ),
     "the string -1": (["a", "b", "-1"] * 30, "y holds the string '-1' in row 2, while unlabelled"),
 }
 
@@ -142,6 +149,15 @@ DOCUMENTS = {
     "id too large": (np.full((4, 3), 9999), ValueError, "token ids, .* row 0, column 0 is 9999"),
     "fractions": (np.full((4, 3), 0.5), ValueError, "whole numbers from 0 to .* is 0.5"),
     "too wide": (np.ones((4, 999)), ValueError, "X is 999 tokens wide, but .* at most 64"),
+    "ragged ids": ([[1, 2], [1, 2, 3]] * 2, ValueError, "different lengths; .* padding=True"),
+    "tokenizer": (
+        BatchEncoding({"input_ids": [[1]] * 4}),
+        TypeError,
+        "or its input_ids, made with",
+    ),
+    "table": (pyarrow.table({"text": TEXTS}), TypeError, r"column of texts, one of \['text'\]"),
+    "dicts": ([{"text": text} for text in TEXTS], TypeError, "take the text out of a dict"),
+    "bytes": ([text.encode() for text in TEXTS], TypeError, "holds bytes objects; decode"),
     "padding": (np.zeros((4, 3), dtype=int), ValueError, "nothing but padding in row 0"),
 }
 
@@ -189,6 +205,13 @@ NETS = {
     "scoring": (
         lambda: mlp_net(callbacks=[EpochScoring("accuracy")]), ValueError, "needs validation data"
     ),
+    "epochs": (lambda: mlp_net(max_epochs=5), ValueError, "max_epochs=5 .* set finetune_epochs"),
+    "batches": (
+        lambda: BertClassifier(balanced_batches=False),
+        ValueError,
+        "estimator__balanced_batches=False has no effect",
+    ),
+    "split": (lambda: mlp_net(train_split=ValidSplit(3)), ValueError, "hold rows out by cross-val"),
     "outputs": (
         lambda: mlp_net(OneOutput), ValueError, r"logits of shape \(n, 2\).* give its last layer 2"
     ),
