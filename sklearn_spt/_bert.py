@@ -21,6 +21,7 @@ from sklearn_spt._labels import check_weights, encode_labels
 from sklearn_spt._losses import DistillationLoss, distillation_targets, softmax
 from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing
 from sklearn_spt._random import derive_seed, root_seed, seeded
+from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
 from sklearn_spt._texts import (
     DEFAULT_ENCODER,
     Ids,
@@ -374,6 +375,26 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
                 for parameter, values in zip(module.head.parameters(), known, strict=True):
                     parameter.copy_(torch.from_numpy(values))
         return known
+
+    def refit_head(
+        self, X: Ids, codes: NDArray[np.intp], weights: Any, U: Ids, bar: Any = None
+    ) -> None:
+        """Fit the linear layer anew, by soft self-training on vectors of labelled and other rows.
+
+        Fine-tuning with few labels moves the vectors of a class together, also those of unlabelled
+        rows; the layer that it leaves has hardly moved from its start.
+        """
+        module = getattr(self.module_, "_orig_mod", self.module_)
+        self._set_training(False)
+        with torch.no_grad():
+            parts = [in_batches(module.embed, D, module.pad_id, self.device, bar) for D in (X, U)]
+            F = torch.cat(parts).cpu().numpy().astype(np.float64)
+            size = np.sqrt((F**2).sum(axis=1).mean())  # one for all rows, so that a layer has it
+            y = np.append(codes, np.full(len(U), -1))
+            weights = None if weights is None else np.append(weights, np.ones(len(U)))
+            model = SoftSelfTrainingClassifier(C=3.0, normalize=False).fit(F / size, y, weights)
+            module.head.weight.copy_(torch.from_numpy(model.coef_ / size))
+            module.head.bias.copy_(torch.from_numpy(model.intercept_))
 
     # -- skorch ---------------------------------------------------------------------------------
     @property

@@ -51,6 +51,9 @@ from sklearn_spt._training import (
 
 FloatArray = NDArray[np.float64]
 
+#: `refit_head="auto"` fits linear layers anew with at most so many labelled documents a class.
+FEW_LABELS = 50
+
 
 class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     """Semi-supervised classifier by Self-Pretraining.
@@ -196,6 +199,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         token_deletion: float = 0.0,
         finetune_epochs: int = 3,
         balanced_batches: bool = True,
+        refit_head: bool | str = "auto",
         ensemble: str = "all",
         logit_adjustment: float | str = "auto",
         unlabeled_marker: Any = -1,
@@ -218,6 +222,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.token_deletion = token_deletion
         self.finetune_epochs = finetune_epochs
         self.balanced_batches = balanced_batches
+        self.refit_head = refit_head
         self.ensemble = ensemble
         self.logit_adjustment = logit_adjustment
         self.unlabeled_marker = unlabeled_marker
@@ -296,6 +301,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 earlier = state.pseudo[rows]
                 changed = (earlier != codes)[earlier >= 0]
                 state.pseudo[rows], state.labeled_iter[rows] = codes, t
+                self._refit(trainer, data, [M for M, _ in trained])
                 state = replace(state, t=t, students=[M for M, _ in trained], S=S)  # step 7
                 entry = {
                     "iteration": t,
@@ -328,6 +334,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         teach = check_memory(self.memory).cache(train_teacher)
         L = data.X, data.y, data.weights
         taught = [teach(trainer, *L, number) for number in range(self._n_nets(data))]
+        self._refit(trainer, data, [M for M, _ in taught])
         nets, losses = [M for M, _ in taught], [loss for _, loss in taught]
         never = np.full(data.n_unlabeled, -1, dtype=np.intp)
         state = State(0, nets, [], nets, {}, never, never.copy())
@@ -403,6 +410,16 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             )
             M.optimizer_.state.clear()  # twice as large as the net
         return M, {"stage1": loss_1, "stage2": loss_2}
+
+    def _refits(self, data: PartlyLabeled) -> bool:
+        """Return whether the linear layers are fitted anew."""
+        few = len(data.y) <= FEW_LABELS * data.n_classes if self.refit_head == "auto" else True
+        return bool(self.refit_head and few and data.n_unlabeled and self.max_iter != 0)
+
+    def _refit(self, trainer: Trainer, data: PartlyLabeled, nets: list[NeuralNet]) -> None:
+        if self._refits(data) and hasattr(trainer.net, "refit_head"):
+            for M in nets:
+                M.refit_head(data.X, data.y, data.weights, data.U, trainer.bar)
 
     #: The learning rate over the n_C steps of stage 1 and the n_L steps of stage 2.
     _schedule = RightTrapezoidalLR

@@ -141,14 +141,16 @@ def teachers():
 # -- nets ------------------------------------------------------------------------------------------
 def nets():
     """Return the classifiers of texts by name."""
-    S, one = SelfPretrainingClassifier, {"step_size": 1.0, "alpha": 0.0}
+    S = SelfPretrainingClassifier
     return {
         "one net": BertClassifier(),
         "five nets": S(n_teachers=5, max_iter=0),
-        "student of embeddings": S(teacher="embeddings", **one),
-        "two students": S(teacher="embeddings", n_students=2, **one),
-        "student of both": S(teacher=["nets", "embeddings"], **one),
-        "defaults": S(),
+        "refit, one iteration": S(step_size=1.0, alpha=0.0, refit_head=True),
+        "refit": S(refit_head=True),
+        "without refit": S(refit_head=False),
+        "embeddings, one iteration": S(
+            teacher="embeddings", step_size=1.0, alpha=0.0, refit_head=True
+        ),
     }
 
 
