@@ -145,12 +145,10 @@ def nets():
     return {
         "one net": BertClassifier(),
         "five nets": S(n_teachers=5, max_iter=0),
-        "refit, one iteration": S(step_size=1.0, alpha=0.0, refit_head=True),
+        "refit once": S(step_size=1.0, alpha=0.0, refit_head=True),
         "refit": S(refit_head=True),
         "without refit": S(refit_head=False),
-        "embeddings, one iteration": S(
-            teacher="embeddings", step_size=1.0, alpha=0.0, refit_head=True
-        ),
+        "embeddings once": S(teacher="embeddings", step_size=1.0, alpha=0.0, refit_head=True),
     }
 
 
