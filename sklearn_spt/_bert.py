@@ -385,6 +385,8 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         rows; the layer that it leaves has hardly moved from its start.
         """
         module = getattr(self.module_, "_orig_mod", self.module_)
+        if type(module) is not BertModule:
+            return
         self._set_training(False)
         with torch.no_grad():
             parts = [in_batches(module.embed, D, module.pad_id, self.device, bar) for D in (X, U)]

@@ -7,7 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -55,6 +55,7 @@ FloatArray = NDArray[np.float64]
 FEW_LABELS = 50
 
 
+@dataclass(eq=False, repr=False)
 class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     """Semi-supervised classifier by Self-Pretraining.
 
@@ -104,6 +105,10 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Epochs over the labelled documents, in stage 2 and of the first teachers (paper: 3).
     balanced_batches : bool, default=True
         Whether training draws all classes equally often, as the paper's code does.
+    refit_head : bool or "auto", default="auto"
+        Whether the linear layer of each net is fitted anew after its training, by
+        `SoftSelfTrainingClassifier` on the net's vectors of all documents. "auto" does so for a
+        `BertClassifier` with up to 50 labelled documents a class in the mean. False is the paper.
     ensemble : {"last", "last_two", "all"}, default="all"
         Nets whose probabilities are averaged: the students of the last iteration; their teachers,
         too, as in the paper; the first teachers, too, which together weigh as one student.
@@ -183,54 +188,29 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     >>> clf.fit(texts, y).predict(texts)  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        lam: float = 0.3,
-        alpha: float = 0.1,
-        temperature: float = 1.0,
-        step_size: float = 0.2,
-        max_iter: int | None = None,
-        teacher: Any = None,
-        n_teachers: int = 1,
-        n_students: int = 1,
-        pretrain_epochs: int = 1,
-        token_deletion: float = 0.0,
-        finetune_epochs: int = 3,
-        balanced_batches: bool = True,
-        refit_head: bool | str = "auto",
-        ensemble: str = "all",
-        logit_adjustment: float | str = "auto",
-        unlabeled_marker: Any = -1,
-        on_iteration: Callable[[Iteration], None] | None = None,
-        memory: str | joblib.Memory | None = None,
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.lam = lam
-        self.alpha = alpha
-        self.temperature = temperature
-        self.step_size = step_size
-        self.max_iter = max_iter
-        self.teacher = teacher
-        self.n_teachers = n_teachers
-        self.n_students = n_students
-        self.pretrain_epochs = pretrain_epochs
-        self.token_deletion = token_deletion
-        self.finetune_epochs = finetune_epochs
-        self.balanced_batches = balanced_batches
-        self.refit_head = refit_head
-        self.ensemble = ensemble
-        self.logit_adjustment = logit_adjustment
-        self.unlabeled_marker = unlabeled_marker
-        self.on_iteration = on_iteration
-        self.memory = memory
-        self.checkpoint_dir = checkpoint_dir
-        self.random_state = random_state
-        self.verbose = verbose
+    estimator: Any = None
+    _: KW_ONLY
+    lam: float = 0.3
+    alpha: float = 0.1
+    temperature: float = 1.0
+    step_size: float = 0.2
+    max_iter: int | None = None
+    teacher: Any = None
+    n_teachers: int = 1
+    n_students: int = 1
+    pretrain_epochs: int = 1
+    token_deletion: float = 0.0
+    finetune_epochs: int = 3
+    balanced_batches: bool = True
+    refit_head: bool | str = "auto"
+    ensemble: str = "all"
+    logit_adjustment: float | str = "auto"
+    unlabeled_marker: Any = -1
+    on_iteration: Callable[[Iteration], None] | None = None
+    memory: str | joblib.Memory | None = None
+    checkpoint_dir: str | os.PathLike[str] | None = None
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
 
     def _check_params(self) -> None:
         for name, low, high in (("lam", 0, 1), ("alpha", 0, 1), ("temperature", 0.01, 100)):
@@ -247,6 +227,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         share = {"min_val": 0, "max_val": 1, "include_boundaries": "left"}
         check_scalar(self.token_deletion, "token_deletion", Real, **share)
         split_teachers(self.teacher)
+        if self.refit_head not in (True, False, "auto"):
+            raise ValueError(f'refit_head must be True, False or "auto", got {self.refit_head!r}.')
         if self.ensemble not in ("last", "last_two", "all"):
             raise ValueError(
                 f'ensemble must be "last", "last_two" or "all", got {self.ensemble!r}.'
@@ -272,9 +254,12 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 f"BertClassifier, but estimator is a {type(net).__name__}; set token_deletion=0."
             )
         sizes, others = self._sample_sizes(data.n_unlabeled), split_teachers(self.teacher)[1]
-        work = self._texts_to_process(self._n_nets(data), len(data.y), sizes)
+        refits = self._refits(net, data)
+        n_refit = len(data.labeled) if refits else 0
+        work = self._texts_to_process(self._n_nets(data), len(data.y), n_refit, sizes)
         with self._bar("supervised teachers", sum(work)) as bar:
             trainer = self._trainer(net, data, bar)
+            trainer.U = data.U if refits else None
             folder = self.checkpoint_dir
             checkpoint = None if folder is None else Checkpoint(folder, self, trainer, data)
             state, history = self._start(trainer, data, checkpoint)  # step 1
@@ -301,7 +286,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 earlier = state.pseudo[rows]
                 changed = (earlier != codes)[earlier >= 0]
                 state.pseudo[rows], state.labeled_iter[rows] = codes, t
-                self._refit(trainer, data, [M for M, _ in trained])
+                trainer.refit([M for M, _ in trained], data.X, data.y, data.weights)
                 state = replace(state, t=t, students=[M for M, _ in trained], S=S)  # step 7
                 entry = {
                     "iteration": t,
@@ -318,7 +303,13 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             bar.update(sum(work) - bar.n)
         if checkpoint is not None:
             checkpoint.remove()
-        self._set_fitted(data, state, history, sizes, tau)
+        self.students_, self.n_iter_ = state.students, state.t
+        self.estimators_, self.estimator_weights_ = state.members()
+        self.class_shares_ = class_shares(data.y, data.n_classes)
+        self.logit_adjustment_, self.sample_sizes_, self.history_ = tau, sizes, history
+        self._set_transduction(data, state.pseudo, state.labeled_iter)
+        ended = "all_labeled" if sizes and sizes[-1] == data.n_unlabeled else "max_iter"
+        self.termination_condition_ = ended if data.n_unlabeled else "no_unlabeled"
 
     def _start(
         self, trainer: Trainer, data: PartlyLabeled, checkpoint: Checkpoint | None
@@ -334,7 +325,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         teach = check_memory(self.memory).cache(train_teacher)
         L = data.X, data.y, data.weights
         taught = [teach(trainer, *L, number) for number in range(self._n_nets(data))]
-        self._refit(trainer, data, [M for M, _ in taught])
+        trainer.refit([M for M, _ in taught], *L)
         nets, losses = [M for M, _ in taught], [loss for _, loss in taught]
         never = np.full(data.n_unlabeled, -1, dtype=np.intp)
         state = State(0, nets, [], nets, {}, never, never.copy())
@@ -411,15 +402,16 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             M.optimizer_.state.clear()  # twice as large as the net
         return M, {"stage1": loss_1, "stage2": loss_2}
 
-    def _refits(self, data: PartlyLabeled) -> bool:
-        """Return whether the linear layers are fitted anew."""
-        few = len(data.y) <= FEW_LABELS * data.n_classes if self.refit_head == "auto" else True
-        return bool(self.refit_head and few and data.n_unlabeled and self.max_iter != 0)
-
-    def _refit(self, trainer: Trainer, data: PartlyLabeled, nets: list[NeuralNet]) -> None:
-        if self._refits(data) and hasattr(trainer.net, "refit_head"):
-            for M in nets:
-                M.refit_head(data.X, data.y, data.weights, data.U, trainer.bar)
+    def _refits(self, net: NeuralNet, data: PartlyLabeled) -> bool:
+        """Return whether linear layers are fitted anew, which needs unlabelled documents."""
+        can, few = hasattr(net, "refit_head"), len(data.y) <= FEW_LABELS * data.n_classes
+        if self.refit_head is True and not can:
+            raise ValueError(
+                "refit_head=True needs a BertClassifier, but estimator is a "
+                f'{type(net).__name__}; set refit_head="auto".'
+            )
+        wanted = can and few if self.refit_head == "auto" else self.refit_head
+        return bool(wanted and data.n_unlabeled and self.max_iter != 0)
 
     #: The learning rate over the n_C steps of stage 1 and the n_L steps of stage 2.
     _schedule = RightTrapezoidalLR
@@ -448,12 +440,12 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         needed = split_teachers(self.teacher)[0] or data.n_unlabeled == 0 or self.max_iter == 0
         return self.n_teachers if needed else 0
 
-    def _texts_to_process(self, n_nets: int, n_L: int, sizes: list[int]) -> list[int]:
-        """Return the numbers of texts that each iteration trains on or labels."""
+    def _texts_to_process(self, n_nets: int, n_L: int, n_refit: int, sizes: list[int]) -> list[int]:
+        """Return the numbers of texts that each iteration trains on, labels or refits heads on."""
         E1, E2, m = self.pretrain_epochs, self.finetune_epochs, self.n_students
         teachers = [n_nets, *[m] * len(sizes)]
-        return [n_nets * E2 * n_L] + [
-            k * (size + n_L) + m * (E1 * size + E2 * n_L)
+        return [n_nets * (E2 * n_L + n_refit)] + [
+            k * (size + n_L) + m * (E1 * size + E2 * n_L + n_refit)
             for k, size in zip(teachers, sizes, strict=False)
         ]
 
@@ -496,23 +488,6 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         drawn = generator(trainer.root, 0, 4).choice(data.n_unlabeled, size=size, replace=False)
         some_of_U = multi_indexing(data.U, np.sort(drawn))
         return matching_tau(state.predict_proba(some_of_U, data.n_classes), shares, target)
-
-    def _set_fitted(
-        self,
-        data: PartlyLabeled,
-        state: State,
-        history: list[dict[str, Any]],
-        sizes: list[int],
-        tau: float,
-    ) -> None:
-        self.students_, self.n_iter_ = state.students, state.t
-        self.estimators_, self.estimator_weights_ = state.members()
-        self.class_shares_ = class_shares(data.y, data.n_classes)
-        self.logit_adjustment_, self.sample_sizes_, self.history_ = tau, sizes, history
-        self._set_transduction(data, state.pseudo, state.labeled_iter)
-        complete = bool(sizes) and sizes[-1] == data.n_unlabeled
-        ended = "all_labeled" if complete else "max_iter"
-        self.termination_condition_ = ended if data.n_unlabeled else "no_unlabeled"
 
     def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
         mean = np.average(P, axis=0, weights=self.estimator_weights_)

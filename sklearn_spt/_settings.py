@@ -17,6 +17,7 @@ PAPER_SETTINGS: dict[str, Any] = {
     "token_deletion": 0.0,
     "finetune_epochs": 3,
     "balanced_batches": True,
+    "refit_head": False,
     "ensemble": "last_two",
     "logit_adjustment": 0.0,
 }
@@ -36,6 +37,7 @@ FOUR_STUDENTS: dict[str, Any] = {
     "token_deletion": 0.2,
     "finetune_epochs": 3,
     "balanced_batches": True,
+    "refit_head": False,
     "ensemble": "all",
     "logit_adjustment": "auto",
 }

@@ -266,6 +266,7 @@ class Trainer:
     balanced: bool
     root: int
     bar: tqdm[Any]
+    U: Any = None  # unlabelled documents, if linear layers are fitted anew with them
     _head: Any = None
     _checked: list[NeuralNet] = field(default_factory=list)
 
@@ -357,6 +358,11 @@ class Trainer:
             )
             M.optimizer_.state.clear()  # twice as large as the net
         return M, losses
+
+    def refit(self, nets: list[Any], X: Any, codes: Codes, weights: FloatArray | None) -> None:
+        """Fit the linear layers of nets anew, if that is asked for."""
+        for M in nets if self.U is not None else ():
+            M.refit_head(X, codes, weights, self.U, self.bar)
 
     def probabilities(self, net: NeuralNet, X: Any) -> FloatArray:
         """Return the class probabilities of encoded documents."""

@@ -42,8 +42,8 @@ class WithoutTwoStages(SelfPretrainingClassifier):
             )
         return M, {"one_stage": losses}
 
-    def _texts_to_process(self, n_nets, n_L, sizes):
-        first, *others = super()._texts_to_process(n_nets, n_L, sizes)
+    def _texts_to_process(self, n_nets, n_L, n_refit, sizes):
+        first, *others = super()._texts_to_process(n_nets, n_L, n_refit, sizes)
         more = self.n_students * (self.finetune_epochs - self.pretrain_epochs)
         return [first, *(n + more * size for n, size in zip(others, sizes, strict=True))]
 

@@ -32,7 +32,7 @@ from sklearn_spt import (
 RECORDED = Path(__file__).with_name("fingerprints.json")
 WORDS = [["flu", "fever", "sick"], ["shot", "vaccine", "arm"], ["work", "home", "happy"]]
 
-SP = partial(SelfPretrainingClassifier, step_size=0.5)
+SP = partial(SelfPretrainingClassifier, step_size=0.5, refit_head=False)
 METHODS = {
     "self-training": partial(ThrottledSelfTrainingClassifier, threshold=0.55, max_iter=3),
     "tri-training": partial(TriTrainingClassifier, threshold=0.55, max_iter=3),
@@ -63,7 +63,9 @@ def texts(n_classes):
 def configurations(encoder):
     """Yield names and functions that return a classifier, X, y and weights."""
     for params in PARAMETERS:
-        name = "self-pretraining " + ", ".join(f"{k}={v}" for k, v in params.items())
+        name = "self-pretraining " + ", ".join(
+            f"{k}={v}" for k, v in params.items() if k != "refit_head"
+        )
         clf = SelfPretrainingClassifier(mlp_net(), **{"step_size": 0.5, **params})
         yield name, lambda clf=clf: (clf, *points()[:2], None)
     for K in (3, 4):

@@ -1,0 +1,62 @@
+"""Linear layers that are fitted anew by soft self-training on the vectors of the net."""
+
+import numpy as np
+import pytest
+import torch
+from helpers import bert_net, mlp_net, points
+
+from sklearn_spt import SelfPretrainingClassifier, SoftSelfTrainingClassifier
+from sklearn_spt._losses import softmax
+
+Y = np.array([0, 1] * 6 + [-1] * 12)
+
+
+def fitted(encoder, texts, **params):
+    clf = SelfPretrainingClassifier(bert_net(encoder), step_size=1.0, random_state=0, **params)
+    return clf.fit(texts, Y)
+
+
+def vectors(net, texts):
+    net.module_.eval()
+    with torch.no_grad():
+        return net.module_.embed(torch.from_numpy(net.encode(texts))).double().numpy()
+
+
+def test_layers_are_those_of_soft_self_training(tiny_encoder, tiny_texts):
+    clf = fitted(tiny_encoder, tiny_texts)
+    assert len(clf.estimators_) == 2
+    for net in clf.estimators_:
+        F = vectors(net, tiny_texts)
+        F /= np.sqrt((F**2).sum(axis=1).mean())
+        model = SoftSelfTrainingClassifier(C=3.0, normalize=False).fit(F, Y)
+        np.testing.assert_allclose(net.predict_proba(tiny_texts), model.predict_proba(F), atol=1e-3)
+    plain = fitted(tiny_encoder, tiny_texts, refit_head=False)
+    for net, other in zip(plain.estimators_[:1], clf.estimators_, strict=False):
+        np.testing.assert_array_equal(vectors(net, tiny_texts), vectors(other, tiny_texts))
+        assert not np.allclose(net.predict_proba(tiny_texts), other.predict_proba(tiny_texts))
+
+
+def test_auto_is_for_few_labels(tiny_encoder, tiny_texts, monkeypatch):
+    few = fitted(tiny_encoder, tiny_texts).predict_proba(tiny_texts)
+    monkeypatch.setattr("sklearn_spt._self_pretraining.FEW_LABELS", 5)
+    many = fitted(tiny_encoder, tiny_texts).predict_proba(tiny_texts)
+    without = fitted(tiny_encoder, tiny_texts, refit_head=False).predict_proba(tiny_texts)
+    always = fitted(tiny_encoder, tiny_texts, refit_head=True).predict_proba(tiny_texts)
+    np.testing.assert_array_equal(few, always)
+    np.testing.assert_array_equal(many, without)
+    assert not np.array_equal(few, many)
+
+
+def test_without_iterations_nothing_is_learned_from_unlabelled_documents(tiny_encoder, tiny_texts):
+    clf = fitted(tiny_encoder, tiny_texts, max_iter=0, n_teachers=2, refit_head=True)
+    alone = bert_net(tiny_encoder).fit(tiny_texts[:12], Y[:12])
+    first = softmax(np.log(clf.estimators_[0].predict_proba(tiny_texts)))
+    np.testing.assert_allclose(first, alone.predict_proba(tiny_texts), atol=1e-6)
+
+
+def test_parameters(tiny_encoder, tiny_texts):
+    X, y, _ = points()
+    with pytest.raises(ValueError, match=r"refit_head=True needs a BertClassifier, .* is a Net"):
+        SelfPretrainingClassifier(mlp_net(), refit_head=True).fit(X, y)
+    with pytest.raises(ValueError, match='refit_head must be True, False or "auto"'):
+        SelfPretrainingClassifier(mlp_net(), refit_head="always").fit(X, y)
