@@ -35,9 +35,9 @@ def _parse(arguments: list[str] | None) -> Namespace:
         if name in ("predict", "evaluate"):
             add("model", help="folder that fit wrote")
         add("file", help='file of the texts, or "-"')
-        add("--text", default="text", help="name of the column (default: text)")
+        add("--text", help="name of the column (default: that of fit, or text)")
         if name != "predict":
-            add("--label", default="label", help="name of the column (default: label)")
+            add("--label", help="name of the column (default: that of fit, or label)")
             add("--unlabeled-marker", metavar="LABEL", help="a further label of unlabelled rows")
         if name in ("fit", "compare"):
             add("--unlabeled", metavar="FILE", help="more texts, whose labels do not count")
@@ -95,12 +95,20 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
         raise ValueError(f"{source}: {error}{hint}") from error
 
 
+def _load(options: Namespace) -> Any:
+    """Return a saved classifier; the columns of its fit are the default."""
+    clf = sklearn_spt.load(options.model).set_params(verbose=int(not options.quiet))
+    for name, column in getattr(clf, "columns_", {}).items():
+        vars(options)[name] = getattr(options, name, None) or column
+    return clf
+
+
 def _column(options: Namespace, table: pd.DataFrame, name: str, source: str) -> pd.Series:
     """Return a column, with "" where a value is missing."""
-    given, table = getattr(options, name), table.rename(columns=str)
+    given, table = getattr(options, name) or name, table.rename(columns=str)
     if given in table:
         return table[given].astype(object).where(table[given].notna(), "")
-    others = [other for other in table if other != options.text]
+    others = [other for other in table if other != (options.text or "text")]
     hint = f" Add --{name} {shlex.quote(others[0])}." if len(others) == 1 else ""
     listed = ", ".join(map(repr, table))
     raise ValueError(f"{source} has no column {given!r} (--{name}), but {listed}.{hint}")
@@ -163,12 +171,14 @@ def _fit(options: Namespace) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     options.out.rmdir()  # a folder in use is an error now, not after the training
     clf, X, y = _training(options, checkpoint_dir=options.checkpoint_dir)
-    clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None).save(options.out)
+    clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None)
+    clf.columns_ = {"text": options.text or "text", "label": options.label or "label"}
+    clf.save(options.out)
     report = _in_options(str(FitReport.from_estimator(clf)))
     print(report if -1 in y else report.partition("\n\nWhether the unlabelled")[0])
     if options.report is not None:
         FitReport.from_estimator(clf, X).to_html(options.report)
-    following = ["predict", str(options.out), "NEW.csv", "--text", options.text]
+    following = ["predict", str(options.out), "NEW.csv"]
     print("\nNext: python -m sklearn_spt", shlex.join(following))
 
 
@@ -181,7 +191,7 @@ def _compare(options: Namespace) -> None:
 
 def _predict(options: Namespace) -> None:
     """Print the rows of a file with their predicted classes."""
-    clf = sklearn_spt.load(options.model).set_params(verbose=int(not options.quiet))
+    clf = _load(options)
     names = [f"probability_{label}" for label in clf.classes_]
     for part in _tables(options, options.file):
         rows, texts = _texts(options, [part], options.file)
@@ -199,7 +209,7 @@ def _predict(options: Namespace) -> None:
 
 def _evaluate(options: Namespace) -> None:
     """Print the scores of a model on the labelled rows of a file."""
-    clf = sklearn_spt.load(options.model).set_params(verbose=int(not options.quiet))
+    clf = _load(options)
     names = [_spelled(label) for label in clf.classes_.tolist()]
     table, texts = _texts(options, _tables(options, options.file), options.file)
     pairs = [pair for pair in zip(texts, _labels(options, table), strict=True) if pair[1] != -1]

@@ -97,7 +97,7 @@ def test_fit_saves_the_model_that_its_options_describe(model):
     assert "every unlabelled row got a pseudo-label" in printed
     assert "the command compare can say" in printed
     assert max(map(len, printed.splitlines()[:-1])) <= 100
-    assert printed.endswith(f"Next: python -m sklearn_spt predict {folder} NEW.csv --text text\n")
+    assert printed.endswith(f"Next: python -m sklearn_spt predict {folder} NEW.csv\n")
 
 
 def test_options_of_the_classifier(fit_data, tmp_path):
@@ -294,12 +294,12 @@ def test_a_label_stays_as_it_is_spelled(tiny_encoder, tmp_path, capsys):
     given = [train, "--text", "post", "--label", "sick"]
     options = ["--encoder", tiny_encoder, "--step-size", "1.0", "--quiet"]
     assert main(["fit", *given, "--out", out, *options]) == 0
-    assert f"predict '{out}' NEW.csv --text post" in capsys.readouterr().out
-    assert main(["predict", out, train, "--text", "post", "--quiet"]) == 0
+    assert f"predict '{out}' NEW.csv" in capsys.readouterr().out
+    assert main(["predict", out, train, "--quiet"]) == 0  # the columns are those of fit
     table = pd.read_csv(io.StringIO(capsys.readouterr().out), dtype=str)
     assert {*table["prediction"]} <= {"1", "00"}
-    assert main(["evaluate", out, *given, "--quiet"]) == 0
-    assert main(["evaluate", out, train, "--text", "post", "--quiet"]) == 1
+    assert main(["evaluate", out, train, "--quiet"]) == 0
+    assert main(["evaluate", out, train, "--label", "label", "--quiet"]) == 1
     assert "has no column 'label' (--label), but 'post', 'sick'. Add --label sick." in (
         capsys.readouterr().err
     )

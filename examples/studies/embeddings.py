@@ -278,7 +278,7 @@ METHODS |= {"mean of C=3 and shared": lambda rows: mean(rows, careful, gaussians
 # -- runs ------------------------------------------------------------------------------------------
 def prepare(X, N, codes, k, seed, arm):
     """Return the vectors, labels and shares of one draw."""
-    labeled, unlabeled, valid = draw(codes, k, seed, arm == "random")
+    labeled, unlabeled, valid = draw(codes, k, seed, arm)
     K = int(codes.max()) + 1
     Y, true = np.eye(K)[codes[labeled]], np.bincount(codes[unlabeled], minlength=K)
     rows = {"L": X[labeled], "U": X[unlabeled], "V": X[valid], "N": N, "Y": Y, "K": K}

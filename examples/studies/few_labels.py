@@ -51,13 +51,13 @@ def embeddings(folder, task, texts, cache):
     return np.load(file)
 
 
-def draw(codes, k, seed, random_arm=False):
+def draw(codes, k, seed, arm="balanced"):
     """Return the rows that are labelled, unlabelled, and kept for validation."""
     rng = np.random.default_rng([seed, k])
     order = rng.permutation(len(codes))
     valid, rest = order[:N_VALID], order[N_VALID:]
     n_classes = codes.max() + 1
-    if random_arm:
+    if arm == "random":
         labeled = rest[: k * n_classes]
         if len(np.unique(codes[labeled])) < n_classes:  # a class without a label is not learned
             first = [rest[codes[rest] == c][0] for c in range(n_classes)]
@@ -154,56 +154,72 @@ def nets():
 
 # -- runs ------------------------------------------------------------------------------------------
 def run(options):
-    """Compute the results that are missing."""
+    """Compute the results that are missing: a line for validation and one for test rows."""
     known = pd.read_json(options.out, lines=True) if options.out.exists() else pd.DataFrame()
-    keys = ["task", "method", "k", "seed", "arm", "part"]
+    keys = ["task", "method", "k", "seed", "arm"]
     done = set(map(tuple, known[keys].to_numpy())) if len(known) else set()
     candidates = teachers() if options.command == "teachers" else nets()
     wanted = options.methods.split(",") if options.methods else list(candidates)
     for seed in options.seeds:
         for task in options.tasks.split(","):
-            texts, codes = load(options.data, task)
-            X = texts
+            parts = [load(options.data, task), load(options.data, task, "test")]
+            X, codes = parts[0]
+            tests = np.random.default_rng(0).permutation(len(parts[1][0]))[:N_VALID]
+            X_test, y_test = parts[1][0][tests], parts[1][1][tests]
             if options.command == "teachers":
-                X = embeddings(options.data, task, texts, options.out.with_suffix(".cache"))
+                cache = options.out.with_suffix(".cache")
+                X = embeddings(options.data, task, X, cache)
+                X_test = embeddings(options.data, f"{task}.test", X_test, cache)
             for method in wanted:
-                key = (task, method, options.k, seed, options.arm, "valid")
+                key = (task, method, options.k, seed, options.arm)
                 if key not in done:
-                    rows = draw(codes, options.k, seed, options.arm == "random")
-                    result = score(candidates[method], X, codes, rows, seed)
-                    line = json.dumps(dict(zip(keys, key, strict=True)) | result)
-                    with open(options.out, "a", encoding="utf-8") as stream:
-                        stream.write(line + "\n")
-                    print(line, flush=True)
+                    labeled, unlabeled, valid = draw(codes, options.k, seed, options.arm)
+                    start = perf_counter()
+                    model = fit(candidates[method], X, codes, labeled, unlabeled, seed)
+                    seconds = {"seconds": round(perf_counter() - start, 2)}
+                    line = dict(zip(keys, key, strict=True))
+                    for part, D, y in (
+                        ("valid", X[valid], codes[valid]),
+                        ("test", X_test, y_test),
+                    ):
+                        scores = score(model, D, y, codes.max() + 1)
+                        with open(options.out, "a", encoding="utf-8") as stream:
+                            stream.write(
+                                json.dumps(line | {"part": part} | scores | seconds) + "\n"
+                            )
 
 
-def score(model, X, codes, rows, seed):
-    """Fit a classifier on labelled and unlabelled rows; return its scores on the others."""
-    labeled, unlabeled, valid = rows
-    fitted_on = np.concatenate([labeled, unlabeled])
+def fit(model, X, codes, labeled, unlabeled, seed):
+    """Fit a classifier on labelled and unlabelled rows."""
+    rows = np.concatenate([labeled, unlabeled])
     y = np.append(codes[labeled], np.full(len(unlabeled), -1))
     if isinstance(model, LogisticRegression | BertClassifier):
-        fitted_on, y = labeled, codes[labeled]
+        rows, y = labeled, codes[labeled]
     if "random_state" in model.get_params():
         model.set_params(random_state=seed)
-    start = perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        P = model.fit(X[fitted_on], y).predict_proba(X[valid])
-    classes = np.arange(codes.max() + 1)
-    P = np.nan_to_num(P, nan=1 / len(classes))
+        return model.fit(X[rows], y)
+
+
+def score(model, X, y, n_classes):
+    """Return the scores of a fitted classifier."""
+    classes = np.arange(n_classes)
+    P = np.nan_to_num(model.predict_proba(X), nan=1 / n_classes)
     predicted = model.classes_[P.argmax(axis=1)]
-    return {
-        "accuracy": accuracy_score(codes[valid], predicted),
-        "macro_f1": f1_score(codes[valid], predicted, average="macro", zero_division=0.0),
-        "log_loss": log_loss(codes[valid], P, labels=classes),
-        "seconds": perf_counter() - start,
-    }
+    f1 = f1_score(y, predicted, labels=classes, average="macro", zero_division=0.0)
+    found = {"accuracy": accuracy_score(y, predicted), "macro_f1": f1}
+    found["log_loss"] = log_loss(y, P, labels=classes)
+    if getattr(model, "n_iter_", 0) and hasattr(model, "students_"):
+        alone = np.mean([net.predict_proba(X) for net in model.students_], axis=0)
+        found["students"] = accuracy_score(y, classes[alone.argmax(axis=1)])
+    return {name: round(float(value), 4) for name, value in found.items()}
 
 
 def table(options):
     """Print mean accuracies by task and method."""
     results = pd.concat([pd.read_json(file, lines=True) for file in options.files])
+    results = results[results["part"] == options.part]
     for (arm, k, part), part_of in results.groupby(["arm", "k", "part"]):
         by_task = part_of.pivot_table(options.score, "method", "task", sort=False)
         by_task["mean"] = by_task.mean(axis=1)
@@ -228,6 +244,7 @@ def main():
     command = commands.add_parser("table")
     command.add_argument("files", nargs="+")
     command.add_argument("--score", default="accuracy")
+    command.add_argument("--part", default="valid", help="test: only at the end")
     options = parser.parse_args()
     table(options) if options.command == "table" else run(options)
 
