@@ -78,8 +78,8 @@ print(f"a net, two labels a class and the names: {clf.score(test.data, test.targ
 # A language model's labels
 # -------------------------
 # You asked a language model for the class of each text, and a third of its answers are wrong. They
-# are a teacher: any estimator with ``predict_proba`` is one. It gets the texts as they are. This one
-# looks the answers up. Beside "nets", which learn from the true labels, they make the first labels.
+# are a teacher: any estimator with ``predict_proba`` is one, and gets the texts as they are. This
+# one looks the answers up. Beside "nets", which learn from true labels, it gives the first labels.
 class Answers(ClassifierMixin, BaseEstimator):
     """Probabilities by the answers of a language model."""
 
