@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import os
 from typing import Any
 
@@ -73,7 +72,6 @@ AttentionMaskInterface.register("byte_dropout", sdpa_mask)
 
 
 # -- precision -------------------------------------------------------------------------------
-@functools.cache
 def uses_bf16(precision: str, device: torch.device) -> bool:
     """Whether a net computes in bf16; "auto" does where the hardware multiplies such matrices.
 

@@ -40,7 +40,7 @@ def write_sealed(file: Path, content: dict[str, Any], members: list[Path]) -> No
 
 def read_sealed(file: Path) -> dict[str, Any]:
     """Read what `write_sealed` wrote; raise ValueError if a byte of it or of a member changed."""
-    remedy = "Remove the folder and start again."
+    remedy = "Remove it, and fit or save again."
     checksum, _, body = file.read_text(encoding="utf-8", errors="replace").partition("\n")
     if hashlib.sha256(body.encode()).hexdigest() != checksum:
         raise ValueError(f"{file} is damaged or not of this library. {remedy}")
