@@ -22,11 +22,7 @@ import pandas as pd
 from few_labels import TASKS, draw, embeddings, load
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
-from sklearn.decomposition import PCA
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, log_loss
-from sklearn.preprocessing import normalize
-from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
 from sklearn_spt import SentenceEmbedder
 
@@ -108,60 +104,26 @@ def logistic(rows, C=10.0):
     return probabilities(rows.U, theta), probabilities(rows.V, theta)
 
 
-def neighbours(A, B, n=10, of_itself=True):
-    """Return the n rows of B closest to each row of A; if A ends B, a row is not its own."""
-    similarity = A @ B.T
-    if of_itself:
-        similarity[np.arange(len(A)), np.arange(len(B) - len(A), len(B))] = -np.inf
-    return np.argpartition(-similarity, n, axis=1)[:, :n]
-
-
 def read_out(rows, P, C=10.0, labeled=3.0, unlabeled=0.5, theta=None):
     """Fit the regression on labelled rows and on soft labels P of the others."""
     w = np.append(np.full(len(rows.L), labeled), np.zeros(len(rows.U)) + unlabeled)
     return regression(np.vstack([rows.L, rows.U]), np.vstack([rows.Y, P]), w, C, theta)
 
 
-def soft(rows, C=10.0, s=2.0, a=0.0, shares="labels", rounds=6, weights=(3.0, 0.5), **more):
-    """Soft self-training. `more` has C_first, weigh ("confidence", "neighbours") and average."""
-    theta = regression(rows.L, rows.Y, np.ones(len(rows.L)), more.get("C_first", 10.0))
+def soft(rows, C=10.0, s=2.0, a=0.0, shares="labels", rounds=6, weights=(3.0, 0.5), weigh=None):
+    """Soft self-training, with what the protocol varies."""
+    theta = regression(rows.L, rows.Y, np.ones(len(rows.L)), 10.0)
     P, prior = probabilities(rows.U, theta), rows.Y.mean(axis=0)
     wanted = {"equal": np.full(rows.K, 1 / rows.K), "true": rows.true_shares}.get(shares, prior)
     for _ in range(50 if shares == "estimated" else 0):  # Saerens et al. (2002)
         Q = P * (wanted / prior)
         wanted = (Q / Q.sum(axis=1, keepdims=True)).mean(axis=0)
-    if more.get("average") or more.get("weigh") == "neighbours":
-        near = neighbours(rows.U, np.vstack([rows.L, rows.U]))
     for _ in range(rounds):
-        w = weights[1]
-        if more.get("average"):
-            around = np.vstack([rows.Y, P])[near].mean(axis=1)
-            P = (1 - more["average"]) * P + more["average"] * around
-        if more.get("weigh") == "confidence":
-            w = w * P.max(axis=1)
-        elif more.get("weigh") == "neighbours":
-            around = np.vstack([rows.Y, P])[near].mean(axis=1)
-            w = w * around[np.arange(len(P)), P.argmax(axis=1)]
+        w = weights[1] * (P.max(axis=1) if weigh == "confidence" else 1)
         P = (P * (wanted / P.mean(axis=0)) ** a) ** s
         theta = read_out(rows, P / P.sum(axis=1, keepdims=True), C, weights[0], w, theta)
         P = probabilities(rows.U, theta)
     return P, probabilities(rows.V, theta)
-
-
-def components(rows, n=64, then=soft):
-    """Reduce the vectors to principal components, then scale them to unit length."""
-    pca = PCA(n, svd_solver="covariance_eigh").fit(np.vstack([rows.L, rows.U]))
-    parts = {name: normalize(pca.transform(getattr(rows, name))) for name in "LUV"}
-    return then(SimpleNamespace(**vars(rows) | parts))
-
-
-def smoothed(rows, then=soft):
-    """Add to each vector the mean of its neighbours among the labelled and unlabelled rows."""
-    B = np.vstack([rows.L, rows.U])
-    smooth = normalize(B + B[neighbours(B, B)].mean(axis=1))
-    V = normalize(rows.V + B[neighbours(rows.V, B, of_itself=False)].mean(axis=1))
-    parts = {"L": smooth[: len(rows.L)], "U": smooth[len(rows.L) :], "V": V}
-    return then(SimpleNamespace(**vars(rows) | parts))
 
 
 def named(rows, then=soft):
@@ -170,109 +132,33 @@ def named(rows, then=soft):
     return then(SimpleNamespace(**vars(rows) | more))
 
 
-def spreading(rows, n=10):
-    """Read scikit-learn's label spreading out by a regression."""
-    y = np.append(rows.Y.argmax(axis=1), np.full(len(rows.U), -1))
-    model = LabelSpreading(kernel="knn", n_neighbors=n).fit(np.vstack([rows.L, rows.U]), y)
-    P = np.nan_to_num(model.label_distributions_[len(rows.L) :], nan=1 / rows.K)
-    return P, probabilities(rows.V, read_out(rows, P))
-
-
-def propagation(rows, n=30, alpha=0.9):
-    """Spread labels over a graph of cubed cosines, with class-mass normalisation, and read out."""
-    B = np.vstack([rows.L, rows.U])
-    W = np.zeros((len(B), len(B)))
-    near = neighbours(B, B, n)
-    np.put_along_axis(W, near, np.take_along_axis(np.maximum(B @ B.T, 0) ** 3, near, 1), 1)
-    W = (W + W.T) / 2
-    W /= np.sqrt(np.outer(W.sum(axis=0), W.sum(axis=0)) + 1e-12)
-    Y = np.vstack([rows.Y, np.zeros((len(rows.U), rows.K))])
-    F = np.linalg.solve(np.eye(len(B)) - alpha * W, Y)[len(rows.L) :] + 1e-9
-    F *= rows.Y.mean(axis=0) / F.mean(axis=0)
-    P = F / F.sum(axis=1, keepdims=True)
-    return P, probabilities(rows.V, read_out(rows, P))
-
-
-def whitened(rows, shrinkage=0.5, then=soft):
-    """Scale the vectors by the shrunk covariance of all labelled and unlabelled rows."""
-    B = np.vstack([rows.L, rows.U])
-    mean, covariance = B.mean(axis=0), np.cov(B.T)
-    sphere = np.eye(len(covariance)) * np.trace(covariance) / len(covariance)
-    values, vectors = np.linalg.eigh((1 - shrinkage) * covariance + shrinkage * sphere)
-    W = vectors / np.sqrt(values)
-    parts = {name: normalize((getattr(rows, name) - mean) @ W) for name in "LUV"}
-    if hasattr(rows, "N"):
-        parts["N"] = normalize((rows.N - mean) @ W)
-    return then(SimpleNamespace(**vars(rows) | parts))
-
-
-def mean(rows, *methods):
-    """Average the probabilities of several teachers."""
-    return tuple(np.mean(P, axis=0) for P in zip(*[f(rows) for f in methods], strict=True))
-
-
-def gaussians(rows, kappa=None, shrinkage=0.5):
-    """Classes as Gaussians by expectation-maximisation: variance 1 / kappa, or one covariance."""
+def gaussians(rows, shrinkage=0.5):
+    """Classes as Gaussians with one covariance, by expectation-maximisation."""
     B, w = np.vstack([rows.L, rows.U]), np.append(np.full(len(rows.L), 3.0), [0.5] * len(rows.U))
     R = np.vstack([rows.Y, logistic(rows)[0]])
     for _ in range(6):
         mass = (w[:, None] * R).sum(axis=0)
         means = (w[:, None] * R).T @ B / mass[:, None]
-        precision = np.eye(B.shape[1]) * (kappa or 1)
-        if kappa is None:
-            within = ((B.T * w) @ B - (means.T * mass) @ means) / mass.sum()
-            sphere = np.eye(len(within)) * np.trace(within) / len(within)
-            precision = np.linalg.inv((1 - shrinkage) * within + shrinkage * sphere)
+        within = ((B.T * w) @ B - (means.T * mass) @ means) / mass.sum()
+        sphere = np.eye(len(within)) * np.trace(within) / len(within)
+        precision = np.linalg.inv((1 - shrinkage) * within + shrinkage * sphere)
         W = precision @ means.T
         theta = np.vstack([W, np.log(mass / mass.sum()) - (means * W.T).sum(axis=1) / 2])
         R = np.vstack([rows.Y, probabilities(rows.U, theta)])
     return R[len(rows.L) :], probabilities(rows.V, theta)
 
 
-def self_training(rows, **settings):
-    y = np.append(rows.Y.argmax(axis=1), np.full(len(rows.U), -1))
-    model = SelfTrainingClassifier(LogisticRegression(C=10, max_iter=1000), **settings)
-    model.fit(np.vstack([rows.L, rows.U]), y)
-    return model.predict_proba(rows.U), model.predict_proba(rows.V)
-
-
-METHODS = {f"logistic C={C}": partial(logistic, C=C) for C in (1, 10, 100)}
-METHODS |= {"C=10": soft, "C=1": partial(soft, C=1), "C=3": partial(soft, C=3)}
-METHODS |= {"C=30": partial(soft, C=30), "C=100": partial(soft, C=100, C_first=100)}
-METHODS |= {"issue": partial(soft, C=1, a=1)}
-METHODS |= {f"s={s}": partial(soft, s=s) for s in (1, 1.5, 3)}
-METHODS |= {f"a={a}": partial(soft, a=a) for a in (0.5, 1)}
-METHODS |= {f"{name} shares": partial(soft, a=1, shares=name) for name in ("estimated", "true")}
-METHODS |= {f"rounds={n}": partial(soft, rounds=n) for n in (1, 3, 12)}
-METHODS |= {f"weight={w}": partial(soft, weights=(3.0, w)) for w in (0.25, 1, 2)}
-METHODS |= {f"labelled={w}": partial(soft, weights=(w, 0.5)) for w in (1, 10)}
-METHODS |= {f"weigh {name}": partial(soft, weigh=name) for name in ("confidence", "neighbours")}
-METHODS |= {"average": partial(soft, average=0.5), "64 components": components}
-METHODS |= {"vectors averaged": smoothed, "names": named}
-METHODS |= {"names, logistic": partial(named, then=logistic)}
-METHODS |= {"vectors averaged, logistic": partial(smoothed, then=logistic)}
-METHODS |= {f"spreading {n}": partial(spreading, n=n) for n in (10, 30)}
-METHODS |= {"propagation": propagation, "shared covariance": gaussians}
-METHODS |= {f"spherical {kappa}": partial(gaussians, kappa=kappa) for kappa in (10, 30, 60)}
-METHODS |= {"self-training .75": self_training}
-METHODS |= {"self-training k_best": partial(self_training, criterion="k_best", k_best=200)}
-# Found after the protocol's comparison; see RESULTS.md.
 careful = partial(soft, C=3, weigh="confidence")
-agreed = partial(soft, C=3, weigh="neighbours")
-METHODS |= {"C=3, confidence": careful, "C=3, neighbours": agreed}
-METHODS |= {"C=3, weight=.25": partial(soft, C=3, weights=(3.0, 0.25))}
-METHODS |= {"C=3, confidence, weight=.25": partial(careful, weights=(3.0, 0.25))}
-METHODS |= {"C=10, confidence, weight=.25": partial(soft, weigh="confidence", weights=(3, 0.25))}
-METHODS |= {"names, C=3": partial(named, then=partial(soft, C=3))}
+METHODS = {f"logistic C={C}": partial(logistic, C=C) for C in (1, 10, 100)}
+METHODS |= {f"C={C}": partial(soft, C=C) for C in (1, 3, 10, 30)}
+METHODS |= {f"s={s}": partial(soft, s=s) for s in (1.5, 3)}
+METHODS |= {"a=0.5": partial(soft, a=0.5), "C=3, confidence": careful}
+METHODS |= {f"rounds={n}": partial(soft, rounds=n) for n in (3, 12)}
+METHODS |= {f"weight={w}": partial(soft, weights=(3.0, w)) for w in (0.25, 1)}
+METHODS |= {"weigh confidence": partial(soft, weigh="confidence")}
+METHODS |= {"names, logistic": partial(named, then=logistic), "names": named}
 METHODS |= {"names, C=3, confidence": partial(named, then=careful)}
-METHODS |= {"whitened": whitened, "whitened, C=3": partial(whitened, then=partial(soft, C=3))}
-METHODS |= {"whitened .2": partial(whitened, shrinkage=0.2)}
-METHODS |= {"whitened, logistic": partial(whitened, then=logistic)}
-METHODS |= {"averaged, C=3, confidence": partial(smoothed, then=careful)}
-METHODS |= {f"shared covariance {s}": partial(gaussians, shrinkage=s) for s in (0.2, 0.8)}
-METHODS |= {"names, shared covariance": partial(named, then=gaussians)}
-METHODS |= {"mean of C=10 and shared": lambda rows: mean(rows, soft, gaussians)}
-METHODS |= {"mean of C=3 and shared": lambda rows: mean(rows, careful, gaussians)}
+METHODS |= {"shared covariance": gaussians}
 
 
 # -- runs ------------------------------------------------------------------------------------------

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 import warnings
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, log_loss
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
@@ -27,7 +29,7 @@ from sklearn_spt import (
     SentenceEmbedder,
     SoftSelfTrainingClassifier,
 )
-from sklearn_spt._soft_self_training import _logistic_regression, _probabilities
+from sklearn_spt._texts import DEFAULT_ENCODER, load_encoder
 
 TASKS = ["stackoverflow", "searchsnippets", "banking77", "trec"]
 TASKS += ["subj", "mr", "te_emotion", "te_hate"]
@@ -68,82 +70,58 @@ def draw(codes, k, seed, arm="balanced"):
 
 
 # -- teachers on embeddings ------------------------------------------------------------------------
-class Variant(SoftSelfTrainingClassifier):
-    """The recipe with everything that the protocol varies."""
-
-    def __init__(self, C=1.0, C_first=10.0, s=2.0, a=0.0, shares="labels", rounds=6, weight=0.5):
-        super().__init__(C)
-        self.C_first, self.s, self.a, self.shares = C_first, s, a, shares
-        self.rounds, self.weight = rounds, weight
-
-    def fit(self, X, y):
-        self.classes_, self.n_features_in_ = np.unique(y[y >= 0]), X.shape[1]
-        L, U, y_l = X[y >= 0], X[y < 0], np.eye(len(self.classes_))[y[y >= 0]]
-        theta = _logistic_regression(L, y_l, np.ones(len(L)), self.C_first)
-        P = _probabilities(U, theta)
-        prior = shares = y_l.mean(axis=0)
-        if self.shares == "equal":
-            shares = np.full(len(shares), 1 / len(shares))
-        for _ in range(50 if self.shares == "estimated" else 0):  # Saerens et al. (2002)
-            Q = P * (shares / prior)
-            shares = (Q / Q.sum(axis=1, keepdims=True)).mean(axis=0)
-        w = np.append(np.full(len(L), 3.0), np.full(len(U), self.weight))
-        for _ in range(self.rounds):
-            P = (P * (shares / P.mean(axis=0)) ** self.a) ** self.s
-            P /= P.sum(axis=1, keepdims=True)
-            targets = np.vstack([y_l, P])
-            theta = _logistic_regression(np.vstack([L, U]), targets, w, self.C, theta)
-            P = _probabilities(U, theta)
-        self.coef_, self.intercept_ = theta[:-1].T, theta[-1]
-        return self
-
-
-class GaussianClasses(SoftSelfTrainingClassifier):
-    """Classes as Gaussians with one variance; expectation-maximisation with true labels fixed."""
-
-    def fit(self, X, y):
-        self.classes_, labeled = np.unique(y[y >= 0]), y >= 0
-        R = np.eye(len(self.classes_))[np.maximum(y, 0)] * labeled[:, None]
-        for _ in range(20):
-            means = R.T @ X / R.sum(axis=0)[:, None]
-            d2 = (X**2).sum(axis=1)[:, None] - 2 * X @ means.T + (means**2).sum(axis=1)
-            variance = (R * d2).sum() / R.sum() / X.shape[1]
-            z = -d2 / (2 * variance * X.shape[1] ** 0.5) + np.log(R.sum(axis=0) / R.sum())
-            P = np.exp(z - z.max(axis=1, keepdims=True))
-            R = np.where(labeled[:, None], R, P / P.sum(axis=1, keepdims=True))
-        self.coef_ = means / (variance * X.shape[1] ** 0.5)
-        self.intercept_ = np.log(R.sum(axis=0)) - (means * self.coef_).sum(axis=1) / 2
-        self.n_features_in_, self.normalize = X.shape[1], False
-        return self
-
-
 def teachers():
-    """Return the candidates by name, each with one change from the base form."""
-    S, LR = Variant, LogisticRegression
-    found = {f"logistic C={C}": LR(C=C, max_iter=1000) for C in (1, 10, 100)}
-    found["base"] = S()
-    found |= {f"s={s}": S(s=s) for s in (1, 1.5, 3)}
-    found |= {f"a={a}": S(a=a) for a in (0.5, 1.0)}
-    found |= {f"rounds={n}": S(rounds=n) for n in (1, 3, 12)}
-    found |= {f"weight={w}": S(weight=w) for w in (0.25, 1.0)}
-    found["C=10"] = SoftSelfTrainingClassifier()  # what was chosen
-    found["equal shares"] = S(a=1.0, shares="equal")
-    found["estimated shares"] = S(a=1.0, shares="estimated")
-    found["Gaussian classes"] = GaussianClasses()
-    found["SelfTraining .75"] = SelfTrainingClassifier(LR(C=10, max_iter=1000))
-    found["SelfTraining k_best"] = SelfTrainingClassifier(
-        LR(C=10, max_iter=1000), criterion="k_best", k_best=200
-    )
-    found["LabelSpreading knn"] = LabelSpreading(kernel="knn", n_neighbors=10)
-    return found
+    """Return classifiers of frozen embeddings by name."""
+    linear = LogisticRegression(C=10, max_iter=1000)
+    return {
+        "logistic regression": linear,
+        "self-training": SelfTrainingClassifier(linear),
+        "label spreading": LabelSpreading(kernel="knn", n_neighbors=10),
+        "soft self-training": SoftSelfTrainingClassifier(),
+    }
 
 
 # -- nets ------------------------------------------------------------------------------------------
+class SetFit(ClassifierMixin, BaseEstimator):
+    """SetFit with its defaults but for 20 pairs a text (pip install setfit)."""
+
+    def __init__(self, random_state=0):
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        from datasets import Dataset
+        from setfit import SetFitModel, Trainer, TrainingArguments
+
+        encoder = load_encoder(DEFAULT_ENCODER).model.config.name_or_path
+        self.model_, self.classes_ = SetFitModel.from_pretrained(encoder), np.unique(y)
+        with tempfile.TemporaryDirectory() as folder:
+            how = {"num_iterations": 20, "seed": self.random_state, "output_dir": folder}
+            how |= {"report_to": "none", "save_strategy": "no", "show_progress_bar": False}
+            data = Dataset.from_dict({"text": list(X), "label": [int(label) for label in y]})
+            Trainer(self.model_, TrainingArguments(**how), train_dataset=data).train()
+        return self
+
+    def predict_proba(self, X):
+        return self.model_.predict_proba(list(X), as_numpy=True, show_progress_bar=False)
+
+
+class OneNetRefit(BertClassifier):
+    """One net, whose linear layer is fitted anew with the unlabelled texts."""
+
+    def fit(self, X, y):
+        known = y >= 0
+        super().fit(X[known], y[known])
+        self.refit_head(self.encode(X[known]), y[known], None, self.encode(X[~known]))
+        return self
+
+
 def nets():
     """Return the classifiers of texts by name."""
     S = SelfPretrainingClassifier
     return {
         "one net": BertClassifier(),
+        "one net refit": OneNetRefit(),
+        "SetFit": SetFit(),
         "five nets": S(n_teachers=5, max_iter=0),
         "refit once": S(step_size=1.0, alpha=0.0, refit_head=True),
         "refit": S(refit_head=True),
@@ -193,7 +171,7 @@ def fit(model, X, codes, labeled, unlabeled, seed):
     """Fit a classifier on labelled and unlabelled rows."""
     rows = np.concatenate([labeled, unlabeled])
     y = np.append(codes[labeled], np.full(len(unlabeled), -1))
-    if isinstance(model, LogisticRegression | BertClassifier):
+    if type(model) in (LogisticRegression, BertClassifier, SetFit):
         rows, y = labeled, codes[labeled]
     if "random_state" in model.get_params():
         model.set_params(random_state=seed)

@@ -1,6 +1,6 @@
 """Which rows to label next? Five rounds of ten labels, chosen or at random; see PROTOCOL.md.
 
-    python next_labels.py --data FOLDER --cache FOLDER
+python next_labels.py --data FOLDER --cache FOLDER
 """
 
 from __future__ import annotations
