@@ -16,7 +16,7 @@ import pandas as pd
 
 from sklearn_spt import SelfPretrainingClassifier
 from sklearn_spt.datasets import make_short_texts
-from sklearn_spt.inspection import FitReport
+from sklearn_spt.inspection import suggest
 
 folder = tempfile.TemporaryDirectory()
 path = Path(folder.name) / "messages.csv"
@@ -53,10 +53,9 @@ print(complete.head(8).to_string())
 # %%
 # Which rows to label next?
 # -------------------------
-# :class:`~sklearn_spt.inspection.FitReport` lists the rows in doubt: their last pseudo-label is no
-# longer predicted, or two classes are almost equally probable.
-report = FitReport.from_estimator(clf, frame["text"], n_texts=5)
-print(report.doubtful.to_string(index=False))
+# :func:`~sklearn_spt.inspection.suggest` returns rows in doubt that differ from each other.
+following = found.iloc[suggest(clf, found["text"], n=5)]
+print(following.to_string())
 
 # %%
 # Label them in Label Studio
@@ -72,14 +71,14 @@ def choice(topic):
     return [{"from_name": "label", "to_name": "text", "type": "choices", "value": value}]
 
 
-def tasks(doubtful):
-    """Return the rows of a report as tasks with predictions."""
+def tasks(rows):
+    """Return rows as tasks with predictions."""
     return [
         {
-            "data": {"text": frame["text"][row.row], "row": row.row},
-            "predictions": [{"score": row.probability, "result": choice(row.predicted)}],
+            "data": {"text": row.text, "row": row.Index},
+            "predictions": [{"score": row.probability, "result": choice(row.topic)}],
         }
-        for row in doubtful.itertuples()
+        for row in rows.itertuples()
     ]
 
 
@@ -92,7 +91,7 @@ def answers(exported):
     }
 
 
-path.with_name("tasks.json").write_text(json.dumps(tasks(report.doubtful)), encoding="utf-8")
+path.with_name("tasks.json").write_text(json.dumps(tasks(following)), encoding="utf-8")
 
 # %%
 # What comes back holds the same tasks with annotations. Here the true topics stand in for a person.

@@ -1,22 +1,29 @@
-"""A display after scikit-learn's, which needs matplotlib, and the report of a fit."""
+"""A display after scikit-learn's, rows to label next, and the report of a fit."""
 
 from __future__ import annotations
 
 import os
 import re
 import textwrap
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import _safe_indexing
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import _safe_indexing, check_scalar
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from sklearn_spt._texts import DEFAULT_ENCODER, as_texts
 from sklearn_spt.model_selection import last_step
+from sklearn_spt.text import SentenceEmbedder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,6 +118,57 @@ def _pseudo_label_counts(history: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return the number of pseudo-labels by iteration (rows) and class (columns)."""
     counts = {entry["iteration"]: entry.get("pseudo_label_counts") for entry in history}
     return pd.DataFrame({t: n for t, n in counts.items() if n and sum(n.values())}).T
+
+
+# -- rows to label next ----------------------------------------------------------------------------
+def suggest(clf: Any, X: Any, n: int = 10) -> NDArray[np.intp]:
+    """Suggest the rows to label next: in doubt, and unlike each other.
+
+    Of the 10 n rows whose two most probable classes are closest, k-means on embeddings makes n
+    groups; the row closest to the centre of each is suggested. With five labels a class, five
+    rounds of ten such rows gave a mean accuracy of 0.734 on eight tasks, and random rows 0.714
+    (``examples/studies/next_labels.py``).
+
+    Parameters
+    ----------
+    clf : classifier
+        Fitted, with ``predict_proba``.
+    X : documents, n_samples rows
+        Unlabelled documents, as `clf` takes them.
+    n : int, default=10
+        Number of rows, at most n_samples.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Positions of rows in X, in no order.
+
+    Raises
+    ------
+    ValueError
+        If n is out of its range.
+
+    Examples
+    --------
+    >>> from sklearn_spt.inspection import suggest
+    >>> texts[suggest(clf, texts, n=5)]  # doctest: +SKIP
+    """
+    check_scalar(n, "n", Integral, min_val=1, max_val=_num_samples(X))
+    two = np.sort(clf.predict_proba(X), axis=1)[:, -2:]
+    near = np.argsort(two[:, 1] - two[:, 0], kind="stable")[: 10 * n]
+    documents = _safe_indexing(X, near)
+    texts = as_texts(documents)
+    if texts is not None:
+        net = getattr(last_step(clf), "estimators_", [last_step(clf)])[0]
+        documents = SentenceEmbedder(getattr(net, "pretrained", DEFAULT_ENCODER)).transform(texts)
+    F = np.asarray(documents).reshape(len(near), -1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of equal rows
+        distances = KMeans(n, n_init=3, random_state=0).fit_transform(F)
+    chosen: list[int] = []
+    for column in distances.T:  # equal rows may be closest to two centres
+        chosen.append(next(i for i in np.argsort(column) if i not in chosen))
+    return near[chosen]
 
 
 # -- the report of a fit ---------------------------------------------------------------------------

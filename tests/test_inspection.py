@@ -17,10 +17,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from sklearn_spt import BertClassifier, SelfPretrainingClassifier
+from sklearn_spt import (
+    BertClassifier,
+    SelfPretrainingClassifier,
+    SentenceEmbedder,
+    SoftSelfTrainingClassifier,
+)
 from sklearn_spt.inspection import (
     FitReport,
     PseudoLabelDisplay,
+    suggest,
 )
 
 
@@ -81,6 +87,34 @@ def test_matplotlib_is_imported_by_plots_alone(monkeypatch):
     display = module.PseudoLabelDisplay([1, 2], {"a": [0.5, 0.6]})
     with pytest.raises(ImportError, match="matplotlib"):
         display.plot()
+
+
+# -- rows to label next ----------------------------------------------------------------------------
+def test_suggested_rows_are_in_doubt_and_spread():
+    rng = np.random.default_rng(0)
+    doubtful = np.repeat(np.eye(3) * 5, 10, axis=0) + rng.normal(size=(30, 3)) / 10
+    X = np.vstack([rng.normal(size=(90, 3)) + 50, doubtful])
+
+    class Margins:
+        def predict_proba(self, X):
+            p = np.where(X.mean(axis=1) > 20, 0.9, 0.5)
+            return np.column_stack([p, 1 - p])
+
+    found = suggest(Margins(), X, n=3)
+    assert sorted((found - 90) // 10) == [0, 1, 2], "one row of each group in doubt"
+    assert len(set(suggest(Margins(), np.ones((30, 2)), n=12))) == 12
+
+
+def test_rows_are_suggested_for_texts_and_pipelines(tiny_encoder, tiny_texts):
+    y = [0, 1] * 6 + [-1] * 12
+    clf = SelfPretrainingClassifier(bert_net(tiny_encoder), step_size=1.0, random_state=0)
+    linear = make_pipeline(SentenceEmbedder(tiny_encoder), SoftSelfTrainingClassifier())
+    for model in (clf, linear):
+        found = suggest(model.fit(tiny_texts, y), tiny_texts[12:], n=4)
+        assert len(set(found.tolist())) == 4
+        assert max(found) < 12
+    with pytest.raises(ValueError, match="n == 13, must be <= 12"):
+        suggest(linear, tiny_texts[12:], n=13)
 
 
 # -- the report of a fit ---------------------------------------------------------------------------
