@@ -47,7 +47,11 @@ def _parse(arguments: list[str] | None) -> Namespace:
             add("--lam", type=float, help="weight of the distillation loss, 0 to 1")
             add("--alpha", type=float, help="inertia of the pseudo-labels, 0 to 1")
             add("--step-size", type=json.loads, help="growth of the sample: 0.5, or a number")
-            add("--four-students", action="store_true", help="better, in three times the time")
+            add(
+                "--four-students",
+                action="store_true",
+                help="with some hundred labels: better, in three times the time",
+            )
             add("--seed", type=int, default=0, help="seed of all random numbers (default: 0)")
         if name == "fit":
             add("--out", required=True, type=Path, help="new folder for the model")

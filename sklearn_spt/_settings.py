@@ -37,7 +37,7 @@ FOUR_STUDENTS: dict[str, Any] = {
     "token_deletion": 0.2,
     "finetune_epochs": 3,
     "balanced_batches": True,
-    "refit_head": False,
+    "refit_head": "auto",
     "ensemble": "all",
     "logit_adjustment": "auto",
 }
