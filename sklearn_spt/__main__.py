@@ -50,7 +50,7 @@ def _parse(arguments: list[str] | None) -> Namespace:
             add(
                 "--four-students",
                 action="store_true",
-                help="with some hundred labels: better, in three times the time",
+                help="for some hundred labels; three times the time",
             )
             add("--seed", type=int, default=0, help="seed of all random numbers (default: 0)")
         if name == "fit":

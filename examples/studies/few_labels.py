@@ -206,6 +206,33 @@ def table(options):
         print(by_task.round(3).to_string())
 
 
+def figure(options):
+    """Draw the mean accuracy over the labels a class."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    results = pd.concat([pd.read_json(file, lines=True) for file in options.files])
+    results = results[(results["part"] == options.part) & (results["arm"] == "balanced")]
+    names = dict(pair.split("=") for pair in options.methods)
+    grid = results[results["method"].isin(names)]
+    grid = grid.pivot_table("accuracy", ["k", "method"], "task").dropna(axis=1).mean(axis=1)
+    fig, ax = plt.subplots(figsize=(4.6, 3.4), layout="constrained")
+    for method, label in names.items():
+        line = grid.xs(method, level="method")
+        ax.plot(line.index, line, marker="o", lw=2.5, ms=7, label=label)
+    ax.set_xscale("log")
+    ax.set_xticks(line.index, line.index, fontsize=12)
+    ax.minorticks_off()
+    ax.tick_params(labelsize=12)
+    ax.set_xlabel("labels a class", fontsize=13)
+    ax.set_ylabel("accuracy", fontsize=13)
+    ax.grid(visible=True, color="0.9")
+    ax.legend(fontsize=12, loc="lower right")
+    fig.savefig(options.out, dpi=150)
+
+
 def main():
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -223,8 +250,13 @@ def main():
     command.add_argument("files", nargs="+")
     command.add_argument("--score", default="accuracy")
     command.add_argument("--part", default="valid", help="test: only at the end")
+    command = commands.add_parser("figure")
+    command.add_argument("files", nargs="+")
+    command.add_argument("--methods", nargs="+", help="method=its name in the picture")
+    command.add_argument("--part", default="test")
+    command.add_argument("--out", default="few_labels.png")
     options = parser.parse_args()
-    table(options) if options.command == "table" else run(options)
+    {"table": table, "figure": figure}.get(options.command, run)(options)
 
 
 if __name__ == "__main__":
