@@ -54,13 +54,13 @@ def draw(seed):
 # %%
 # Two classifiers
 # ---------------
-# ``step_size=1.0`` labels all unlabelled texts at once. A net learns from them and from the labels.
+# Both have their default parameters.
 results = []
 for seed in SEEDS:
     X, y, X_test, y_test = draw(seed)
     known = y != -1
     one = BertClassifier(random_state=seed).fit(X[known], y[known].tolist())
-    spt = SelfPretrainingClassifier(step_size=1.0, random_state=seed)
+    spt = SelfPretrainingClassifier(random_state=seed)
     spt.fit(X, y)
     results.append([one.score(X_test, y_test), spt.score(X_test, y_test)])
     print(

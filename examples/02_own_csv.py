@@ -35,8 +35,8 @@ print(frame["topic"].value_counts(dropna=False))
 # Fit
 # ---
 # ``unlabeled_marker=None`` takes every missing value as "no label". Labels are strings; they need
-# no encoding. ``step_size=1.0`` is the fastest fit.
-clf = SelfPretrainingClassifier(step_size=1.0, unlabeled_marker=None, random_state=0)
+# no encoding.
+clf = SelfPretrainingClassifier(unlabeled_marker=None, random_state=0)
 clf.fit(frame["text"], frame["topic"])
 
 # %%

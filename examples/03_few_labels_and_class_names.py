@@ -70,7 +70,7 @@ plt.show()
 # The names go to the texts.
 X = np.append([f"It is about {name}." for name in names], train.data)
 y = np.append(range(len(names)), hide(2, seed=0))
-clf = SelfPretrainingClassifier(step_size=1.0, random_state=0).fit(X, y)
+clf = SelfPretrainingClassifier(random_state=0).fit(X, y)
 print(f"a net, two labels a class and the names: {clf.score(test.data, test.target):.3f}")
 
 
@@ -105,6 +105,6 @@ said = np.where(wrong, rng.integers(len(names), size=len(wrong)), train.target)
 answers = Answers(dict(zip(train.data, said, strict=True)))
 y = hide(10, seed=0)
 for teacher in (None, ["nets", answers]):
-    clf = SelfPretrainingClassifier(teacher=teacher, step_size=1.0, random_state=0)
+    clf = SelfPretrainingClassifier(teacher=teacher, random_state=0)
     score = clf.fit(train.data, y).score(test.data, test.target)
     print(f"ten labels a class{', and the answers' if teacher else ''}: {score:.3f}")

@@ -47,9 +47,7 @@ models = {
     "SelfTrainingClassifier\nover the net": make_pipeline(
         TokenIdVectorizer(), SelfTrainingClassifier(net, max_iter=2)
     ),
-    "SelfPretrainingClassifier": SelfPretrainingClassifier(
-        net, teacher="embeddings", step_size=1.0, random_state=0
-    ),
+    "SelfPretrainingClassifier": SelfPretrainingClassifier(net, random_state=0),
     "SelfTrainingClassifier\non embeddings": make_pipeline(
         embedder, SelfTrainingClassifier(regression)
     ),

@@ -78,16 +78,17 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     temperature : float in [0.01, 100], default=1.0
         T of the soft labels and of the distillation loss. 1 keeps the teachers' probabilities. It
         gave better Brier scores than the paper's 3, at the same F1.
-    step_size : int or float, default=0.2
+    step_size : int, float or "auto", default="auto"
         k, the growth of the sample in each iteration: a number of documents, or a float in (0, 1]
-        for a share of the unlabelled ones. 0.2 is the paper's 2,000 of 10,000.
+        for a share of the unlabelled ones. "auto" is 0.2, the paper's 2,000 of 10,000, or 1.0, one
+        iteration, where `refit_head` acts.
     max_iter : int or None, default=None
         Maximum number of iterations. None iterates until the sample holds all unlabelled
         documents. 0 trains on the labelled documents alone.
     teacher : None, "nets", "embeddings", estimator or list of these, default=None
         Who labels in the first iteration. None or "nets" are nets that are trained on the labelled
         documents, the paper's. "embeddings" is `SoftSelfTrainingClassifier` on frozen embeddings by
-        the encoder of the net: better with few labels. An estimator or pipeline is cloned and
+        the encoder of the net, which takes seconds. An estimator or pipeline is cloned and
         fitted on the documents as they were given, with class codes 0 to K - 1 as y and -1 at
         unlabelled rows; its `predict_proba` labels. Of a list, the mean labels. Where "nets" are
         not among them, the students alone predict.
@@ -193,7 +194,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     lam: float = 0.3
     alpha: float = 0.1
     temperature: float = 1.0
-    step_size: float = 0.2
+    step_size: float | str = "auto"
     max_iter: int | None = None
     teacher: Any = None
     n_teachers: int = 1
@@ -221,7 +222,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
         if isinstance(self.step_size, Integral):
             check_scalar(self.step_size, "step_size", Integral, min_val=1)
-        else:
+        elif self.step_size != "auto":
             share = {"min_val": 0, "max_val": 1, "include_boundaries": "right"}
             check_scalar(self.step_size, "step_size", Real, **share)
         share = {"min_val": 0, "max_val": 1, "include_boundaries": "left"}
@@ -253,9 +254,12 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 f"token_deletion={self.token_deletion} needs a net that reads token ids, such as "
                 f"BertClassifier, but estimator is a {type(net).__name__}; set token_deletion=0."
             )
-        sizes, others = self._sample_sizes(data.n_unlabeled), split_teachers(self.teacher)[1]
-        refits = self._refits(net, data)
+        refits, others = self._refits(net, data), split_teachers(self.teacher)[1]
+        sizes = self._sample_sizes(data.n_unlabeled, 1.0 if refits else 0.2)
         n_refit = len(data.labeled) if refits else 0
+        if len(sizes) == 1 and self.alpha not in (0, 0.1):  # the default was hardly meant
+            message = f"alpha={self.alpha} has no effect with one iteration; set step_size=0.2."
+            warnings.warn(message, UserWarning, stacklevel=3)
         work = self._texts_to_process(self._n_nets(data), len(data.y), n_refit, sizes)
         with self._bar("supervised teachers", sum(work)) as bar:
             trainer = self._trainer(net, data, bar)
@@ -418,11 +422,11 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     #: Whether stage 2 goes on with the optimiser of stage 1.
     _keep_optimizer = False
 
-    def _sample_sizes(self, n_unlabeled: int) -> list[int]:
-        """Return the size of the sample of each iteration."""
+    def _sample_sizes(self, n_unlabeled: int, auto: float) -> list[int]:
+        """Return the size of the sample of each iteration; `auto` is the step of "auto"."""
         if n_unlabeled == 0:
             return []
-        step = self.step_size
+        step: Any = auto if self.step_size == "auto" else self.step_size
         if not isinstance(step, Integral):
             step = max(1, share_of(step, n_unlabeled, up=True))
         sizes = [*range(step, n_unlabeled, step), n_unlabeled][: self.max_iter]

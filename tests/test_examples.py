@@ -56,6 +56,7 @@ def test_ablations_change_one_step(name, ablations):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(clf)).predict_proba(points()[0]), P)
 
 
+@pytest.mark.filterwarnings("ignore:alpha:UserWarning")
 def test_inertia_of_the_first_iteration_is_the_same_in_each_reading(ablations):
     expected = fitted(SelfPretrainingClassifier, max_iter=1)[1]
     for kind in (ablations.IndependentVariance, ablations.RawInertiaState):
@@ -96,6 +97,7 @@ def test_without_distillation_targets_are_one_hot(ablations, monkeypatch):
     np.testing.assert_array_equal(P, fitted(ablations.WithoutDistillation, temperature=1.0)[1])
 
 
+@pytest.mark.filterwarnings("ignore:alpha:UserWarning")
 @pytest.mark.parametrize(
     ("params", "sizes"),
     [

@@ -54,6 +54,16 @@ def test_without_iterations_nothing_is_learned_from_unlabelled_documents(tiny_en
     np.testing.assert_allclose(first, alone.predict_proba(tiny_texts), atol=1e-6)
 
 
+def test_one_iteration_where_labels_are_few(tiny_encoder, tiny_texts):
+    net = bert_net(tiny_encoder)
+    clf = SelfPretrainingClassifier(net, random_state=0).fit(tiny_texts, Y)
+    assert clf.sample_sizes_ == [12]
+    clf.set_params(refit_head=False).fit(tiny_texts, Y)
+    assert clf.sample_sizes_ == [3, 6, 9, 12]
+    with pytest.warns(UserWarning, match="alpha=0.5 has no effect with one iteration"):
+        clf.set_params(refit_head=True, alpha=0.5).fit(tiny_texts, Y)
+
+
 def test_parameters(tiny_encoder, tiny_texts):
     X, y, _ = points()
     with pytest.raises(ValueError, match=r"refit_head=True needs a BertClassifier, .* is a Net"):

@@ -100,8 +100,8 @@ class KeptOptimizer(SelfPretrainingClassifier):
 class HalfFirstSample(SelfPretrainingClassifier):
     """The first sample is half a step, as in the paper's code."""
 
-    def _sample_sizes(self, n_unlabeled):
-        sizes = super()._sample_sizes(n_unlabeled)
+    def _sample_sizes(self, n_unlabeled, auto):
+        sizes = super()._sample_sizes(n_unlabeled, auto)
         if not sizes:
             return sizes
         first = max(1, sizes[0] // 2)

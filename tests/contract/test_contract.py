@@ -427,7 +427,7 @@ def test_texts_print_nothing_and_leave_random_states(
     clf.set_params(verbose=1).fit(tiny_texts, tiny_y)
     out, err = capfd.readouterr()
     assert out == ""
-    assert "iteration 4 of 4: 100%" in err
+    assert "iteration 1 of 1: 100%" in err
 
 
 def load_encoder_anew():
