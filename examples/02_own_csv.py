@@ -60,8 +60,8 @@ print(following.to_string())
 # %%
 # Label them in Label Studio
 # --------------------------
-# Label Studio imports tasks from JSON, with predictions as a first choice, and Argilla has the same
-# fields. Its labelling interface needs ``<Text name="text" value="$text"/>`` and
+# Label Studio imports tasks from JSON, with predictions as a first choice. Its labelling interface
+# needs ``<Text name="text" value="$text"/>`` and
 # ``<Choices name="label" toName="text">`` with a ``<Choice>`` for each topic.
 
 

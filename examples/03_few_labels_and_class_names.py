@@ -6,7 +6,8 @@ The name of each class as one more labelled text, for 0 to 20 labels a class.
 
 A name costs nothing and says what a class is about. Add it to the texts, with its class as the
 label. This helps most where labels are fewest, if the names are plain words. Here a linear
-classifier learns from frozen embeddings, in seconds; a net learns from it at the end.
+classifier learns from frozen embeddings, in seconds. At the end a net learns from names and texts,
+and from the answers of a language model.
 """
 
 import matplotlib.pyplot as plt
@@ -101,7 +102,8 @@ class Answers(ClassifierMixin, BaseEstimator):
 
 rng = np.random.default_rng(0)
 wrong = rng.random(len(train.target)) < 1 / 3
-said = np.where(wrong, rng.integers(len(names), size=len(wrong)), train.target)
+other = (train.target + rng.integers(1, len(names), size=len(wrong))) % len(names)
+said = np.where(wrong, other, train.target)
 answers = Answers(dict(zip(train.data, said, strict=True)))
 y = hide(10, seed=0)
 for teacher in (None, ["nets", answers]):

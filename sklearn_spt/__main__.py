@@ -176,7 +176,8 @@ def _fit(options: Namespace) -> None:
     options.out.rmdir()  # a folder in use is an error now, not after the training
     clf, X, y = _training(options, checkpoint_dir=options.checkpoint_dir)
     clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None)
-    clf.columns_ = {"text": options.text or "text", "label": options.label or "label"}
+    names = {"text": options.text, "label": options.label}
+    clf.columns_ = names | {"unlabeled_marker": options.unlabeled_marker}
     clf.save(options.out)
     report = _in_options(str(FitReport.from_estimator(clf)))
     print(report if -1 in y else report.partition("\n\nWhether the unlabelled")[0])

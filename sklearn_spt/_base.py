@@ -6,6 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from numbers import Integral
 from typing import Any
 
@@ -181,23 +182,23 @@ class BaseSemiSupervisedClassifier(
         if net is None or isinstance(net, str):
             net = BertClassifier() if net is None else BertClassifier(net)
         check_template(net, name)
-        bert = isinstance(net, BertClassifier)
-        own = {"max_epochs": ("finetune_epochs", 3 if bert else 10)}
-        own["balanced_batches"] = "balanced_batches", True
-        for key, (instead, usual) in own.items():
-            given = getattr(net, key, usual)
-            if given not in (usual, getattr(self, instead)):
+        own, usual = {"max_epochs": "finetune_epochs"}, signature(type(net)).parameters
+        own["balanced_batches"] = "balanced_batches"
+        for key, instead in own.items():
+            default = usual[key].default if key in usual else {"max_epochs": 10}.get(key, True)
+            given = getattr(net, key, default)
+            if given not in (default, getattr(self, instead)):
                 raise ValueError(
                     f"{name}__{key}={given!r} has no effect, since the method trains the net: set "
                     f"{instead} instead, and leave this parameter at its default."
                 )
         split = net.train_split
-        if split is not None and (type(split) is not ValidSplit or split.cv != 5):
+        if split and (type(split) is not ValidSplit or split.cv != 5):
             raise ValueError(
                 f"{name} has train_split={split!r}, but nets are trained on all labelled rows; "
                 "leave it at its default, and hold rows out by cross-validation."
             )
-        if bert:
+        if isinstance(net, BertClassifier):
             net.check_params()
         return net
 
@@ -224,7 +225,10 @@ class BaseSemiSupervisedClassifier(
         labeled, classes, codes = encode_labels(y, get_len(encoded), self.unlabeled_marker)
         weights = check_weights(sample_weight, labeled)
         if isinstance(net, BertClassifier) and not isinstance(encoded, dict):
-            warn_of_lost_content(encoded, codes, load_encoder(net.pretrained), net.max_length)
+            max_length = None if hasattr(self, "n_features_in_") else net.max_length
+            both = encoded if more is None else concatenate(encoded, more)
+            some = np.append(codes, np.full(len(both) - len(codes), -1))
+            warn_of_lost_content(both, some, load_encoder(net.pretrained), max_length)
         X_l = multi_indexing(encoded, np.flatnonzero(labeled))
         U = None if labeled.all() else multi_indexing(encoded, np.flatnonzero(~labeled))
         if more is not None:

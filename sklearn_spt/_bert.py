@@ -267,7 +267,8 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
             )
         ids, codes = ids[labeled], codes[labeled]
         source = load_encoder(self.pretrained) if fresh else self.source_
-        warn_of_lost_content(ids, codes, source, self.max_length)
+        given_ids = hasattr(self, "n_features_in_")
+        warn_of_lost_content(ids, codes, source, None if given_ids else self.max_length)
         self.classes_inferred_ = classes
         path = (0,) if fresh else (0, len(self.history))
         root = root_seed(self.random_state)
@@ -366,10 +367,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
                 weights = np.ones(len(X)) if weights is None else weights
                 rows, weights = subsample(codes, weights, K)
                 X, codes = X[rows], codes[rows]
-            self._set_training(False)
-            with torch.no_grad():
-                F = in_batches(module.embed, X, module.pad_id, self.device).cpu().numpy()
-            known = linear_probe(F.astype(np.float64), codes, K, weights, balanced=balanced)
+            known = linear_probe(self.embed(X), codes, K, weights, balanced=balanced)
         if known is not None:
             with torch.no_grad():
                 for parameter, values in zip(module.head.parameters(), known, strict=True):
@@ -377,26 +375,39 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         return known
 
     def refit_head(
-        self, X: Ids, codes: NDArray[np.intp], weights: Any, U: Ids, bar: Any = None
+        self,
+        X: Ids,
+        codes: NDArray[np.intp],
+        weights: Any,
+        U: Ids,
+        balanced: bool = True,
+        bar: Any = None,
     ) -> None:
         """Fit the linear layer anew, by soft self-training on vectors of labelled and other rows.
 
         Fine-tuning with few labels moves the vectors of a class together, also those of unlabelled
         rows; the layer that it leaves has hardly moved from its start.
         """
+        F = np.vstack([self.embed(X, bar), self.embed(U, bar)])
+        size = np.sqrt((F**2).sum(axis=1).mean())  # one for all rows, so that a layer has it
+        w = np.ones(len(codes)) if weights is None else weights
+        if balanced:  # as the batches were
+            w = w / np.maximum(np.bincount(codes, weights=w), 1e-12)[codes]
+            w = w / w.mean()
+        y, w = np.append(codes, np.full(len(U), -1)), np.append(w, np.ones(len(U)))
+        model = SoftSelfTrainingClassifier(C=3.0, normalize=False).fit(F / size, y, w)
+        head = getattr(self.module_, "_orig_mod", self.module_).head
+        with torch.no_grad():
+            head.weight.copy_(torch.from_numpy(model.coef_ / size))
+            head.bias.copy_(torch.from_numpy(model.intercept_))
+
+    def embed(self, ids: Ids, bar: Any = None) -> NDArray[np.float64]:
+        """Return the vectors that the linear layer gets, of shape (n, hidden_size)."""
         module = getattr(self.module_, "_orig_mod", self.module_)
-        if type(module) is not BertModule:
-            return
         self._set_training(False)
         with torch.no_grad():
-            parts = [in_batches(module.embed, D, module.pad_id, self.device, bar) for D in (X, U)]
-            F = torch.cat(parts).cpu().numpy().astype(np.float64)
-            size = np.sqrt((F**2).sum(axis=1).mean())  # one for all rows, so that a layer has it
-            y = np.append(codes, np.full(len(U), -1))
-            weights = None if weights is None else np.append(weights, np.ones(len(U)))
-            model = SoftSelfTrainingClassifier(C=3.0, normalize=False).fit(F / size, y, weights)
-            module.head.weight.copy_(torch.from_numpy(model.coef_ / size))
-            module.head.bias.copy_(torch.from_numpy(model.intercept_))
+            F = in_batches(module.embed, ids, module.pad_id, self.device, bar)
+        return np.asarray(F.cpu().numpy(), dtype=np.float64)
 
     # -- skorch ---------------------------------------------------------------------------------
     @property

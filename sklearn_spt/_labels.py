@@ -73,6 +73,8 @@ def _as_array(y: Any) -> NDArray[Any]:
         try:
             labels = column_or_1d(y, warn=True)
         except ValueError as error:
+            if not isinstance(y, list | tuple | np.ndarray) and not hasattr(y, "columns"):
+                raise
             raise ValueError(
                 f"y must hold one class label for each row ({error}). Where rows have several "
                 "labels, fit a classifier for each of them (MultiOutputClassifier); of "

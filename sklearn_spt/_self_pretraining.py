@@ -32,6 +32,7 @@ from sklearn_spt._class_distributions import (
     logit_adjusted,
     matching_tau,
 )
+from sklearn_spt._encoder import BertModule
 from sklearn_spt._losses import distillation_targets, predicted_codes, softmax
 from sklearn_spt._random import generator, seeded, set_torch_state, share_of
 from sklearn_spt._state import Iteration, State
@@ -93,7 +94,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         unlabelled rows; its `predict_proba` labels. Of a list, the mean labels. Where "nets" are
         not among them, the students alone predict.
     n_teachers : int, default=1
-        Number of nets that are trained on the labelled documents alone (paper: 1). They are the
+        Number of nets that are trained on the labelled documents (paper: 1). They are the
         first teachers, and by default they predict, too.
     n_students : int, default=1
         Number of students of each iteration, which differ in their seeds (paper: 1).
@@ -408,14 +409,14 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
 
     def _refits(self, net: NeuralNet, data: PartlyLabeled) -> bool:
         """Return whether linear layers are fitted anew, which needs unlabelled documents."""
-        can, few = hasattr(net, "refit_head"), len(data.y) <= FEW_LABELS * data.n_classes
-        if self.refit_head is True and not can:
+        can, few = net.module is BertModule, len(data.y) <= FEW_LABELS * data.n_classes
+        wanted = can and few if self.refit_head == "auto" else bool(self.refit_head)
+        if wanted and not can:
             raise ValueError(
-                "refit_head=True needs a BertClassifier, but estimator is a "
+                "refit_head=True needs a BertClassifier with its own module, but estimator is a "
                 f'{type(net).__name__}; set refit_head="auto".'
             )
-        wanted = can and few if self.refit_head == "auto" else self.refit_head
-        return bool(wanted and data.n_unlabeled and self.max_iter != 0)
+        return wanted and data.n_unlabeled > 0 and self.max_iter != 0
 
     #: The learning rate over the n_C steps of stage 1 and the n_L steps of stage 2.
     _schedule = RightTrapezoidalLR

@@ -52,7 +52,7 @@ class Iteration:
     Attributes
     ----------
     number : int
-        0 for the supervised teachers, then 1, 2, ...
+        0 for the first teachers, then 1, 2, ...
     students : list of skorch.NeuralNet
         The nets that were trained in this iteration.
     record : dict
@@ -66,6 +66,8 @@ class Iteration:
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Predict the class probabilities that the classifier would give if the fit ended here.
+
+        Where `refit_head` acts, also the first teachers have learned from unlabelled documents.
 
         Parameters
         ----------

@@ -44,7 +44,7 @@ def as_texts(X: Any, name: str = "X", *, allow_empty: bool = True) -> list[str] 
     """
     if isinstance(X, str | bytes):
         raise TypeError(f"{name} is a single {type(X).__name__}; wrap it in a list: [{name}].")
-    if hasattr(X, "column_names"):  # a table of pyarrow or of the package datasets
+    if hasattr(X, "column_names") and not hasattr(X, "iloc"):  # of pyarrow or the package datasets
         raise TypeError(
             f"{name} is a table; pass the column of texts, one of {X.column_names}, as a list."
         )
@@ -56,7 +56,8 @@ def as_texts(X: Any, name: str = "X", *, allow_empty: bool = True) -> list[str] 
     X = X.to_pylist() if hasattr(X, "to_pylist") else X  # a column of pyarrow
     column = X
     if len(getattr(X, "shape", ())) == 2:
-        if getattr(X, "dtype", np.dtype(object)).kind not in "OUT" or X.shape[1] == 0:
+        kind = getattr(getattr(X, "dtype", np.dtype(object)), "kind", "")  # of tensors, none
+        if not kind or kind not in "OUT" or X.shape[1] == 0:
             return None
         column = X.iloc[:, 0] if hasattr(X, "iloc") else X[:, 0]
     elif isinstance(X, dict) or not hasattr(X, "__iter__") or getattr(X, "ndim", 1) != 1:
@@ -100,6 +101,10 @@ def check_rows_of_ids(X: Any, name: str) -> None:
     if not hasattr(X, "shape"):
         if any(not hasattr(row, "__len__") for row in X):
             raise TypeError(f"{name} must hold texts or rows of token ids; are X and y swapped?")
+        if any(isinstance(entry, str) for row in X for entry in row):
+            raise TypeError(
+                f'{name} holds lists of words; join them: [" ".join(row) for row in X].'
+            )
         if len({len(row) for row in X}) > 1:
             raise ValueError(
                 f"{name} holds rows of token ids of different lengths; make them with padding=True."
@@ -292,28 +297,29 @@ def sequence_lengths(ids: Ids, pad_id: int) -> NDArray[np.intp]:
 
 
 def warn_of_lost_content(
-    ids: Ids, codes: NDArray[np.intp], source: PretrainedEncoder, max_length: int | str
+    ids: Ids, codes: NDArray[np.intp], source: PretrainedEncoder, max_length: int | str | None
 ) -> None:
     """Warn of texts that are cut, unknown to the encoder, or equal to one of another class.
 
-    `codes` are class codes, -1 at unlabelled rows.
+    `codes` are class codes, -1 at unlabelled rows. Without `max_length` nothing was cut.
     """
-    lengths, limit = sequence_lengths(ids, source.pad_id), source.length(max_length)
-    lost, unknown = [], getattr(source.tokenizer, "unk_token_id", None)
-    cut, strange = lengths >= limit, (ids == unknown).sum(axis=1) > lengths / 2
-    if cut.mean() >= 0.01:
+    lengths, lost = sequence_lengths(ids, source.pad_id), []
+    limit = source.max_positions + 1 if max_length is None else source.length(max_length)
+    if (cut := (lengths >= limit).mean()) >= 0.01:
         lost.append(
-            f"{cut.mean():.0%} of the texts reach max_length={limit} tokens, and what is longer is "
-            f"cut there; the encoder reads up to {source.max_positions}"
+            f"{cut:.0%} of the texts reach max_length={limit} tokens, and what is longer is cut "
+            f"there; the encoder reads up to {source.max_positions}"
         )
-    if strange.mean() >= 0.01:
+    unknown = source.tokenizer.unk_token_id
+    strange = (ids == unknown).sum(axis=1) > lengths / 2
+    if unknown != source.pad_id and strange.mean() >= 0.01:
         lost.append(
             f"{strange.mean():.0%} of the texts are mostly tokens that the encoder does not know; "
             "choose one for their language"
         )
-    L, which = np.unique(ids[codes >= 0], axis=0, return_inverse=True)
-    n = len(np.unique(np.column_stack([which.reshape(-1), codes[codes >= 0]]), axis=0)) - len(L)
-    if n:
+    which = np.unique(ids[codes >= 0], axis=0, return_inverse=True)[1].reshape(-1)
+    pairs = np.unique(np.column_stack([which, codes[codes >= 0]]), axis=0)
+    if n := int((np.bincount(pairs[:, 0], minlength=1)[which] > 1).sum()):
         lost.append(f"{n} of the labelled texts look to the encoder like one of another class")
     if lost:
         warnings.warn(". ".join(lost) + ".", UserWarning, stacklevel=4)

@@ -362,7 +362,7 @@ class Trainer:
     def refit(self, nets: list[Any], X: Any, codes: Codes, weights: FloatArray | None) -> None:
         """Fit the linear layers of nets anew, if that is asked for."""
         for M in nets if self.U is not None else ():
-            M.refit_head(X, codes, weights, self.U, self.bar)
+            M.refit_head(X, codes, weights, self.U, self.balanced, self.bar)
 
     def probabilities(self, net: NeuralNet, X: Any) -> FloatArray:
         """Return the class probabilities of encoded documents."""

@@ -30,7 +30,7 @@ from sklearn_spt._labels import (
     suspicious_class,
 )
 from sklearn_spt._random import derive_seed, generator, root_seed
-from sklearn_spt._self_pretraining import SelfPretrainingClassifier
+from sklearn_spt._self_pretraining import FEW_LABELS, SelfPretrainingClassifier
 
 FloatArray = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -339,6 +339,11 @@ def compare_with_supervised(
     averaged = _averaged_classes(scoring, pos_label, classes)
     if labeled.all():
         raise ValueError(f"y holds no unlabelled row (marker {marker!r}) to compare with.")
+    if getattr(last_step(estimator), "refit_head", None) == "auto" and len(rows) > FEW_LABELS * len(
+        classes
+    ):
+        estimator = clone(estimator)  # with the labels of a fold it could decide otherwise
+        last_step(estimator).set_params(refit_head=False)
     # half of the interval, in simulations with classifiers that differ in a quarter of the rows
     decisive = np.sum(codes == averaged[0]) if len(averaged) == 1 else len(rows) / 2
     if (least := 0.71 / decisive**0.5) > 0.1:

@@ -15,7 +15,14 @@ from sklearn.utils.validation import validate_data
 from sklearn_spt._batches import in_batches, progress_bar
 from sklearn_spt._bert import DEFAULT_DEVICE
 from sklearn_spt._encoder import BertModule
-from sklearn_spt._texts import DEFAULT_ENCODER, Ids, as_texts, check_token_ids, load_encoder
+from sklearn_spt._texts import (
+    DEFAULT_ENCODER,
+    Ids,
+    as_texts,
+    check_token_ids,
+    load_encoder,
+    warn_of_lost_content,
+)
 
 __all__ = ["SentenceEmbedder", "TokenIdVectorizer"]
 
@@ -53,7 +60,9 @@ class TokenIdVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def fit(self, X: Any, y: Any = None) -> TokenIdVectorizer:
         """Check the texts; nothing is learned, and y is ignored."""
-        self._n_features_out = self.transform(X).shape[1]
+        ids, source = self.transform(X), load_encoder(self.pretrained)
+        warn_of_lost_content(ids, np.full(len(ids), -1), source, self.max_length)
+        self._n_features_out = ids.shape[1]
         return self
 
     def transform(self, X: Any) -> Ids:

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from helpers import bert_net, mlp_net, points
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -22,6 +23,7 @@ from sklearn_spt import (
     SelfPretrainingClassifier,
     SentenceEmbedder,
     SoftSelfTrainingClassifier,
+    TokenIdVectorizer,
 )
 from sklearn_spt.inspection import (
     FitReport,
@@ -113,6 +115,12 @@ def test_rows_are_suggested_for_texts_and_pipelines(tiny_encoder, tiny_texts):
         found = suggest(model.fit(tiny_texts, y), tiny_texts[12:], n=4)
         assert len(set(found.tolist())) == 4
         assert max(found) < 12
+    ids = TokenIdVectorizer(tiny_encoder).fit_transform(tiny_texts)
+    on_ids = suggest(clf.fit(ids, y), ids[12:], n=4)
+    np.testing.assert_array_equal(on_ids, suggest(clf.fit(tiny_texts, y), tiny_texts[12:], n=4))
+    sparse = csr_array(np.vander(np.arange(24) / 24, 3))
+    linear_model = LogisticRegression().fit(sparse[:12], y[:12])
+    assert len(suggest(linear_model, sparse[12:], n=4)) == 4
     with pytest.raises(ValueError, match="n == 13, must be <= 12"):
         suggest(linear, tiny_texts[12:], n=13)
 

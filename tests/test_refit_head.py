@@ -54,6 +54,19 @@ def test_without_iterations_nothing_is_learned_from_unlabelled_documents(tiny_en
     np.testing.assert_allclose(first, alone.predict_proba(tiny_texts), atol=1e-6)
 
 
+def test_rare_classes_are_found_as_often_as_they_are(tiny_encoder, tiny_texts):
+    """The labelled rows weigh equally by class, as batches do, and logit adjustment corrects."""
+    y = np.where(np.arange(24) % 6 == 1, 1, 0)
+    y[12:] = -1
+    net, shares = bert_net(tiny_encoder), []
+    for balanced in (True, False):
+        clf = SelfPretrainingClassifier(
+            net, balanced_batches=balanced, logit_adjustment=0, random_state=0
+        )
+        shares.append(clf.fit(tiny_texts, y).predict_proba(tiny_texts)[:, 1].mean())
+    assert shares[0] > shares[1] + 0.02
+
+
 def test_one_iteration_where_labels_are_few(tiny_encoder, tiny_texts):
     net = bert_net(tiny_encoder)
     clf = SelfPretrainingClassifier(net, random_state=0).fit(tiny_texts, Y)
@@ -66,7 +79,7 @@ def test_one_iteration_where_labels_are_few(tiny_encoder, tiny_texts):
 
 def test_parameters(tiny_encoder, tiny_texts):
     X, y, _ = points()
-    with pytest.raises(ValueError, match=r"refit_head=True needs a BertClassifier, .* is a Net"):
+    with pytest.raises(ValueError, match=r"refit_head=True needs a BertClassifier .* is a Net"):
         SelfPretrainingClassifier(mlp_net(), refit_head=True).fit(X, y)
     with pytest.raises(ValueError, match='refit_head must be True, False or "auto"'):
         SelfPretrainingClassifier(mlp_net(), refit_head="always").fit(X, y)

@@ -18,6 +18,7 @@ def embedder(tiny_sentence_encoder):
     return SentenceEmbedder(tiny_sentence_encoder, device="cpu", precision="fp32")
 
 
+@pytest.mark.filterwarnings("ignore:.*is cut there:UserWarning")
 def test_the_width_depends_on_the_encoder_alone(tiny_encoder, tiny_texts):
     for max_length, width in (("auto", 64), (12, 12)):
         vectorizer = TokenIdVectorizer(tiny_encoder, max_length=max_length)
@@ -33,6 +34,7 @@ def test_the_width_depends_on_the_encoder_alone(tiny_encoder, tiny_texts):
         TokenIdVectorizer(tiny_encoder).fit(np.ones((2, 3)))
 
 
+@pytest.mark.filterwarnings("ignore:.*is cut there:UserWarning")
 def test_frames_in_and_out(tiny_encoder, tiny_texts):
     frame = pd.DataFrame({"text": tiny_texts}, index=range(24, 0, -1))
     vectorizer = TokenIdVectorizer(tiny_encoder, max_length=8)
