@@ -102,9 +102,7 @@ def check_rows_of_ids(X: Any, name: str) -> None:
         if any(not hasattr(row, "__len__") for row in X):
             raise TypeError(f"{name} must hold texts or rows of token ids; are X and y swapped?")
         if any(isinstance(entry, str) for row in X for entry in row):
-            raise TypeError(
-                f'{name} holds lists of words; join them: [" ".join(row) for row in X].'
-            )
+            raise TypeError(f'{name} holds lists of words; join each: [" ".join(row) for row in X]')
         if len({len(row) for row in X}) > 1:
             raise ValueError(
                 f"{name} holds rows of token ids of different lengths; make them with padding=True."

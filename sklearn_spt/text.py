@@ -60,7 +60,7 @@ class TokenIdVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def fit(self, X: Any, y: Any = None) -> TokenIdVectorizer:
         """Check the texts; nothing is learned, and y is ignored."""
-        ids, source = self.transform(X), load_encoder(self.pretrained)
+        ids, source = np.asarray(self.transform(X)), load_encoder(self.pretrained)
         warn_of_lost_content(ids, np.full(len(ids), -1), source, self.max_length)
         self._n_features_out = ids.shape[1]
         return self

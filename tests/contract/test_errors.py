@@ -155,7 +155,7 @@ DOCUMENTS = {
         TypeError,
         "or its input_ids, made with",
     ),
-    "words": ([text.split() for text in TEXTS], TypeError, "X holds lists of words; join them"),
+    "words": ([text.split() for text in TEXTS], TypeError, "X holds lists of words; join each"),
     "table": (pyarrow.table({"text": TEXTS}), TypeError, r"column of texts, one of \['text'\]"),
     "dicts": ([{"text": text} for text in TEXTS], TypeError, "take the text out of a dict"),
     "bytes": ([text.encode() for text in TEXTS], TypeError, "holds bytes objects; decode"),
