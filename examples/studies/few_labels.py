@@ -217,8 +217,10 @@ def figure(options):
     results = results[(results["part"] == options.part) & (results["arm"] == "balanced")]
     names = dict(pair.split("=") for pair in options.methods)
     grid = results[results["method"].isin(names)]
+    draws = grid.groupby(["k", "task", "seed"])  # those that all methods have
+    grid = draws.filter(lambda part: part["method"].nunique() == len(names))
     grid = grid.pivot_table("accuracy", ["k", "method"], "task").dropna(axis=1).mean(axis=1)
-    fig, ax = plt.subplots(figsize=(4.6, 3.4), layout="constrained")
+    fig, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
     for method, label in names.items():
         line = grid.xs(method, level="method")
         ax.plot(line.index, line, marker="o", lw=2.5, ms=7, label=label)
@@ -229,7 +231,7 @@ def figure(options):
     ax.set_xlabel("labels a class", fontsize=13)
     ax.set_ylabel("accuracy", fontsize=13)
     ax.grid(visible=True, color="0.9")
-    ax.legend(fontsize=12, loc="lower right")
+    fig.legend(fontsize=12, loc="outside lower center")
     fig.savefig(options.out, dpi=150)
 
 
