@@ -53,7 +53,7 @@ from sklearn_spt._training import (
 FloatArray = NDArray[np.float64]
 
 #: `refit_head="auto"` fits linear layers anew with at most so many labelled documents a class.
-FEW_LABELS = 50
+FEW_LABELS = 30
 
 
 @dataclass(eq=False, repr=False)
@@ -110,7 +110,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     refit_head : bool or "auto", default="auto"
         Whether the linear layer of each net is fitted anew after its training, by
         `SoftSelfTrainingClassifier` on the net's vectors of all documents. "auto" does so for a
-        `BertClassifier` with up to 50 labelled documents a class in the mean. False is the paper.
+        `BertClassifier` with up to 30 labelled documents a class in the mean. False is the paper.
     ensemble : {"last", "last_two", "all"}, default="all"
         Nets whose probabilities are averaged: the students of the last iteration; their teachers,
         too, as in the paper; the first teachers, too, which together weigh as one student.
