@@ -167,6 +167,7 @@ def test_a_student_that_learns_from_no_pseudo_label_is_a_supervised_net():
         assert torch.equal(weights_of(alone), weights_of(other)) == (lam == 0)
 
 
+@pytest.mark.filterwarnings("ignore:alpha=0.9 has no effect with one iteration:UserWarning")
 def test_inertia_acts_from_the_second_iteration_on():
     X, y, _ = points()
 
