@@ -32,12 +32,14 @@ def _parse(arguments: list[str] | None) -> Namespace:
     for name, command in _COMMANDS.items():
         about: Any = {"help": command.__doc__, "description": command.__doc__, "epilog": _FILES}
         add = commands.add_parser(name, **about).add_argument
-        if name in ("predict", "evaluate"):
+        saved = name in ("predict", "evaluate")
+        if saved:
             add("model", help="folder that fit wrote")
         add("file", help='file of the texts, or "-"')
-        add("--text", help="name of the column (default: that of fit, or text)")
+        usual = "the one of fit" if saved else "%(default)s"
+        add("--text", default=None if saved else "text", help=f"column (default: {usual})")
         if name != "predict":
-            add("--label", help="name of the column (default: that of fit, or label)")
+            add("--label", default=None if saved else "label", help=f"column (default: {usual})")
             add("--unlabeled-marker", metavar="LABEL", help="a further label of unlabelled rows")
         if name in ("fit", "compare"):
             add("--unlabeled", metavar="FILE", help="more texts, whose labels do not count")
@@ -47,11 +49,7 @@ def _parse(arguments: list[str] | None) -> Namespace:
             add("--lam", type=float, help="weight of the distillation loss, 0 to 1")
             add("--alpha", type=float, help="inertia of the pseudo-labels, 0 to 1")
             add("--step-size", type=json.loads, help="growth of the sample: 0.5, or a number")
-            add(
-                "--four-students",
-                action="store_true",
-                help="for some hundred labels; three times the time",
-            )
+            add("--four-students", action="store_true", help="some hundred labels, thrice the time")
             add("--seed", type=int, default=0, help="seed of all random numbers (default: 0)")
         if name == "fit":
             add("--out", required=True, type=Path, help="new folder for the model")
@@ -102,17 +100,18 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
 def _load(options: Namespace) -> Any:
     """Return a saved classifier; the columns of its fit are the default."""
     clf = sklearn_spt.load(options.model).set_params(verbose=int(not options.quiet))
-    for name, column in getattr(clf, "columns_", {}).items():
+    columns = {"text": "text", "label": "label"} | getattr(clf, "columns_", {})
+    for name, column in columns.items():
         vars(options)[name] = getattr(options, name, None) or column
     return clf
 
 
 def _column(options: Namespace, table: pd.DataFrame, name: str, source: str) -> pd.Series:
     """Return a column, with "" where a value is missing."""
-    given, table = getattr(options, name) or name, table.rename(columns=str)
+    given, table = getattr(options, name), table.rename(columns=str)
     if given in table:
         return table[given].astype(object).where(table[given].notna(), "")
-    others = [other for other in table if other != (options.text or "text")]
+    others = [other for other in table if other != options.text]
     hint = f" Add --{name} {shlex.quote(others[0])}." if len(others) == 1 else ""
     listed = ", ".join(map(repr, table))
     raise ValueError(f"{source} has no column {given!r} (--{name}), but {listed}.{hint}")
@@ -176,8 +175,7 @@ def _fit(options: Namespace) -> None:
     options.out.rmdir()  # a folder in use is an error now, not after the training
     clf, X, y = _training(options, checkpoint_dir=options.checkpoint_dir)
     clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None)
-    names = {"text": options.text, "label": options.label}
-    clf.columns_ = names | {"unlabeled_marker": options.unlabeled_marker}
+    clf.columns_ = {name: vars(options)[name] for name in ("text", "label", "unlabeled_marker")}
     clf.save(options.out)
     report = _in_options(str(FitReport.from_estimator(clf)))
     print(report if -1 in y else report.partition("\n\nWhether the unlabelled")[0])

@@ -182,10 +182,13 @@ class BaseSemiSupervisedClassifier(
         if net is None or isinstance(net, str):
             net = BertClassifier() if net is None else BertClassifier(net)
         check_template(net, name)
-        own, usual = {"max_epochs": "finetune_epochs"}, signature(type(net)).parameters
-        own["balanced_batches"] = "balanced_batches"
-        for key, instead in own.items():
-            default = usual[key].default if key in usual else {"max_epochs": 10}.get(key, True)
+        usual = signature(type(net)).parameters
+        own = {
+            "max_epochs": ("finetune_epochs", 10),
+            "balanced_batches": ("balanced_batches", True),
+        }
+        for key, (instead, of_skorch) in own.items():
+            default = usual[key].default if key in usual else of_skorch
             given = getattr(net, key, default)
             if given not in (default, getattr(self, instead)):
                 raise ValueError(

@@ -18,14 +18,17 @@ from sklearn.utils import check_random_state
 _LOCK = threading.RLock()
 
 
-def _new_lock() -> None:
+_FORKED = False
+
+
+def _after_fork() -> None:
     """Give a forked child a free lock; the thread that held it does not exist there."""
-    global _LOCK
-    _LOCK = threading.RLock()
+    global _LOCK, _FORKED
+    _LOCK, _FORKED = threading.RLock(), True
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_new_lock)
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def root_seed(random_state: int | np.random.RandomState | None) -> int:
@@ -63,13 +66,9 @@ def seeded(root: int, *path: int) -> Iterator[None]:
         yield
 
 
-#: Where this module was imported. A child of a fork has another number.
-_PROCESS = os.getpid()
-
-
 def one_thread_in_a_fork() -> None:
     """Let torch use one thread in a forked child, which would wait for its parent's for ever."""
-    if os.getpid() != _PROCESS and torch.get_num_threads() > 1:
+    if _FORKED and torch.get_num_threads() > 1:
         torch.set_num_threads(1)
 
 

@@ -339,9 +339,8 @@ def compare_with_supervised(
     averaged = _averaged_classes(scoring, pos_label, classes)
     if labeled.all():
         raise ValueError(f"y holds no unlabelled row (marker {marker!r}) to compare with.")
-    if getattr(last_step(estimator), "refit_head", None) == "auto" and len(rows) > FEW_LABELS * len(
-        classes
-    ):
+    many = len(rows) > FEW_LABELS * len(classes)
+    if many and getattr(last_step(estimator), "refit_head", None) == "auto":
         estimator = clone(estimator)  # with the labels of a fold it could decide otherwise
         last_step(estimator).set_params(refit_head=False)
     # half of the interval, in simulations with classifiers that differ in a quarter of the rows

@@ -1,6 +1,6 @@
 """Teachers on frozen sentence embeddings when labels are few; see PROTOCOL.md, second part.
 
-    python embeddings.py run --data FOLDER --cache FOLDER --out embeddings.jsonl
+    python embeddings.py run --data FOLDER --out embeddings.jsonl
     python embeddings.py table embeddings.jsonl
 
 Each line of a file is one result. Results that are there are not computed again. Rows are drawn
@@ -10,16 +10,13 @@ from train.tsv alone, as in ``few_labels.py``.
 from __future__ import annotations
 
 import argparse
-import json
 import warnings
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
-from few_labels import TASKS, draw, embeddings, load
+from few_labels import commands_of, draw, embeddings, finished, load, record, table
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 from sklearn.metrics import accuracy_score, f1_score, log_loss
@@ -110,14 +107,10 @@ def read_out(rows, P, C=10.0, labeled=3.0, unlabeled=0.5, theta=None):
     return regression(np.vstack([rows.L, rows.U]), np.vstack([rows.Y, P]), w, C, theta)
 
 
-def soft(rows, C=10.0, s=2.0, a=0.0, shares="labels", rounds=6, weights=(3.0, 0.5), weigh=None):
+def soft(rows, C=10.0, s=2.0, a=0.0, rounds=6, weights=(3.0, 0.5), weigh=None):
     """Soft self-training, with what the protocol varies."""
     theta = regression(rows.L, rows.Y, np.ones(len(rows.L)), 10.0)
-    P, prior = probabilities(rows.U, theta), rows.Y.mean(axis=0)
-    wanted = {"equal": np.full(rows.K, 1 / rows.K), "true": rows.true_shares}.get(shares, prior)
-    for _ in range(50 if shares == "estimated" else 0):  # Saerens et al. (2002)
-        Q = P * (wanted / prior)
-        wanted = (Q / Q.sum(axis=1, keepdims=True)).mean(axis=0)
+    P, wanted = probabilities(rows.U, theta), rows.Y.mean(axis=0)
     for _ in range(rounds):
         w = weights[1] * (P.max(axis=1) if weigh == "confidence" else 1)
         P = (P * (wanted / P.mean(axis=0)) ** a) ** s
@@ -166,10 +159,8 @@ def prepare(X, N, codes, k, seed, arm):
     """Return the vectors, labels and shares of one draw."""
     labeled, unlabeled, valid = draw(codes, k, seed, arm)
     K = int(codes.max()) + 1
-    Y, true = np.eye(K)[codes[labeled]], np.bincount(codes[unlabeled], minlength=K)
-    rows = {"L": X[labeled], "U": X[unlabeled], "V": X[valid], "N": N, "Y": Y, "K": K}
-    shares = np.maximum(true, 1) / np.maximum(true, 1).sum()
-    return SimpleNamespace(**rows, true_shares=shares), codes[unlabeled], codes[valid]
+    rows = {"L": X[labeled], "U": X[unlabeled], "V": X[valid], "N": N, "K": K}
+    return SimpleNamespace(**rows, Y=np.eye(K)[codes[labeled]]), codes[unlabeled], codes[valid]
 
 
 def score(method, rows, y_u, y_v):
@@ -191,13 +182,11 @@ def score(method, rows, y_u, y_v):
 
 def run(options):
     """Compute the results that are missing."""
-    keys = ["task", "method", "k", "seed", "arm"]
-    known = pd.read_json(options.out, lines=True) if options.out.exists() else pd.DataFrame()
-    done = set(map(tuple, known[keys].to_numpy())) if len(known) else set()
+    done, cache = finished(options.out), options.out.with_suffix(".cache")
     wanted = options.methods.split("|") if options.methods else list(METHODS)
     for task in options.tasks.split(","):
         texts, codes = load(options.data, task)
-        X = embeddings(options.data, task, texts, options.cache).astype(float)
+        X = embeddings(options.data, task, texts, cache).astype(float)
         names = " ".join(NAMES[task].split()).replace(" |", "|").split("|")
         N = SentenceEmbedder().transform(names).astype(float)
         for seed in options.seeds:
@@ -205,42 +194,13 @@ def run(options):
             for method in wanted:
                 key = (task, method, options.k, seed, options.arm)
                 if key not in done:
-                    result = score(METHODS[method], rows, y_u, y_v)
-                    line = json.dumps(dict(zip(keys, key, strict=True)) | result)
-                    with open(options.out, "a", encoding="utf-8") as stream:
-                        stream.write(line + "\n")
-
-
-def table(options):
-    """Print means by task and method."""
-    results = pd.concat([pd.read_json(file, lines=True) for file in options.files])
-    if options.seeds:
-        results = results[results.seed.isin(options.seeds)]
-    for (arm, k), part in results.groupby(["arm", "k"]):
-        by_task = part.pivot_table(options.score, "method", "task", sort=False)
-        by_task = by_task[[task for task in TASKS if task in by_task]]
-        by_task["mean"] = by_task.mean(axis=1, skipna=False)
-        by_task["n"] = part.groupby("method").size()
-        print(f"\n{options.score}, k={k}, {arm} labels\n\n{by_task.round(3).to_string()}")
+                    record(options.out, key, score(METHODS[method], rows, y_u, y_v))
 
 
 def main():
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("run")
-    command.add_argument("--data", required=True, help="folder with short_texts/")
-    command.add_argument("--cache", required=True, help="folder of embeddings")
-    command.add_argument("--out", type=Path, required=True, help="file of results")
-    command.add_argument("--k", type=int, default=10, help="labels a class")
-    command.add_argument("--arm", choices=("balanced", "random"), default="balanced")
-    command.add_argument("--seeds", type=int, nargs="+", default=[3, 4, 5])
-    command.add_argument("--tasks", default=",".join(TASKS))
-    command.add_argument("--methods", help="names between bars; all by default")
-    command = commands.add_parser("table")
-    command.add_argument("files", nargs="+")
-    command.add_argument("--score", default="accuracy")
-    command.add_argument("--seeds", type=int, nargs="+")
+    commands_of(parser, ["run"], [3, 4, 5])
     options = parser.parse_args()
     table(options) if options.command == "table" else run(options)
 

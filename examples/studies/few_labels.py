@@ -34,6 +34,7 @@ from sklearn_spt._texts import DEFAULT_ENCODER, load_encoder
 TASKS = ["stackoverflow", "searchsnippets", "banking77", "trec"]
 TASKS += ["subj", "mr", "te_emotion", "te_hate"]
 N_UNLABELED, N_VALID = 2000, 1000
+KEYS = ["task", "method", "k", "seed", "arm"]
 
 
 # -- data ------------------------------------------------------------------------------------------
@@ -63,7 +64,7 @@ def draw(codes, k, seed, arm="balanced"):
         labeled = rest[: k * n_classes]
         if len(np.unique(codes[labeled])) < n_classes:  # a class without a label is not learned
             first = [rest[codes[rest] == c][0] for c in range(n_classes)]
-            labeled = np.unique([*first, *labeled])[:]
+            labeled = np.unique([*first, *labeled])
     else:
         labeled = np.concatenate([rest[codes[rest] == c][:k] for c in range(n_classes)])
     return labeled, np.setdiff1d(rest, labeled, assume_unique=True)[:N_UNLABELED], valid
@@ -133,11 +134,9 @@ def nets():
 # -- runs ------------------------------------------------------------------------------------------
 def run(options):
     """Compute the results that are missing: a line for validation and one for test rows."""
-    known = pd.read_json(options.out, lines=True) if options.out.exists() else pd.DataFrame()
-    keys = ["task", "method", "k", "seed", "arm"]
-    done = set(map(tuple, known[keys].to_numpy())) if len(known) else set()
+    done = finished(options.out)
     candidates = teachers() if options.command == "teachers" else nets()
-    wanted = options.methods.split(",") if options.methods else list(candidates)
+    wanted = options.methods.split("|") if options.methods else list(candidates)
     for seed in options.seeds:
         for task in options.tasks.split(","):
             parts = [load(options.data, task), load(options.data, task, "test")]
@@ -155,16 +154,22 @@ def run(options):
                     start = perf_counter()
                     model = fit(candidates[method], X, codes, labeled, unlabeled, seed)
                     seconds = {"seconds": round(perf_counter() - start, 2)}
-                    line = dict(zip(keys, key, strict=True))
-                    for part, D, y in (
-                        ("valid", X[valid], codes[valid]),
-                        ("test", X_test, y_test),
-                    ):
+                    both = ("valid", X[valid], codes[valid]), ("test", X_test, y_test)
+                    for part, D, y in both:
                         scores = score(model, D, y, codes.max() + 1)
-                        with open(options.out, "a", encoding="utf-8") as stream:
-                            stream.write(
-                                json.dumps(line | {"part": part} | scores | seconds) + "\n"
-                            )
+                        record(options.out, key, {"part": part} | scores | seconds)
+
+
+def finished(file):
+    """Return the keys of the results that are there."""
+    known = pd.read_json(file, lines=True) if file.exists() else pd.DataFrame()
+    return set(map(tuple, known[KEYS].to_numpy())) if len(known) else set()
+
+
+def record(file, key, result):
+    """Add a result to a file."""
+    with open(file, "a", encoding="utf-8") as stream:
+        stream.write(json.dumps(dict(zip(KEYS, key, strict=True)) | result) + "\n")
 
 
 def fit(model, X, codes, labeled, unlabeled, seed):
@@ -195,15 +200,16 @@ def score(model, X, y, n_classes):
 
 
 def table(options):
-    """Print mean accuracies by task and method."""
+    """Print means by task and method; the mean of all tasks only where all are there."""
     results = pd.concat([pd.read_json(file, lines=True) for file in options.files])
-    results = results[results["part"] == options.part]
-    for (arm, k, part), part_of in results.groupby(["arm", "k", "part"]):
-        by_task = part_of.pivot_table(options.score, "method", "task", sort=False)
-        by_task["mean"] = by_task.mean(axis=1)
-        by_task["n"] = part_of.groupby("method").size()
-        print(f"\n{options.score}, k={k}, {arm} labels, {part} rows\n")
-        print(by_task.round(3).to_string())
+    if "part" in results:
+        results = results[results["part"] == options.part]
+    for (arm, k), part in results.groupby(["arm", "k"]):
+        by_task = part.pivot_table(options.score, "method", "task", sort=False)
+        by_task = by_task[[task for task in TASKS if task in by_task]]
+        by_task["mean"] = by_task.mean(axis=1, skipna=False)
+        by_task["n"] = part.groupby("method").size()
+        print(f"\n{options.score}, k={k}, {arm} labels\n\n{by_task.round(3).to_string()}")
 
 
 def figure(options):
@@ -235,23 +241,29 @@ def figure(options):
     fig.savefig(options.out, dpi=150)
 
 
-def main():
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def commands_of(parser, names, seeds):
+    """Add the commands that compute results, and the one that prints them."""
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("teachers", "nets"):
+    for name in names:
         command = commands.add_parser(name)
         command.add_argument("--data", required=True, help="folder with short_texts/")
         command.add_argument("--out", type=Path, required=True, help="file of results")
         command.add_argument("--k", type=int, default=10, help="labels a class")
         command.add_argument("--arm", choices=("balanced", "random"), default="balanced")
-        command.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+        command.add_argument("--seeds", type=int, nargs="+", default=seeds)
         command.add_argument("--tasks", default=",".join(TASKS))
-        command.add_argument("--methods", help="names between commas; all by default")
+        command.add_argument("--methods", help="names between bars; all by default")
     command = commands.add_parser("table")
     command.add_argument("files", nargs="+")
     command.add_argument("--score", default="accuracy")
     command.add_argument("--part", default="valid", help="test: only at the end")
+    return commands
+
+
+def main():
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = commands_of(parser, ["teachers", "nets"], [0, 1, 2])
     command = commands.add_parser("figure")
     command.add_argument("files", nargs="+")
     command.add_argument("--methods", nargs="+", help="method=its name in the picture")

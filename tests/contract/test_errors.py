@@ -30,7 +30,7 @@ def fitted(request):
 
 
 @contextmanager
-def refused(clf, error, message):
+def assert_refused(clf, error, message):
     """The block raises the error, and the estimator stays exactly as it is."""
     before = dict(vars(clf))
     with pytest.raises(error, match=message):
@@ -62,7 +62,7 @@ LABELS = {
 def test_labels(what, fitted):
     y, message = LABELS[what]
     P = fitted.predict_proba(X)
-    with refused(fitted, ValueError, message):
+    with assert_refused(fitted, ValueError, message):
         fitted.fit(X, y)
     np.testing.assert_array_equal(fitted.predict_proba(X), P)
 
@@ -83,7 +83,7 @@ WEIGHTS = {
 @pytest.mark.parametrize("what", WEIGHTS)
 def test_weights(what, fitted):
     weights, message = WEIGHTS[what]
-    with refused(fitted, ValueError, message):
+    with assert_refused(fitted, ValueError, message):
         fitted.fit(X, Y, sample_weight=weights)
 
 
@@ -103,14 +103,14 @@ NUMBERS = {
 @pytest.mark.parametrize("what", NUMBERS)
 def test_numbers(what, fitted):
     bad, error, message = NUMBERS[what]
-    with refused(fitted, error, message):
+    with assert_refused(fitted, error, message):
         fitted.fit(bad, Y)
-    with refused(fitted, error, message):
+    with assert_refused(fitted, error, message):
         fitted.predict(bad)
 
 
 def test_other_widths(fitted):
-    with refused(fitted, ValueError, "X has 3 features, but .* is expecting 2 features"):
+    with assert_refused(fitted, ValueError, "X has 3 features, but .* is expecting 2 features"):
         fitted.predict(np.ones((4, 3)))
 
 
@@ -128,7 +128,7 @@ def test_unlabeled_documents(what, fitted):
     if isinstance(fitted, SoftSelfTrainingClassifier):
         pytest.skip("it takes no X_unlabeled")
     more, error, message = MORE[what]
-    with refused(fitted, error, message):
+    with assert_refused(fitted, error, message):
         fitted.fit(X, Y, X_unlabeled=more)
 
 
