@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sklearn_spt._bert import BertClassifier
+    from sklearn_spt._checkpoint import Iteration
     from sklearn_spt._losses import DistillationLoss
     from sklearn_spt._self_pretraining import SelfPretrainingClassifier
     from sklearn_spt._settings import FOUR_STUDENTS, PAPER_SETTINGS
     from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
-    from sklearn_spt._state import Iteration
     from sklearn_spt._training import RightTrapezoidalLR
     from sklearn_spt.baselines import (
         CoDecompositionClassifier,
@@ -32,7 +32,7 @@ _MODULES = {
     "CoDecompositionClassifier": "baselines",
     "DistillationLoss": "_losses",
     "FOUR_STUDENTS": "_settings",
-    "Iteration": "_state",
+    "Iteration": "_checkpoint",
     "MutualLearningClassifier": "baselines",
     "PAPER_SETTINGS": "_settings",
     "RightTrapezoidalLR": "_training",

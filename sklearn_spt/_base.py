@@ -224,30 +224,28 @@ class BaseSemiSupervisedClassifier(
         self, net: NeuralNet, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any
     ) -> PartlyLabeled:
         """Check the input and split it into labelled and unlabelled documents."""
-        encoded, more = self._encode_both(net, X, X_unlabeled)
-        labeled, classes, codes = encode_labels(y, get_len(encoded), self.unlabeled_marker)
+        D, n = self._encode_both(net, X, X_unlabeled)
+        labeled, classes, codes = encode_labels(y, n, self.unlabeled_marker)
         weights = check_weights(sample_weight, labeled)
-        if isinstance(net, BertClassifier) and not isinstance(encoded, dict):
+        more = get_len(D) - n
+        if more == n:
+            warnings.warn(
+                f"X_unlabeled has as many rows as X ({n}): scikit-learn's cross-validation slices "
+                "such an array together with X. Add or drop a row to prevent that.",
+                UserWarning,
+                stacklevel=3,
+            )
+        labeled = np.append(labeled, np.zeros(more, dtype=bool))
+        codes = np.append(codes, np.full(more, -1))
+        if isinstance(net, BertClassifier) and not isinstance(D, dict):
             max_length = None if hasattr(self, "n_features_in_") else net.max_length
-            both = encoded if more is None else concatenate(encoded, more)
-            some = np.append(codes, np.full(len(both) - len(codes), -1))
-            warn_of_lost_content(both, some, load_encoder(net.pretrained), max_length)
-        X_l = multi_indexing(encoded, np.flatnonzero(labeled))
-        U = None if labeled.all() else multi_indexing(encoded, np.flatnonzero(~labeled))
-        if more is not None:
-            if get_len(more) == len(labeled):
-                warnings.warn(
-                    f"X_unlabeled has as many rows as X ({len(labeled)}): scikit-learn's "
-                    "cross-validation slices such an array together with X. Add or drop a row to "
-                    "prevent that.",
-                    UserWarning,
-                    stacklevel=3,
-                )
-            labeled = np.append(labeled, np.zeros(get_len(more), dtype=bool))
-            U = more if U is None else concatenate(U, more)
-        n_unlabeled = int((~labeled).sum())
-        y, K, given = codes[codes >= 0], len(classes), (X, X_unlabeled)
-        return PartlyLabeled(X_l, y, weights, U, classes, K, labeled, n_unlabeled, given)
+            warn_of_lost_content(D, codes, load_encoder(net.pretrained), max_length)
+        L = multi_indexing(D, np.flatnonzero(labeled))
+        U = None if labeled.all() else multi_indexing(D, np.flatnonzero(~labeled))
+        n_unlabeled, given = int((~labeled).sum()), (X, X_unlabeled)
+        return PartlyLabeled(
+            L, codes[labeled], weights, U, classes, len(classes), labeled, n_unlabeled, given
+        )
 
     def _encode(self, net: NeuralNet, X: Any, *, name: str = "X", reset: bool = False) -> Any:
         """Return documents in the form that the net takes."""
@@ -277,25 +275,23 @@ class BaseSemiSupervisedClassifier(
         )
         return _for_torch(array)
 
-    def _encode_both(self, net: NeuralNet, X: Any, X_unlabeled: Any) -> tuple[Any, Any]:
-        """Encode X and X_unlabeled, which must be of the same kind; None for no rows."""
+    def _encode_both(self, net: NeuralNet, X: Any, X_unlabeled: Any) -> tuple[Any, int]:
+        """Encode the rows of X and then of X_unlabeled, of the same kind; count those of X."""
         if X_unlabeled is None or _num_rows(X_unlabeled) == 0:
-            return self._encode(net, X, reset=True), None
+            encoded = self._encode(net, X, reset=True)
+            return encoded, get_len(encoded)
         texts, more = as_texts(X), as_texts(X_unlabeled, "X_unlabeled", allow_empty=False)
         if (texts is None) != (more is None):
             which = ("X_unlabeled", "X") if texts is None else ("X", "X_unlabeled")
             raise TypeError(f"{which[0]} holds texts and {which[1]} does not; pass both as texts.")
         if texts is not None and more is not None:
-            # together, so that both have the width of the longest text
-            both = self._encode(net, [*texts, *more], reset=True)
-            rows = np.arange(len(both))
-            return both[rows < len(texts)], both[rows >= len(texts)]
+            return self._encode(net, [*texts, *more], reset=True), len(texts)
         encoded = self._encode(net, X, reset=True)
         try:
             other = self._encode(net, X_unlabeled, name="X_unlabeled")
         except (TypeError, ValueError) as error:
             raise type(error)(f"X_unlabeled is not of the same kind as X: {error}") from error
-        return encoded, other
+        return concatenate(encoded, other), get_len(encoded)
 
     def _warn_of_markers(self, data: PartlyLabeled) -> None:
         """Warn of a fit without unlabelled rows, and of a class like a second marker."""

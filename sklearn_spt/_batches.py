@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
-from sklearn_spt._random import one_thread_in_a_fork
 from sklearn_spt._texts import Ids, sequence_lengths
 
 #: Batches in a window. With 32 rows each they leave about 4% padding on tweets.
@@ -113,7 +112,6 @@ def in_batches(
 
     The longest rows come first, so that a lack of memory shows soon.
     """
-    one_thread_in_a_fork()
     lengths = sequence_lengths(ids, pad_id)
     order = np.argsort(-lengths, kind="stable")
     tokens = INFERENCE_TOKENS.get(torch.device(device).type, 8192)

@@ -1,23 +1,142 @@
-"""The state of a fit in a folder, so that the same fit continues after a kill."""
+"""The state of a fit after an iteration, and its folder, from which a killed fit goes on."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import joblib
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from skorch import NeuralNet
 
 from sklearn_spt._base import PartlyLabeled
-from sklearn_spt._folders import read_sealed, versions, write_sealed
+from sklearn_spt._losses import softmax
 from sklearn_spt._random import seeded
-from sklearn_spt._state import State
-from sklearn_spt._training import Trainer
+from sklearn_spt._training import Trainer, predict_logits
 
+FloatArray = NDArray[np.float64]
+
+
+@dataclass
+class State:
+    """The state after iteration `t`; at t = 0 the students are the supervised teachers."""
+
+    t: int
+    students: list[NeuralNet]  # the teachers of the next iteration
+    teachers: list[NeuralNet]  # of this iteration, if they predict too
+    supervised: list[NeuralNet]  # the first teachers, if they predict too
+    S: dict[int, tuple[float, float]]  # mean and variance of each class, for inertia
+    pseudo: NDArray[np.intp]  # class code of each row of U, -1 if it was never drawn
+    labeled_iter: NDArray[np.intp]  # iteration that gave it, or -1
+
+    def members(self) -> tuple[list[NeuralNet], FloatArray]:
+        """Return the nets that predict, each once, and their weights in the mean.
+
+        The weight of each student is 1, and the supervised teachers share 1.
+        """
+        nets = {id(M): M for M in (*self.supervised, *self.teachers, *self.students)}
+        first = {id(M) for M in (self.students if self.t == 0 else self.supervised)}
+        weights = [1 / len(first) if key in first else 1.0 for key in nets]
+        return list(nets.values()), np.array(weights)
+
+    def predict_proba(self, X: Any, n_classes: int) -> FloatArray:
+        """Return the mean of their class probabilities of encoded documents."""
+        nets, weights = self.members()
+        P = [softmax(predict_logits(M, X, n_classes)) for M in nets]
+        return np.asarray(np.average(P, axis=0, weights=weights))
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """State of a fit after an iteration: the argument of ``on_iteration``.
+
+    Attributes
+    ----------
+    number : int
+        0 for the first teachers, then 1, 2, ...
+    students : list of skorch.NeuralNet
+        The nets that were trained in this iteration.
+    record : dict
+        The entry of ``history_``.
+    """
+
+    number: int
+    students: list[NeuralNet]
+    record: dict[str, Any]
+    _predict: Callable[[Any], FloatArray]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Predict the class probabilities that the classifier would give if the fit ended here.
+
+        Where `refit_head` acts, also the first teachers have learned from unlabelled documents.
+
+        Parameters
+        ----------
+        X : documents, n_samples rows
+            Of the same kind as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to 1.
+        """
+        return self._predict(X)
+
+
+# -- files that show any damage --------------------------------------------------------------------
+#: Raise it when an older reader would misread a folder.
+FORMAT = 2
+_LIBRARIES = ("scikit-learn", "skorch", "torch", "transformers")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a folder depends on."""
+    return {"format": str(FORMAT), **{name: version(name) for name in _LIBRARIES}}
+
+
+def sha256(file: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_sealed(file: Path, content: dict[str, Any], members: list[Path]) -> None:
+    """Write JSON with the SHA-256 of itself and of the files `members`, in one step."""
+    names = {path.relative_to(file.parent).as_posix(): sha256(path) for path in members}
+    body = json.dumps({**content, "versions": versions(), "files": names})
+    checksum = hashlib.sha256(body.encode()).hexdigest()
+    part = file.with_name(file.name + ".part")
+    with open(part, "w", encoding="utf-8") as stream:
+        stream.write(checksum + "\n" + body)
+        stream.flush()
+        os.fsync(stream.fileno())
+    part.replace(file)  # the old content or the new one, never half of one
+
+
+def read_sealed(file: Path) -> dict[str, Any]:
+    """Read what `write_sealed` wrote; raise ValueError if a byte of it or of a member changed."""
+    remedy = "Remove it, and fit or save again."
+    checksum, _, body = file.read_text(encoding="utf-8", errors="replace").partition("\n")
+    if hashlib.sha256(body.encode()).hexdigest() != checksum:
+        raise ValueError(f"{file} is damaged or not of this library. {remedy}")
+    content: dict[str, Any] = json.loads(body)
+    for name, expected in content["files"].items():
+        path = file.parent / name
+        if not path.is_file() or sha256(path) != expected:
+            raise ValueError(f"{path} is missing or damaged (its SHA-256 changed). {remedy}")
+    return content
+
+
+# -- the folder of a fit ---------------------------------------------------------------------------
 # Parameters that change no result, or that stand in the key as the net and the root seed.
 _WITHOUT_EFFECT = ("estimator", "memory", "checkpoint_dir", "on_iteration", "random_state")
 

@@ -18,13 +18,11 @@ from sklearn.utils import check_random_state
 _LOCK = threading.RLock()
 
 
-_FORKED = False
-
-
 def _after_fork() -> None:
-    """Give a forked child a free lock; the thread that held it does not exist there."""
-    global _LOCK, _FORKED
-    _LOCK, _FORKED = threading.RLock(), True
+    """Give a forked child a free lock, and one thread: those of its parent do not exist there."""
+    global _LOCK
+    _LOCK = threading.RLock()
+    torch.set_num_threads(1)
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
@@ -58,18 +56,11 @@ def generator(root: int, *path: int) -> np.random.Generator:
 @contextmanager
 def seeded(root: int, *path: int) -> Iterator[None]:
     """Seed torch for one purpose inside the block, and restore its generators after it."""
-    one_thread_in_a_fork()
     # To read a generator of CUDA would start CUDA, which breaks forks.
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     with _LOCK, torch.random.fork_rng(devices):
         _manual_seed(derive_seed(root, *path))
         yield
-
-
-def one_thread_in_a_fork() -> None:
-    """Let torch use one thread in a forked child, which would wait for its parent's for ever."""
-    if _FORKED and torch.get_num_threads() > 1:
-        torch.set_num_threads(1)
 
 
 def _manual_seed(seed: int) -> None:

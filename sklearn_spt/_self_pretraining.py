@@ -22,7 +22,7 @@ from skorch.utils import multi_indexing
 from tqdm.auto import tqdm
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier, PartlyLabeled, class_counts
-from sklearn_spt._checkpoint import Checkpoint
+from sklearn_spt._checkpoint import Checkpoint, Iteration, State
 from sklearn_spt._class_distributions import (
     LEAST_DOCUMENTS,
     MOST_DOCUMENTS,
@@ -35,7 +35,6 @@ from sklearn_spt._class_distributions import (
 from sklearn_spt._encoder import BertModule
 from sklearn_spt._losses import distillation_targets, predicted_codes, softmax
 from sklearn_spt._random import generator, seeded, set_torch_state, share_of
-from sklearn_spt._state import Iteration, State
 from sklearn_spt._teachers import label, split_teachers
 from sklearn_spt._training import (
     Losses,

@@ -27,7 +27,6 @@ from sklearn_spt._random import (
     derive_seed,
     epoch_rows,
     generator,
-    one_thread_in_a_fork,
     seeded,
     torch_state,
 )
@@ -236,7 +235,6 @@ def train(
 
 def predict_logits(net: NeuralNet, X: Any, n_classes: int) -> FloatArray:
     """Return logits of shape (n, n_classes) in evaluation mode; check their shape and values."""
-    one_thread_in_a_fork()
     out = net.forward(X)
     logits = to_numpy(out[0] if isinstance(out, tuple) else out).astype(np.float64)
     if logits.ndim != 2 or logits.shape[1] != n_classes:

@@ -28,8 +28,8 @@ from transformers import AutoConfig, AutoTokenizer, BertConfig, BertForSequenceC
 
 import sklearn_spt
 from sklearn_spt._bert import BertClassifier
+from sklearn_spt._checkpoint import FORMAT, read_sealed, write_sealed
 from sklearn_spt._encoder import BertModule
-from sklearn_spt._folders import FORMAT, read_sealed, write_sealed
 from sklearn_spt._random import seeded
 from sklearn_spt._texts import PretrainedEncoder, quiet
 from sklearn_spt.baselines import KeywordWindow

@@ -9,7 +9,7 @@ import pytest
 from helpers import mlp_net, points
 
 from sklearn_spt import SelfPretrainingClassifier
-from sklearn_spt._folders import read_sealed, sha256, write_sealed
+from sklearn_spt._checkpoint import read_sealed, sha256, write_sealed
 
 X, Y, _ = points(3)
 PARAMS = {"step_size": 0.5, "n_teachers": 2, "alpha": 0.4, "random_state": 0}

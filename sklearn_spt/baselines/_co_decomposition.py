@@ -15,8 +15,9 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import Tags, check_array, check_scalar
 from sklearn.utils.validation import check_is_fitted
 from skorch import NeuralNet
+from skorch.dataset import get_len
 
-from sklearn_spt._base import Codes, FloatArray, _for_torch
+from sklearn_spt._base import Codes, FloatArray, _for_torch, concatenate
 from sklearn_spt._bert import BertClassifier
 from sklearn_spt._labels import is_missing
 from sklearn_spt._losses import softmax
@@ -208,8 +209,8 @@ history_, selection_history_
         own = self.keyword_estimator is not None
         return [net, self._template(self.keyword_estimator, "keyword_estimator") if own else net]
 
-    def _encode_both(self, net: NeuralNet, X: Any, X_unlabeled: Any) -> tuple[Any, Any]:
-        nets, more = self._nets(net), None
+    def _encode_both(self, net: NeuralNet, X: Any, X_unlabeled: Any) -> tuple[Any, int]:
+        nets = self._nets(net)
         encoded = self._encode_views(nets, X, reset=True)
         if self.views is None and np.array_equal(*encoded.values()):
             warnings.warn(
@@ -218,12 +219,13 @@ history_, selection_history_
                 UserWarning,
                 stacklevel=4,
             )
-        if X_unlabeled is not None and len(X_unlabeled) > 0:
-            both = [(X, "X"), (X_unlabeled, "X_unlabeled")]
-            if len({self._texts(D, name, allow_empty=False) is None for D, name in both}) == 2:
-                raise TypeError("X and X_unlabeled must both hold texts, or neither of them.")
-            more = self._encode_views(nets, X_unlabeled, "X_unlabeled")
-        return encoded, more
+        if X_unlabeled is None or len(X_unlabeled) == 0:
+            return encoded, get_len(encoded)
+        both = [(X, "X"), (X_unlabeled, "X_unlabeled")]
+        if len({self._texts(D, name, allow_empty=False) is None for D, name in both}) == 2:
+            raise TypeError("X and X_unlabeled must both hold texts, or neither of them.")
+        more = self._encode_views(nets, X_unlabeled, "X_unlabeled")
+        return concatenate(encoded, more), get_len(encoded)
 
     def _texts(self, X: Any, name: str, *, allow_empty: bool = True) -> list[str] | None:
         """Return the texts of X; None for numbers, and for what own views select parts of."""
