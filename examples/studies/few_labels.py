@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, f1_score, log_loss
+from sklearn.metrics import accuracy_score, average_precision_score, f1_score, log_loss
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
 from sklearn_spt import (
@@ -33,13 +33,25 @@ from sklearn_spt._texts import DEFAULT_ENCODER, load_encoder
 
 TASKS = ["stackoverflow", "searchsnippets", "banking77", "trec"]
 TASKS += ["subj", "mr", "te_emotion", "te_hate"]
+# tasks of nuance, of which one class is rare: file, columns of text and label, positive labels
+RARE = {
+    "phm_tuning": ("phm_tuning/tuning.dataset", 3, 1, ["3"]),
+    "illness": ("illness/data.txt", 2, 1, ["2", "3"]),
+    "psytar_adr": ("psytar/train.csv", 0, 1, ["1"]),
+    "psytar_wd": ("psytar/train.csv", 0, 2, ["1"]),
+}
 N_UNLABELED, N_VALID = 2000, 1000
 KEYS = ["task", "method", "k", "seed", "arm"]
 
 
 # -- data ------------------------------------------------------------------------------------------
 def load(folder, task, part="train"):
-    """Return the texts and class codes of a part of a task."""
+    """Return the texts and class codes of a part of a task; the rare ones have no test part."""
+    if task in RARE:
+        file, text, label, positive = RARE[task]
+        how = {"sep": "\t", "dtype": str, "quoting": 3, "on_bad_lines": "skip"}
+        rows = pd.read_csv(Path(folder) / file, **how).dropna()
+        return rows.iloc[:, text].to_numpy(), rows.iloc[:, label].isin(positive).to_numpy(int)
     lines = (Path(folder) / "short_texts" / task / f"{part}.tsv").read_text("utf-8").splitlines()
     codes, texts = zip(*(line.split("\t", 1) for line in lines), strict=True)
     return np.array(texts, dtype=object), np.array(codes, dtype=int)
@@ -139,10 +151,10 @@ def run(options):
     wanted = options.methods.split("|") if options.methods else list(candidates)
     for seed in options.seeds:
         for task in options.tasks.split(","):
-            parts = [load(options.data, task), load(options.data, task, "test")]
-            X, codes = parts[0]
-            tests = np.random.default_rng(0).permutation(len(parts[1][0]))[:N_VALID]
-            X_test, y_test = parts[1][0][tests], parts[1][1][tests]
+            X, codes = load(options.data, task)
+            X_test, y_test = load(options.data, task, "test")
+            tests = np.random.default_rng(0).permutation(len(X_test))[:N_VALID]
+            X_test, y_test = X_test[tests], y_test[tests]
             if options.command == "teachers":
                 cache = options.out.with_suffix(".cache")
                 X = embeddings(options.data, task, X, cache)
@@ -155,7 +167,7 @@ def run(options):
                     model = fit(candidates[method], X, codes, labeled, unlabeled, seed)
                     seconds = {"seconds": round(perf_counter() - start, 2)}
                     both = ("valid", X[valid], codes[valid]), ("test", X_test, y_test)
-                    for part, D, y in both:
+                    for part, D, y in both[: 1 if task in RARE else 2]:
                         scores = score(model, D, y, codes.max() + 1)
                         record(options.out, key, {"part": part} | scores | seconds)
 
@@ -193,6 +205,9 @@ def score(model, X, y, n_classes):
     f1 = f1_score(y, predicted, labels=classes, average="macro", zero_division=0.0)
     found = {"accuracy": accuracy_score(y, predicted), "macro_f1": f1}
     found["log_loss"] = log_loss(y, P, labels=classes)
+    if n_classes == 2:
+        found["average_precision"] = average_precision_score(y, P[:, 1])
+        found["f1"] = f1_score(y, predicted)
     if getattr(model, "n_iter_", 0) and hasattr(model, "students_"):
         alone = np.mean([net.predict_proba(X) for net in model.students_], axis=0)
         found["students"] = accuracy_score(y, classes[alone.argmax(axis=1)])
@@ -206,7 +221,7 @@ def table(options):
         results = results[results["part"] == options.part]
     for (arm, k), part in results.groupby(["arm", "k"]):
         by_task = part.pivot_table(options.score, "method", "task", sort=False)
-        by_task = by_task[[task for task in TASKS if task in by_task]]
+        by_task = by_task[[task for task in [*TASKS, *RARE] if task in by_task]]
         by_task["mean"] = by_task.mean(axis=1, skipna=False)
         by_task["n"] = part.groupby("method").size()
         print(f"\n{options.score}, k={k}, {arm} labels\n\n{by_task.round(3).to_string()}")
