@@ -131,15 +131,20 @@ class OneNetRefit(BertClassifier):
 def nets():
     """Return the classifiers of texts by name."""
     S = SelfPretrainingClassifier
+    once = {"step_size": 1.0, "alpha": 0.0, "refit_head": True}
     return {
         "one net": BertClassifier(),
         "one net refit": OneNetRefit(),
         "SetFit": SetFit(),
         "five nets": S(n_teachers=5, max_iter=0),
-        "refit once": S(step_size=1.0, alpha=0.0, refit_head=True),
+        "refit once": S(**once),
+        "two students": S(**once, n_students=2),
+        "two epochs": S(**once, pretrain_epochs=2),
+        "deletion": S(**once, token_deletion=0.2),
+        "three teachers": S(**once, n_teachers=3),
         "refit": S(refit_head=True),
         "without refit": S(refit_head=False),
-        "embeddings once": S(teacher="embeddings", step_size=1.0, alpha=0.0, refit_head=True),
+        "embeddings once": S(**once, teacher="embeddings"),
     }
 
 
