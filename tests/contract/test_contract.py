@@ -26,6 +26,8 @@ from sklearn_spt import (
     SoftSelfTrainingClassifier,
     TokenIdVectorizer,
 )
+from sklearn_spt._losses import softmax
+from sklearn_spt._soft_self_training import _sharpened
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold, make_labeled_scorer
 
 
@@ -215,6 +217,37 @@ def test_soft_self_training_uses_unlabeled_rows():
     labeled = SoftSelfTrainingClassifier().fit(X[y >= 0], y[y >= 0])
     np.testing.assert_array_equal(plain.coef_, labeled.coef_)
     assert not np.allclose(clf.coef_, plain.coef_)
+
+
+def test_soft_self_training_keeps_a_rare_class():
+    """Sharpened probabilities favour the frequent class, which took all rows in six rounds."""
+    rng = np.random.default_rng(0)
+    codes = (rng.random(1000) < 0.2).astype(int)
+    X = rng.normal(size=(1000, 30))
+    X[:, 0] += codes
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = np.where(np.arange(1000) < 20, codes, -1)
+    shares = [
+        SoftSelfTrainingClassifier(C=3, max_iter=n).fit(X, y).predict_proba(X[20:])[:, 1].mean()
+        for n in (0, 6)
+    ]
+    assert 0.6 * shares[0] < shares[1]
+
+
+def test_sharpened_shares_move_half_of_the_way():
+    P = softmax(np.random.default_rng(0).normal([1, 0, -3], 1.0, size=(500, 3)))
+    squared = P**2 / (P**2).sum(axis=1, keepdims=True)
+    half = np.sqrt(P.sum(axis=0) * squared.sum(axis=0))
+    sharp = _sharpened(P, 2.0, np.zeros(3))
+    np.testing.assert_allclose(sharp.sum(axis=1), 1)
+    np.testing.assert_allclose(sharp.sum(axis=0), 500 * half / half.sum(), rtol=1e-4)
+    assert sharp[:, 2].sum() < 0.7 * P[:, 2].sum()
+    kept = _sharpened(P, 2.0, 0.7 * P.sum(axis=0))
+    np.testing.assert_allclose(kept[:, 2].sum(), 0.7 * P[:, 2].sum(), rtol=0.02)
+    # within a row, the odds are the squared ones times a factor of the class
+    factors = np.log(sharp) - 2 * np.log(P)
+    factors -= factors[:, :1]
+    np.testing.assert_allclose(factors, np.broadcast_to(factors[0], factors.shape), atol=1e-6)
 
 
 # -- composition -----------------------------------------------------------------------------------
