@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import Tags, check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 from skorch import NeuralNet
@@ -203,7 +203,7 @@ class BaseSemiSupervisedClassifier(
             )
         if isinstance(net, BertClassifier):
             net.check_params()
-        return net
+        return clone(net)  # a fitted one would compare X with its own
 
     def _trainer(self, net: NeuralNet, data: PartlyLabeled, bar: Any) -> Trainer:
         return Trainer(
@@ -242,7 +242,7 @@ class BaseSemiSupervisedClassifier(
             warn_of_lost_content(D, codes, load_encoder(net.pretrained), max_length)
         L = multi_indexing(D, np.flatnonzero(labeled))
         U = None if labeled.all() else multi_indexing(D, np.flatnonzero(~labeled))
-        n_unlabeled, given = int((~labeled).sum()), (X, X_unlabeled)
+        n_unlabeled, given = int((~labeled).sum()), (X, X_unlabeled if more else None)
         return PartlyLabeled(
             L, codes[labeled], weights, U, classes, len(classes), labeled, n_unlabeled, given
         )
@@ -270,10 +270,15 @@ class BaseSemiSupervisedClassifier(
             )
         if is_mapping(X):
             return {key: _for_torch(np.asarray(part)) for key, part in X.items()}
-        array = validate_data(
-            self, X, reset=reset, dtype="numeric", allow_nd=True, force_writeable=True
+        array = _for_torch(
+            validate_data(
+                self, X, reset=reset, dtype="numeric", allow_nd=True, force_writeable=True
+            )
         )
-        return _for_torch(array)
+        if reset:
+            self._kind = array.dtype.kind
+        # whole numbers are floats, too, to a net that was fitted on floats
+        return array.astype(np.float32) if self._kind == "f" else array
 
     def _encode_both(self, net: NeuralNet, X: Any, X_unlabeled: Any) -> tuple[Any, int]:
         """Encode the rows of X and then of X_unlabeled, of the same kind; count those of X."""
@@ -289,9 +294,10 @@ class BaseSemiSupervisedClassifier(
         encoded = self._encode(net, X, reset=True)
         try:
             other = self._encode(net, X_unlabeled, name="X_unlabeled")
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"X_unlabeled is not of the same kind as X: {error}") from error
-        return concatenate(encoded, other), get_len(encoded)
+            return concatenate(encoded, other), get_len(encoded)
+        except (TypeError, ValueError, LookupError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"X_unlabeled is not of the same kind as X: {error}") from error
 
     def _warn_of_markers(self, data: PartlyLabeled) -> None:
         """Warn of a fit without unlabelled rows, and of a class like a second marker."""

@@ -18,9 +18,9 @@ from skorch.callbacks import Callback, EpochTimer, GradientNormClipping, Passthr
 from sklearn_spt._batches import TokenBatches, in_batches, progress_bar, width_multiple
 from sklearn_spt._encoder import MOST_ROWS, BertModule, linear_probe, subsample
 from sklearn_spt._labels import check_weights, encode_labels
-from sklearn_spt._losses import DistillationLoss, distillation_targets, softmax
+from sklearn_spt._losses import DistillationLoss, softmax
 from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing
-from sklearn_spt._random import derive_seed, root_seed, seeded
+from sklearn_spt._random import generator, root_seed, seeded
 from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
 from sklearn_spt._texts import (
     DEFAULT_ENCODER,
@@ -32,13 +32,7 @@ from sklearn_spt._texts import (
     load_encoder,
     warn_of_lost_content,
 )
-from sklearn_spt._training import (
-    RightTrapezoidalLR,
-    check_template,
-    predict_logits,
-    steps_per_epoch,
-    train,
-)
+from sklearn_spt._training import check_template, predict_logits, train_supervised
 
 #: A look at the driver, which does not start CUDA: that would break forks.
 DEFAULT_DEVICE = "cuda" if torch.cuda.device_count() else "cpu"
@@ -247,7 +241,10 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         """
         fresh = not self.initialized_
         known = self.classes if classes is None else classes
-        known = self.classes_ if not fresh else None if known is None else np.unique(known)
+        if not fresh:
+            known = self.classes_
+        elif known is not None:
+            known = np.unique(known)
         with all_or_nothing(self):
             self._fit(X, y, sample_weight, known, fresh=fresh)
         return self
@@ -281,21 +278,8 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
                 self.initialize()
                 with seeded(0):
                     self.start_head(ids, codes, weights, self.balanced_batches)
-            targets = distillation_targets(np.eye(len(classes))[codes], None, weights)
-            train(
-                self,
-                ids,
-                targets,
-                codes,
-                epochs=self.max_epochs,
-                schedule=RightTrapezoidalLR(
-                    0, self.max_epochs * steps_per_epoch(self, ids, targets)
-                ),
-                balanced=self.balanced_batches,
-                rng=np.random.default_rng(derive_seed(root, *path)),
-                bar=bar,
-            )
-            self.optimizer_.state.clear()
+            how = self.max_epochs, self.balanced_batches, generator(root, *path), bar
+            train_supervised(self, ids, np.eye(len(classes))[codes], weights, *how)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities.

@@ -21,6 +21,7 @@ from skorch import NeuralNet
 from sklearn_spt._base import PartlyLabeled
 from sklearn_spt._losses import softmax
 from sklearn_spt._random import seeded
+from sklearn_spt._teachers import split_teachers
 from sklearn_spt._training import Trainer, predict_logits
 
 FloatArray = NDArray[np.float64]
@@ -44,7 +45,7 @@ class State:
         The weight of each student is 1, and the supervised teachers share 1.
         """
         nets = {id(M): M for M in (*self.supervised, *self.teachers, *self.students)}
-        first = {id(M) for M in (self.students if self.t == 0 else self.supervised)}
+        first = {id(M) for M in self.supervised}
         weights = [1 / len(first) if key in first else 1.0 for key in nets]
         return list(nets.values()), np.array(weights)
 
@@ -95,7 +96,7 @@ class Iteration:
 # -- files that show any damage --------------------------------------------------------------------
 #: Raise it when an older reader would misread a folder.
 FORMAT = 2
-_LIBRARIES = ("scikit-learn", "skorch", "torch", "transformers")
+_LIBRARIES = ("sklearn-spt", "numpy", "scikit-learn", "skorch", "torch", "transformers")
 
 
 def versions() -> dict[str, str]:
@@ -137,10 +138,6 @@ def read_sealed(file: Path) -> dict[str, Any]:
 
 
 # -- the folder of a fit ---------------------------------------------------------------------------
-# Parameters that change no result, or that stand in the key as the net and the root seed.
-_WITHOUT_EFFECT = ("estimator", "memory", "checkpoint_dir", "on_iteration", "random_state")
-
-
 class Checkpoint:
     """Saves the state after each iteration and finds it again.
 
@@ -152,14 +149,18 @@ class Checkpoint:
         self, folder: str | os.PathLike[str], model: Any, trainer: Trainer, data: PartlyLabeled
     ) -> None:
         params = model.get_params(deep=False)
-        for name in (*_WITHOUT_EFFECT, "verbose"):
+        # those that change no result, or that stand in the key as the net and the root seed
+        for name in ("estimator", "memory", "checkpoint_dir", "on_iteration", "random_state"):
             del params[name]
+        del params["verbose"]
         net = trainer.net.get_params(deep=False)
         for name in ("verbose", "random_state"):
             net.pop(name, None)
         kinds = type(model).__qualname__, type(trainer.net).__qualname__
         machine = torch.get_num_threads(), torch.backends.cpu.get_cpu_capability()
-        encoded = {**vars(data), "documents": None}
+        # teachers that are no nets read the documents as they were given
+        others = split_teachers(model.teacher)[1]
+        encoded = {**vars(data), "documents": data.documents if others else None}
         key = joblib.hash((kinds, params, sorted(net.items(), key=str), encoded, machine))
         self.folder = Path(folder).expanduser() / f"{key}-{trainer.root}"
         self.file = self.folder / "state.json"
@@ -167,6 +168,8 @@ class Checkpoint:
 
     def save(self, state: State, history: list[dict[str, Any]]) -> None:
         """Write the nets that are new, then the state, then remove the nets that are spent."""
+        if not self.file.exists():  # without it, nothing says whether older files are whole
+            self.remove()
         self.folder.mkdir(parents=True, exist_ok=True)
         nets = (
             {(0, i): M for i, M in enumerate(state.supervised)}

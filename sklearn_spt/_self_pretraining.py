@@ -33,7 +33,7 @@ from sklearn_spt._class_distributions import (
     matching_tau,
 )
 from sklearn_spt._encoder import BertModule
-from sklearn_spt._losses import distillation_targets, predicted_codes, softmax
+from sklearn_spt._losses import distillation_targets, predicted_codes
 from sklearn_spt._random import generator, seeded, set_torch_state, share_of
 from sklearn_spt._teachers import label, split_teachers
 from sklearn_spt._training import (
@@ -41,7 +41,6 @@ from sklearn_spt._training import (
     RightTrapezoidalLR,
     Trainer,
     mean_losses,
-    predict_logits,
     seed_path,
     set_loss,
     train,
@@ -246,6 +245,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     def _fit(self, net: NeuralNet, data: PartlyLabeled) -> None:
         """Run Algorithm 1 of the paper, in the reading of its released code.
 
+        The steps have the numbers of ``docs/guide/method.md``.
+
         L are the labelled and U the unlabelled documents, C is the sample. P and q are the
         teachers' soft labels of C and L, S are the class distributions for inertia.
         """
@@ -258,7 +259,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         sizes = self._sample_sizes(data.n_unlabeled, 1.0 if refits else 0.2)
         n_refit = len(data.labeled) if refits else 0
         if len(sizes) == 1 and self.alpha not in (0, 0.1):  # the default was hardly meant
-            message = f"alpha={self.alpha} has no effect with one iteration; set step_size=0.2."
+            message = f"alpha={self.alpha} has no effect with one iteration (step_size, max_iter)."
             warnings.warn(message, UserWarning, stacklevel=3)
         work = self._texts_to_process(self._n_nets(data), len(data.y), n_refit, sizes)
         with self._bar("supervised teachers", sum(work)) as bar:
@@ -268,7 +269,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             checkpoint = None if folder is None else Checkpoint(folder, self, trainer, data)
             state, history = self._start(trainer, data, checkpoint)  # step 1
             # labels of U and of L by teachers that are no nets
-            by_others = label(others, net, data, self.temperature) if state.t == 0 else None
+            ask = state.t == 0 and sizes
+            by_others = label(others, net, data, self.temperature) if ask else None
             for t in range(state.t + 1, len(sizes) + 1):
                 start = time.perf_counter()
                 bar.set_description(f"iteration {t} of {len(sizes)}")
@@ -336,7 +338,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         entry = {
             "iteration": 0,
             "sample_size": 0,
-            "loss": mean_losses(losses) if losses else {},
+            "loss": mean_losses(losses),
             "seconds": time.perf_counter() - start,
         }
         if nets:
@@ -347,10 +349,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self, trainer: Trainer, nets: list[NeuralNet], X: Any, by_others: FloatArray | None = None
     ) -> FloatArray:
         """Return the mean of the teachers' tempered probabilities; all nets are one teacher."""
-        K, P = len(trainer.classes), []
-        for M in nets:
-            P.append(softmax(predict_logits(M, X, K), self.temperature))
-            trainer.bar.update(len(P[-1]))
+        P = [trainer.probabilities(M, X, self.temperature) for M in nets]
         if by_others is None:
             return np.asarray(np.mean(P, axis=0))
         n = len(split_teachers(self.teacher)[1])

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklearn_spt._labels import check_weights, decode_labels, encode_labels
 from sklearn_spt._losses import softmax
-from sklearn_spt._mixin import ClassifierOfTexts
+from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing
 
 FloatArray = NDArray[np.float64]
 
@@ -31,16 +31,16 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
     each round but the last they are sharpened: each is raised to a power, and rows are scaled to
     sum to 1. Then the regression is fitted again, on the labelled rows (weight 3) and on all
     unlabelled ones with their soft labels (weight 1/2). There is no threshold. Sharpening favours
-    frequent classes. So class shares move only half of the way, and none falls below 70% of what the
-    labels alone gave. They are free where the classes have equally many labels (or one more or
-    less), as if these were drawn by class. A fit takes seconds where nets take minutes. The
+    frequent classes. So class shares move only half of the way, and none falls much below 70% of
+    what the labels alone gave. They are free where the classes have equally many labels (or one
+    more or less), as if these were drawn by class. A fit takes seconds where nets take minutes. The
     defaults were chosen on tasks with few labels (``examples/studies/PROTOCOL.md``).
 
     Parameters
     ----------
     C : float > 0, default=10.0
         Inverse strength of the regularisation, as in
-        :class:`~sklearn.linear_model.LogisticRegression`.
+        :class:`~sklearn.linear_model.LogisticRegression` (for two classes half of it).
     sharpening : float >= 1, default=2.0
         Power of the probabilities. 1 sharpens nothing.
     max_iter : int >= 0, default=6
@@ -102,6 +102,10 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
         -------
         self
         """
+        with all_or_nothing(self):
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> SoftSelfTrainingClassifier:
         check_scalar(self.C, "C", Real, min_val=0, include_boundaries="neither")
         check_scalar(self.sharpening, "sharpening", Real, min_val=1)
         check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
@@ -114,15 +118,15 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
         y_l = np.eye(K)[codes[labeled]]
         theta = _logistic_regression(L, y_l, w_l, self.C)
         P = _probabilities(U, theta)
-        # equally many labels of each class, or one less in a fold, were drawn by class: their shares
+        # equally many labels of each class (one less in a fold) were drawn by class; their shares
         # say nothing, and have to be found
         held = np.ptp(y_l.sum(axis=0)) > 1
         least = _LEAST_SHARE * P.sum(axis=0) if held else None
         rounds = self.max_iter if len(U) else 0
-        w = np.append(_LABELED * w_l, np.full(len(U), _UNLABELED))
+        w, both = np.append(_LABELED * w_l, np.full(len(U), _UNLABELED)), np.vstack([L, U])
         for left in reversed(range(rounds)):
             P = _sharpened(P, self.sharpening, least) if left else P
-            theta = _logistic_regression(np.vstack([L, U]), np.vstack([y_l, P]), w, self.C, theta)
+            theta = _logistic_regression(both, np.vstack([y_l, P]), w, self.C, theta)
             P = _probabilities(U, theta)
         self.classes_, self.n_iter_ = classes, rounds
         self.coef_, self.intercept_ = theta[:-1].T.copy(), theta[-1].copy()
@@ -159,7 +163,7 @@ def _probabilities(F: FloatArray, theta: FloatArray) -> FloatArray:
 
 def _sharpened(P: FloatArray, power: float, least: FloatArray | None) -> FloatArray:
     """Return probabilities to a power; with `least`, class shares move half of the way alone."""
-    Q = P**power
+    Q = (P / P.max(axis=1, keepdims=True)) ** power
     Q /= Q.sum(axis=1, keepdims=True)
     if least is None:
         return Q

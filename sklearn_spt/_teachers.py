@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -22,7 +23,7 @@ def split_teachers(teacher: Any) -> tuple[bool, list[Any]]:
     """Return whether nets are among the teachers, and the others."""
     given = teacher if isinstance(teacher, list | tuple) else [teacher]
     others = [one for one in given if one is not None and one != "nets"]
-    for one in others:
+    for one in others if given else [teacher]:
         if one != "embeddings" and not (hasattr(one, "fit") and hasattr(one, "predict_proba")):
             raise TypeError(
                 'teacher must be None, "nets", "embeddings", an estimator with fit and '
@@ -42,11 +43,11 @@ def label(
     if not teachers or data.n_unlabeled == 0:
         return None
     X, more = data.documents
-    texts = as_texts(X)
-    if texts is not None:
-        X, more = np.array(texts, dtype=object), None if more is None else as_texts(more)
-    if more is not None:
-        X = concatenate(np.asarray(X), np.asarray(more, dtype=object if texts else None))
+    if (texts := as_texts(X)) is not None:
+        X = np.array([*texts, *(() if more is None else as_texts(more) or ())], dtype=object)
+    elif more is not None:
+        frames = hasattr(X, "iloc") and hasattr(more, "iloc")
+        X = pd.concat([X, more], ignore_index=True) if frames else concatenate(X, more)
     y = np.full(len(data.labeled), -1, dtype=np.int64)
     y[data.labeled] = data.y
     P = []
@@ -70,5 +71,6 @@ def _on_embeddings(net: NeuralNet) -> Any:
 
     if not hasattr(net, "pretrained"):  # a net that reads numbers: they are the features
         return SoftSelfTrainingClassifier()
-    settings = {"max_length": net.max_length, "device": net.device, "precision": net.precision}
+    names = ("pooling", "max_length", "device", "precision")
+    settings = {name: getattr(net, name) for name in names}
     return make_pipeline(SentenceEmbedder(net.pretrained, **settings), SoftSelfTrainingClassifier())

@@ -1,7 +1,7 @@
 """Training of one net: the template, fresh clones, epochs of drawn rows, logits.
 
-`BertClassifier` and all methods train their nets through `Trainer`, so that a supervised fit is
-the same everywhere.
+All methods train their nets through `Trainer`. `train_supervised` is also the fit of
+`BertClassifier`, so that supervised training is the same everywhere.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from tqdm.auto import tqdm
 
 from sklearn_spt._losses import DistillationLoss, distillation_targets, predicted_codes, softmax
 from sklearn_spt._random import (
-    derive_seed,
     epoch_rows,
     generator,
     seeded,
@@ -127,8 +126,8 @@ def steps_per_epoch(net: NeuralNet, X: Any, y: Any) -> int:
 
 
 # -- the template ----------------------------------------------------------------------------------
-def check_template(net: Any, name: str = "estimator") -> NeuralNet:
-    """Return the unfitted net of a parameter, or raise an error that says what it must be."""
+def check_template(net: Any, name: str = "estimator") -> None:
+    """Raise an error that says what the net of a parameter must be."""
     if not isinstance(net, NeuralNet):
         got = f"the class {net.__name__}" if isinstance(net, type) else f"a {type(net).__name__}"
         raise TypeError(
@@ -158,7 +157,6 @@ def check_template(net: Any, name: str = "estimator") -> NeuralNet:
                 f"{name} has the callback {kind.__name__}, which needs validation data, but nets "
                 "are trained on all labelled rows; use monitor='train_loss', or cross-validation."
             )
-    return net
 
 
 def set_loss(
@@ -230,6 +228,35 @@ def train(
     finally:
         net.callbacks_ = own
         net.optimizer_.zero_grad()
+    return losses
+
+
+def train_supervised(
+    net: NeuralNet,
+    X: Any,
+    hard: FloatArray,
+    weights: FloatArray | None,
+    epochs: int,
+    balanced: bool,
+    rng: np.random.Generator,
+    bar: tqdm[Any],
+    on_epoch: Callable[[NeuralNet, int], bool] | None = None,
+) -> list[float]:
+    """Train an initialised net on one-hot labels with a slanted learning rate; return losses."""
+    targets = distillation_targets(hard, None, weights)
+    losses = train(
+        net,
+        X,
+        targets,
+        hard.argmax(axis=1),
+        epochs=epochs,
+        schedule=RightTrapezoidalLR(0, epochs * steps_per_epoch(net, X, targets)),
+        balanced=balanced,
+        rng=rng,
+        bar=bar,
+        on_epoch=on_epoch,
+    )
+    net.optimizer_.state.clear()  # twice as large as the net
     return losses
 
 
@@ -339,22 +366,13 @@ class Trainer:
         `BertClassifier.fit`.
         """
         epochs = self.epochs if epochs is None else epochs
-        targets = distillation_targets(np.eye(len(self.classes))[codes], None, weights)
+        rng = generator(self.root, *path)
+        hard = np.eye(len(self.classes))[codes]
         with seeded(self.root, *path):
             M = self.fresh(X, codes, weights, net=net, same_rows=same_rows)
-            losses = train(
-                M,
-                X,
-                targets,
-                codes,
-                epochs=epochs,
-                schedule=RightTrapezoidalLR(0, epochs * steps_per_epoch(M, X, targets)),
-                balanced=self.balanced,
-                rng=np.random.default_rng(derive_seed(self.root, *path)),
-                bar=self.bar,
-                on_epoch=on_epoch,
+            losses = train_supervised(
+                M, X, hard, weights, epochs, self.balanced, rng, self.bar, on_epoch
             )
-            M.optimizer_.state.clear()  # twice as large as the net
         return M, losses
 
     def refit(self, nets: list[Any], X: Any, codes: Codes, weights: FloatArray | None) -> None:
@@ -362,9 +380,9 @@ class Trainer:
         for M in nets if self.U is not None else ():
             M.refit_head(X, codes, weights, self.U, self.balanced, self.bar)
 
-    def probabilities(self, net: NeuralNet, X: Any) -> FloatArray:
+    def probabilities(self, net: NeuralNet, X: Any, temperature: float = 1.0) -> FloatArray:
         """Return the class probabilities of encoded documents."""
-        P = softmax(predict_logits(net, X, len(self.classes)))
+        P = softmax(predict_logits(net, X, len(self.classes)), temperature)
         self.bar.update(len(P))
         return P
 
@@ -435,5 +453,5 @@ def mean_losses(losses: Sequence[Losses]) -> Losses:
         stage: [
             float(np.mean(epoch)) for epoch in zip(*[loss[stage] for loss in losses], strict=False)
         ]
-        for stage in losses[0]
+        for stage in (losses[0] if losses else ())
     }

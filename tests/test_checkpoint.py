@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import mlp_net, points
+from sklearn.linear_model import LogisticRegression
 
 from sklearn_spt import SelfPretrainingClassifier
-from sklearn_spt._checkpoint import read_sealed, sha256, write_sealed
+from sklearn_spt._base import PartlyLabeled
+from sklearn_spt._checkpoint import Checkpoint, read_sealed, sha256, versions, write_sealed
+from sklearn_spt._training import Trainer
 
 X, Y, _ = points(3)
 PARAMS = {"step_size": 0.5, "n_teachers": 2, "alpha": 0.4, "random_state": 0}
@@ -18,6 +21,35 @@ PARAMS = {"step_size": 0.5, "n_teachers": 2, "alpha": 0.4, "random_state": 0}
 def fitted(folder=None, **params):
     params = {**PARAMS, **params}
     return SelfPretrainingClassifier(mlp_net(), checkpoint_dir=folder, **params).fit(X, Y)
+
+
+def test_a_state_belongs_to_this_version_and_to_what_teachers_read(tmp_path):
+    assert "sklearn-spt" in versions()
+    keys = set()
+    for text in ("Flu", "flu"):  # the same token ids of an uncased encoder
+        model = SelfPretrainingClassifier(teacher=LogisticRegression())
+        data = PartlyLabeled(X, Y, None, None, np.arange(3), 3, Y >= 0, 0, ([text], None))
+        keys.add(Checkpoint(tmp_path, model, Trainer(mlp_net(), [], 1, True, 0, None), data).folder)
+    assert len(keys) == 2
+
+
+def test_nets_without_a_state_are_not_trusted(tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(iteration):
+        raise Stop
+
+    expected = fitted().predict_proba(X)
+    with pytest.raises(Stop):
+        fitted(tmp_path, on_iteration=stop)
+    (folder,) = tmp_path.iterdir()
+    (folder / "state.json").unlink()
+    net = folder / "0-0.safetensors"
+    net.write_bytes(net.read_bytes()[:-9])
+    with pytest.raises(Stop):
+        fitted(tmp_path, on_iteration=stop)
+    np.testing.assert_array_equal(fitted(tmp_path).predict_proba(X), expected)
 
 
 class Cut(Exception):

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -377,6 +378,45 @@ def test_teachers_are_needed_for_unlabeled_rows_alone():
         learner(teacher=forest).fit(X, y)  # it takes -1 for a class
     with pytest.raises(TypeError, match=r"teacher must be None, .* got 3"):
         learner(teacher=["nets", 3]).fit(X, y)
+    with pytest.raises(TypeError, match=r"teacher must be None, .* got \[\]"):
+        learner(teacher=[]).fit(X, y)
+
+
+class Recorder(LabeledRows):
+    """Notes what it is fitted on."""
+
+    seen: ClassVar = []
+
+    def fit(self, X, y):
+        self.seen.append(X)
+        return super().fit(np.asarray(X), y)
+
+    def predict_proba(self, X):
+        return super().predict_proba(np.asarray(X))
+
+
+def test_teachers_get_the_documents_as_they_were_given():
+    X, y, _ = points()
+    frame, kinds = pd.DataFrame(X, columns=["a", "b"]), Recorder.seen
+    kinds.clear()
+    model = learner(teacher=Recorder(RandomForestClassifier(5, random_state=0)), max_iter=1)
+    labeled = y >= 0
+    model.fit(frame[labeled], y[labeled], X_unlabeled=frame[~labeled])
+    assert [kind.columns.tolist() for kind in kinds] == [["a", "b"]]
+    model.fit(X, y, X_unlabeled=[])
+    np.testing.assert_array_equal(kinds[1], X)
+    model.set_params(max_iter=0).fit(X, y)
+    assert len(kinds) == 2, "without an iteration nobody asks the teacher"
+
+
+def test_whole_numbers_are_floats_to_a_net_that_was_fitted_on_floats():
+    class Plain(MLP):
+        def forward(self, x):
+            return self.last(torch.relu(self.first(x)))
+
+    X, y, _ = points()
+    clf = learner(mlp_net(Plain)).fit(X, y, X_unlabeled=[[0, 1], [1, 0], [2, 1]])
+    np.testing.assert_array_equal(clf.predict([[0, 1]]), clf.predict([[0.0, 1.0]]))
 
 
 def test_the_seed_of_the_ids_is_that_of_the_texts(tiny_encoder, tiny_texts):

@@ -234,6 +234,16 @@ def test_soft_self_training_keeps_a_rare_class():
     assert 0.6 * shares[0] < shares[1]
 
 
+def test_soft_self_training_is_fitted_whole_or_not_at_all():
+    X, y, _ = points(2)
+    clf = SoftSelfTrainingClassifier(sharpening=2000.0).fit(X, y)
+    before, plain = clf.predict_proba(X), SoftSelfTrainingClassifier(max_iter=0).fit(X, y)
+    assert not np.allclose(before, plain.predict_proba(X))
+    with pytest.raises(ValueError, match="labelled"):
+        clf.fit(np.hstack([X, X]), np.full(len(y), -1))
+    np.testing.assert_array_equal(clf.predict_proba(X), before)
+
+
 def test_sharpened_shares_move_half_of_the_way():
     P = softmax(np.random.default_rng(0).normal([1, 0, -3], 1.0, size=(500, 3)))
     squared = P**2 / (P**2).sum(axis=1, keepdims=True)

@@ -183,6 +183,8 @@ def test_texts_and_numbers_do_not_mix(tiny_encoder, tiny_texts, tiny_y):
         clf.fit(tiny_texts, tiny_y, X_unlabeled=np.ones((2, 3)))
     with pytest.raises(ValueError, match="X_unlabeled is not of the same kind as X"):
         numbers().fit(X, Y, X_unlabeled=np.ones((5, 3)))
+    with pytest.raises(ValueError, match="X_unlabeled is not of the same kind as X"):
+        numbers().fit({"x": X}, Y, X_unlabeled={"z": X[:5]})
 
 
 #: Nets -> (error, message).
