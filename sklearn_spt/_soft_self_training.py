@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -24,6 +25,7 @@ _LABELED, _UNLABELED = 3.0, 0.5
 _LEAST_SHARE = 0.7
 
 
+@dataclass(eq=False, repr=False)
 class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimator):
     """Semi-supervised linear classifier for a numeric matrix, such as sentence embeddings.
 
@@ -71,20 +73,12 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
     [0, 1, 0, 1]
     """
 
-    def __init__(
-        self,
-        C: float = 10.0,
-        *,
-        sharpening: float = 2.0,
-        max_iter: int = 6,
-        normalize: bool = True,
-        unlabeled_marker: Any = -1,
-    ) -> None:
-        self.C = C
-        self.sharpening = sharpening
-        self.max_iter = max_iter
-        self.normalize = normalize
-        self.unlabeled_marker = unlabeled_marker
+    C: float = 10.0
+    _: KW_ONLY
+    sharpening: float = 2.0
+    max_iter: int = 6
+    normalize: bool = True
+    unlabeled_marker: Any = -1
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SoftSelfTrainingClassifier:
         """Fit on labelled and unlabelled rows.
