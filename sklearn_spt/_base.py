@@ -278,7 +278,7 @@ class BaseSemiSupervisedClassifier(
         if reset:
             self._kind = array.dtype.kind
         # whole numbers are floats, too, to a net that was fitted on floats
-        return array.astype(np.float32) if self._kind == "f" else array
+        return array.astype(np.float32) if getattr(self, "_kind", "") == "f" else array
 
     def _encode_both(self, net: NeuralNet, X: Any, X_unlabeled: Any) -> tuple[Any, int]:
         """Encode the rows of X and then of X_unlabeled, of the same kind; count those of X."""
