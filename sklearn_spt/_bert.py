@@ -279,7 +279,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
                 with seeded(0):
                     self.start_head(ids, codes, weights, self.balanced_batches)
             how = self.max_epochs, self.balanced_batches, generator(root, *path), bar
-            train_supervised(self, ids, np.eye(len(classes))[codes], weights, *how)
+            train_supervised(self, ids, codes, len(classes), weights, *how)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities.

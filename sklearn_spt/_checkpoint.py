@@ -150,9 +150,9 @@ class Checkpoint:
     ) -> None:
         params = model.get_params(deep=False)
         # those that change no result, or that stand in the key as the net and the root seed
-        for name in ("estimator", "memory", "checkpoint_dir", "on_iteration", "random_state"):
+        without_effect = "memory", "checkpoint_dir", "on_iteration", "verbose"
+        for name in ("estimator", "random_state", *without_effect):
             del params[name]
-        del params["verbose"]
         net = trainer.net.get_params(deep=False)
         for name in ("verbose", "random_state"):
             net.pop(name, None)

@@ -243,9 +243,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
 
     # -- Algorithm 1 ----------------------------------------------------------------------------
     def _fit(self, net: NeuralNet, data: PartlyLabeled) -> None:
-        """Run Algorithm 1 of the paper, in the reading of its released code.
-
-        The steps have the numbers of ``docs/guide/method.md``.
+        """Run Algorithm 1 of the paper; steps have the numbers of ``docs/guide/method.md``.
 
         L are the labelled and U the unlabelled documents, C is the sample. P and q are the
         teachers' soft labels of C and L, S are the class distributions for inertia.
@@ -259,8 +257,12 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         sizes = self._sample_sizes(data.n_unlabeled, 1.0 if refits else 0.2)
         n_refit = len(data.labeled) if refits else 0
         if len(sizes) == 1 and self.alpha not in (0, 0.1):  # the default was hardly meant
-            message = f"alpha={self.alpha} has no effect with one iteration (step_size, max_iter)."
-            warnings.warn(message, UserWarning, stacklevel=3)
+            warnings.warn(
+                f"alpha={self.alpha} has no effect with one iteration; lower step_size, or raise "
+                "max_iter.",
+                UserWarning,
+                stacklevel=3,
+            )
         work = self._texts_to_process(self._n_nets(data), len(data.y), n_refit, sizes)
         with self._bar("supervised teachers", sum(work)) as bar:
             trainer = self._trainer(net, data, bar)

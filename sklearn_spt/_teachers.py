@@ -40,7 +40,7 @@ def label(
     Each teacher is cloned and fitted on the documents as they were given, with class codes as y,
     and -1 at unlabelled rows.
     """
-    if not teachers or data.n_unlabeled == 0:
+    if not teachers:
         return None
     X, more = data.documents
     if (texts := as_texts(X)) is not None:

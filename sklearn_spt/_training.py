@@ -23,12 +23,7 @@ from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
 
 from sklearn_spt._losses import DistillationLoss, distillation_targets, predicted_codes, softmax
-from sklearn_spt._random import (
-    epoch_rows,
-    generator,
-    seeded,
-    torch_state,
-)
+from sklearn_spt._random import epoch_rows, generator, seeded, torch_state
 from sklearn_spt._texts import delete_tokens, load_encoder
 
 FloatArray = NDArray[np.float64]
@@ -234,7 +229,8 @@ def train(
 def train_supervised(
     net: NeuralNet,
     X: Any,
-    hard: FloatArray,
+    codes: Codes,
+    n_classes: int,
     weights: FloatArray | None,
     epochs: int,
     balanced: bool,
@@ -242,13 +238,13 @@ def train_supervised(
     bar: tqdm[Any],
     on_epoch: Callable[[NeuralNet, int], bool] | None = None,
 ) -> list[float]:
-    """Train an initialised net on one-hot labels with a slanted learning rate; return losses."""
-    targets = distillation_targets(hard, None, weights)
+    """Train an initialised net on true labels with a slanted learning rate; return losses."""
+    targets = distillation_targets(np.eye(n_classes)[codes], None, weights)
     losses = train(
         net,
         X,
         targets,
-        hard.argmax(axis=1),
+        codes,
         epochs=epochs,
         schedule=RightTrapezoidalLR(0, epochs * steps_per_epoch(net, X, targets)),
         balanced=balanced,
@@ -366,13 +362,10 @@ class Trainer:
         `BertClassifier.fit`.
         """
         epochs = self.epochs if epochs is None else epochs
-        rng = generator(self.root, *path)
-        hard = np.eye(len(self.classes))[codes]
+        how = epochs, self.balanced, generator(self.root, *path), self.bar, on_epoch
         with seeded(self.root, *path):
             M = self.fresh(X, codes, weights, net=net, same_rows=same_rows)
-            losses = train_supervised(
-                M, X, hard, weights, epochs, self.balanced, rng, self.bar, on_epoch
-            )
+            losses = train_supervised(M, X, codes, len(self.classes), weights, *how)
         return M, losses
 
     def refit(self, nets: list[Any], X: Any, codes: Codes, weights: FloatArray | None) -> None:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from skorch import NeuralNet
 from skorch.dataset import get_len
 
-from sklearn_spt._base import Codes, FloatArray, _for_torch, concatenate
+from sklearn_spt._base import Codes, FloatArray, _for_torch, _num_rows, concatenate
 from sklearn_spt._bert import BertClassifier
 from sklearn_spt._labels import is_missing
 from sklearn_spt._losses import softmax
@@ -219,7 +219,7 @@ history_, selection_history_
                 UserWarning,
                 stacklevel=4,
             )
-        if X_unlabeled is None or len(X_unlabeled) == 0:
+        if X_unlabeled is None or _num_rows(X_unlabeled) == 0:
             return encoded, get_len(encoded)
         both = [(X, "X"), (X_unlabeled, "X_unlabeled")]
         if len({self._texts(D, name, allow_empty=False) is None for D, name in both}) == 2:
