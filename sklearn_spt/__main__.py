@@ -43,12 +43,22 @@ def _parse(arguments: list[str] | None) -> Namespace:
             add("--unlabeled-marker", metavar="LABEL", help="a further label of unlabelled rows")
         if name in ("fit", "compare"):
             add("--unlabeled", metavar="FILE", help="more texts, whose labels do not count")
-            add("--sample", type=int, metavar="N", help="use N unlabelled rows, drawn at random")
+            add(
+                "--sample",
+                type=int,
+                metavar="N",
+                help="use N unlabelled rows, drawn at random",
+            )
             add("--encoder", default=DEFAULT_ENCODER, help="name or folder (default: MiniLM)")
             add("--max-length", type=int, metavar="N", help="texts are cut to N tokens")
             add("--lam", type=float, help="weight of the distillation loss, 0 to 1")
             add("--alpha", type=float, help="inertia of the pseudo-labels, 0 to 1")
-            add("--step-size", type=json.loads, help="growth of the sample: 0.5, or a number")
+            add(
+                "--step-size",
+                type=json.loads,
+                metavar="K",
+                help="growth of the sample: 0.5, or 200",
+            )
             add("--four-students", action="store_true", help="some hundred labels, thrice the time")
             add("--seed", type=int, default=0, help="seed of all random numbers (default: 0)")
         if name == "fit":
@@ -82,7 +92,7 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
         elif "json" in kind:
             # read_json would lose digits of large numbers in a column with missing values
             for part in pd.read_csv(stream, chunksize=10_000, **lines):
-                yield pd.DataFrame([json.loads(line) for line in part["line"]], dtype=object)
+                yield pd.DataFrame([_json(*pair) for pair in part["line"].items()], dtype=object)
         else:
             head = io.BytesIO(stream.peek().partition(b"\n")[0]) if source == "-" else stream
             header = "".join(pd.read_csv(head, nrows=1, **lines)["line"])
@@ -97,9 +107,19 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
         raise ValueError(f"{source}: {error}{hint}") from error
 
 
+def _json(row: Any, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"row {row + 1}: {error}") from error
+
+
 def _load(options: Namespace) -> Any:
     """Return a saved classifier; the columns of its fit are the default."""
-    clf = sklearn_spt.load(options.model).set_params(verbose=int(not options.quiet))
+    clf = sklearn_spt.load(options.model)
+    if not hasattr(clf, "verbose"):
+        raise ValueError(f"{options.model} holds a {type(clf).__name__}, which reads no texts.")
+    clf.set_params(verbose=int(not options.quiet))
     columns = {"text": "text", "label": "label"} | getattr(clf, "columns_", {})
     for name, column in columns.items():
         vars(options)[name] = getattr(options, name, None) or column
@@ -173,6 +193,8 @@ def _fit(options: Namespace) -> None:
 
     options.out.mkdir(parents=True, exist_ok=True)
     options.out.rmdir()  # a folder in use is an error now, not after the training
+    if options.report is not None and not (folder := Path(options.report).parent).is_dir():
+        raise ValueError(f"--report {options.report}: there is no folder {folder}.")
     clf, X, y = _training(options, checkpoint_dir=options.checkpoint_dir)
     clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None)
     clf.columns_ = {name: vars(options)[name] for name in ("text", "label", "unlabeled_marker")}
@@ -231,7 +253,9 @@ _COMMANDS = {"fit": _fit, "predict": _predict, "evaluate": _evaluate, "compare":
 def _in_options(message: str) -> str:
     """Name options and commands where a message of the library has parameters and functions."""
     message = message.replace("compare_with_supervised(clf, X, y)", "the command compare")
+    message = message.replace("that save wrote", "that fit wrote")
     own = {"X_unlabeled": "unlabeled", "pos_label": "positive", "pretrained": "encoder"}
+    own |= {"X": "text", "y": "label"}
     same = "alpha|checkpoint_dir|lam|max_length|step_size|unlabeled_marker"
     names = rf"(?<![\w'\"-])({same}|{'|'.join(own)})(?![\w'\"])"
     return re.sub(names, lambda at: f"--{own.get(at[0], at[0]).replace('_', '-')}", message)
@@ -263,7 +287,10 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         tell("interrupted")
         return 130
-    except (ImportError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
+    except OSError as error:
+        tell(f"{error.filename}: {error.strerror}" if error.filename else error)
+        return 1
+    except (ImportError, MemoryError, RuntimeError, TypeError, ValueError) as error:
         tell(str(error) or type(error).__name__)
         return 1
     return 0

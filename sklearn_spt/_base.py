@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import Tags, check_scalar
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 from skorch import NeuralNet
 from skorch.dataset import ValidSplit, get_len
@@ -21,9 +21,16 @@ from skorch.utils import multi_indexing
 
 from sklearn_spt._batches import progress_bar
 from sklearn_spt._bert import BertClassifier
-from sklearn_spt._labels import check_weights, decode_labels, encode_labels, suspicious_class
-from sklearn_spt._losses import softmax
-from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing
+from sklearn_spt._labels import (
+    Codes,
+    FloatArray,
+    check_scalar,
+    check_weights,
+    decode_labels,
+    encode_labels,
+    suspicious_class,
+)
+from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing, forget_columns
 from sklearn_spt._random import root_seed
 from sklearn_spt._texts import (
     as_texts,
@@ -31,10 +38,7 @@ from sklearn_spt._texts import (
     load_encoder,
     warn_of_lost_content,
 )
-from sklearn_spt._training import Trainer, check_template, predict_logits
-
-FloatArray = NDArray[np.float64]
-Codes = NDArray[np.intp]
+from sklearn_spt._training import Trainer, check_template, probabilities
 
 
 @dataclass(frozen=True)
@@ -46,10 +50,20 @@ class PartlyLabeled:
     weights: FloatArray | None  # of the labelled rows, with mean one
     U: Any  # the marked rows of X, then those of X_unlabeled; None without any
     classes: NDArray[Any]
-    n_classes: int
     labeled: NDArray[np.bool_]  # which rows are, of X and then of X_unlabeled
-    n_unlabeled: int
     documents: tuple[Any, Any]  # X and X_unlabeled as they were given
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    @property
+    def L(self) -> tuple[Any, Codes, FloatArray | None]:
+        return self.X, self.y, self.weights
+
+    @property
+    def n_unlabeled(self) -> int:
+        return int((~self.labeled).sum())
 
     def part(self, rows: Codes) -> PartlyLabeled:
         """Return the data with some of the labelled rows alone."""
@@ -63,7 +77,7 @@ class BaseSemiSupervisedClassifier(
     """Template of the semi-supervised classifiers; a subclass writes `_fit`."""
 
     estimator: Any
-    finetune_epochs: int
+    finetune_epochs: Any
     balanced_batches: bool
     random_state: Any
     verbose: int
@@ -98,7 +112,6 @@ class BaseSemiSupervisedClassifier(
             If a parameter, document, label or weight is unusable. Nothing has changed then.
         """
         with all_or_nothing(self):
-            check_scalar(self.finetune_epochs, "finetune_epochs", Integral, min_val=0)
             self._check_params()
             net = self._template(self.estimator)
             data = self._validate(net, X, y, X_unlabeled, sample_weight)
@@ -109,6 +122,7 @@ class BaseSemiSupervisedClassifier(
 
     def _check_params(self) -> None:
         """Raise an error that names the first unusable parameter."""
+        check_scalar(self.finetune_epochs, "finetune_epochs", Integral, min_val=0)
 
     @abstractmethod
     def _fit(self, net: NeuralNet, data: PartlyLabeled) -> None:
@@ -133,7 +147,7 @@ class BaseSemiSupervisedClassifier(
         total = len(self.estimators_)
         with progress_bar(self.verbose, total, "prediction", unit="net", delay=1) as bar:
             for net in self.estimators_:
-                P.append(softmax(predict_logits(net, encoded, K)))
+                P.append(probabilities(net, encoded, K))
                 bar.update(1)
         return self._combine(P)
 
@@ -189,8 +203,8 @@ class BaseSemiSupervisedClassifier(
         }
         for key, (instead, of_skorch) in own.items():
             default = usual[key].default if key in usual else of_skorch
-            given = getattr(net, key, default)
-            if given not in (default, getattr(self, instead)):
+            given, ours = getattr(net, key, default), getattr(self, instead)
+            if given not in (default, *((3, 10) if ours == "auto" else [ours])):
                 raise ValueError(
                     f"{name}__{key}={given!r} has no effect, since the method trains the net: set "
                     f"{instead} instead, and leave this parameter at its default."
@@ -205,19 +219,17 @@ class BaseSemiSupervisedClassifier(
             net.check_params()
         return clone(net)  # a fitted one would compare X with its own
 
-    def _trainer(self, net: NeuralNet, data: PartlyLabeled, bar: Any) -> Trainer:
+    def _trainer(
+        self, net: NeuralNet, data: PartlyLabeled, bar: Any, epochs: int | None = None
+    ) -> Trainer:
         return Trainer(
             net,
             data.classes,
-            epochs=self.finetune_epochs,
+            epochs=self.finetune_epochs if epochs is None else epochs,
             balanced=self.balanced_batches,
             root=root_seed(self.random_state),
             bar=bar,
         )
-
-    def _bar(self, description: str, total: int | None = None) -> Any:
-        """Return a progress bar over texts."""
-        return progress_bar(self.verbose, total, description)
 
     # -- documents ------------------------------------------------------------------------------
     def _validate(
@@ -242,17 +254,14 @@ class BaseSemiSupervisedClassifier(
             warn_of_lost_content(D, codes, load_encoder(net.pretrained), max_length)
         L = multi_indexing(D, np.flatnonzero(labeled))
         U = None if labeled.all() else multi_indexing(D, np.flatnonzero(~labeled))
-        n_unlabeled, given = int((~labeled).sum()), (X, X_unlabeled if more else None)
-        return PartlyLabeled(
-            L, codes[labeled], weights, U, classes, len(classes), labeled, n_unlabeled, given
-        )
+        given = X, X_unlabeled if more else None
+        return PartlyLabeled(L, codes[labeled], weights, U, classes, labeled, given)
 
     def _encode(self, net: NeuralNet, X: Any, *, name: str = "X", reset: bool = False) -> Any:
         """Return documents in the form that the net takes."""
         texts = as_texts(X, name, allow_empty=not reset)
         if reset:
-            for attribute in {"n_features_in_", "feature_names_in_"} & vars(self).keys():
-                delattr(self, attribute)
+            forget_columns(self)
         if hasattr(net, "encode"):
             if texts is None and not is_mapping(X):
                 if not reset and not hasattr(self, "n_features_in_"):
@@ -294,15 +303,19 @@ class BaseSemiSupervisedClassifier(
         encoded = self._encode(net, X, reset=True)
         try:
             other = self._encode(net, X_unlabeled, name="X_unlabeled")
-            return concatenate(encoded, other), get_len(encoded)
+            both = concatenate(encoded, other)
         except (TypeError, ValueError, LookupError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"X_unlabeled is not of the same kind as X: {error}") from error
+        if isinstance(both, np.ndarray):
+            both = _for_torch(both)
+            self._kind = both.dtype.kind
+        return both, get_len(encoded)
 
     def _warn_of_markers(self, data: PartlyLabeled) -> None:
         """Warn of a fit without unlabelled rows, and of a class like a second marker."""
         marker, names = self.unlabeled_marker, data.classes.tolist()
-        others = () if data.n_unlabeled else ("-1", "-1.0")
+        others = () if data.n_unlabeled and data.n_classes < 3 else ("-1", "-1.0")
         likely = suspicious_class(data.classes, others)
         message = f"The classes are {', '.join(map(repr, names[:10]))}."
         if data.n_unlabeled == 0:

@@ -10,16 +10,23 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils import Tags, check_scalar
+from sklearn.utils import Tags, resample
 from sklearn.utils.validation import validate_data
 from skorch import NeuralNetClassifier
 from skorch.callbacks import Callback, EpochTimer, GradientNormClipping, PassthroughScoring
 
 from sklearn_spt._batches import TokenBatches, in_batches, progress_bar, width_multiple
-from sklearn_spt._encoder import MOST_ROWS, BertModule, linear_probe, subsample
-from sklearn_spt._labels import check_weights, encode_labels
-from sklearn_spt._losses import DistillationLoss, softmax
-from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing
+from sklearn_spt._encoder import MOST_ROWS, BertModule, before_compile, linear_probe
+from sklearn_spt._labels import (
+    Codes,
+    FloatArray,
+    as_labels,
+    check_scalar,
+    check_weights,
+    encode_labels,
+)
+from sklearn_spt._losses import DistillationLoss
+from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing, forget_columns
 from sklearn_spt._random import generator, root_seed, seeded
 from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
 from sklearn_spt._texts import (
@@ -32,7 +39,7 @@ from sklearn_spt._texts import (
     load_encoder,
     warn_of_lost_content,
 )
-from sklearn_spt._training import check_template, predict_logits, train_supervised
+from sklearn_spt._training import check_template, probabilities, train_supervised
 
 #: A look at the driver, which does not start CUDA: that would break forks.
 DEFAULT_DEVICE = "cuda" if torch.cuda.device_count() else "cpu"
@@ -281,7 +288,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
             how = self.max_epochs, self.balanced_batches, generator(root, *path), bar
             train_supervised(self, ids, codes, len(classes), weights, *how)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities.
 
         Parameters
@@ -295,7 +302,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
             Columns in the order of ``classes_``; rows sum to 1.
         """
         self.check_is_fitted()
-        return softmax(predict_logits(self, self.encode(X), len(self.classes_)))
+        return probabilities(self, self.encode(X), len(self.classes_))
 
     def __sklearn_tags__(self) -> Tags:
         """Declare that texts are accepted besides matrices."""
@@ -322,7 +329,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         texts = as_texts(X, name, allow_empty=allow_empty)
         if texts is not None:
             if reset:
-                self.__dict__.pop("n_features_in_", None)
+                forget_columns(self)
             return source.tokenize(texts, self.max_length, full_width=full_width)
         check_rows_of_ids(X, name)
         if reset or hasattr(self, "n_features_in_"):
@@ -332,8 +339,8 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
     def start_head(
         self,
         X: Ids,
-        codes: NDArray[np.intp],
-        weights: NDArray[np.float64] | None = None,
+        codes: Codes,
+        weights: FloatArray | None = None,
         balanced: bool = True,
         known: Any = None,
     ) -> Any:
@@ -341,17 +348,17 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
 
         `known` is what an earlier call with the same rows returned.
         """
-        module = getattr(self.module_, "_orig_mod", self.module_)  # the module before compile
+        module = before_compile(self.module_)
         if self.head_init == "random" or type(module) is not BertModule:
             return None
         # an adapter may be drawn, so that the vectors are those of this net alone
         if known is None or getattr(self, "module__adapter", None) is not None:
-            K = len(self.classes_)
             if len(X) > MOST_ROWS:
-                weights = np.ones(len(X)) if weights is None else weights
-                rows, weights = subsample(codes, weights, K)
-                X, codes = X[rows], codes[rows]
-            known = linear_probe(self.embed(X), codes, K, weights, balanced=balanced)
+                how = {"n_samples": MOST_ROWS, "replace": False, "random_state": 0}
+                rows = resample(np.arange(len(X)), stratify=codes, **how)
+                X, codes, weights = X[rows], codes[rows], None if weights is None else weights[rows]
+            F, K = self.embed(X), len(self.classes_)
+            known = linear_probe(F, codes, K, weights, balanced=balanced)
         if known is not None:
             with torch.no_grad():
                 for parameter, values in zip(module.head.parameters(), known, strict=True):
@@ -361,7 +368,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
     def refit_head(
         self,
         X: Ids,
-        codes: NDArray[np.intp],
+        codes: Codes,
         weights: Any,
         U: Ids,
         balanced: bool = True,
@@ -380,14 +387,14 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
             w = w / w.mean()
         y, w = np.append(codes, np.full(len(U), -1)), np.append(w, np.ones(len(U)))
         model = SoftSelfTrainingClassifier(C=3.0, normalize=False).fit(F / size, y, w)
-        head = getattr(self.module_, "_orig_mod", self.module_).head
+        head = before_compile(self.module_).head
         with torch.no_grad():
             head.weight.copy_(torch.from_numpy(model.coef_ / size))
             head.bias.copy_(torch.from_numpy(model.intercept_))
 
-    def embed(self, ids: Ids, bar: Any = None) -> NDArray[np.float64]:
+    def embed(self, ids: Ids, bar: Any = None) -> FloatArray:
         """Return the vectors that the linear layer gets, of shape (n, hidden_size)."""
-        module = getattr(self.module_, "_orig_mod", self.module_)
+        module = before_compile(self.module_)
         self._set_training(False)
         with torch.no_grad():
             F = in_batches(module.embed, ids, module.pad_id, self.device, bar)
@@ -405,7 +412,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
     @property
     def classes_(self) -> NDArray[Any]:
         """Class labels in sorted order, whatever the order of `classes`."""
-        return np.unique(super().classes_)
+        return np.unique(as_labels(super().classes_))
 
     def check_data(self, X: Any, y: Any) -> None:
         """Do nothing: labels are already encoded, and soft targets hold no classes."""

@@ -15,16 +15,13 @@ from typing import Any
 import joblib
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from skorch import NeuralNet
 
 from sklearn_spt._base import PartlyLabeled
-from sklearn_spt._losses import softmax
+from sklearn_spt._labels import Codes, FloatArray
 from sklearn_spt._random import seeded
 from sklearn_spt._teachers import split_teachers
-from sklearn_spt._training import Trainer, predict_logits
-
-FloatArray = NDArray[np.float64]
+from sklearn_spt._training import Trainer, probabilities
 
 
 @dataclass
@@ -36,8 +33,8 @@ class State:
     teachers: list[NeuralNet]  # of this iteration, if they predict too
     supervised: list[NeuralNet]  # the first teachers, if they predict too
     S: dict[int, tuple[float, float]]  # mean and variance of each class, for inertia
-    pseudo: NDArray[np.intp]  # class code of each row of U, -1 if it was never drawn
-    labeled_iter: NDArray[np.intp]  # iteration that gave it, or -1
+    pseudo: Codes  # class code of each row of U, -1 if it was never drawn
+    labeled_iter: Codes  # iteration that gave it, or -1
 
     def members(self) -> tuple[list[NeuralNet], FloatArray]:
         """Return the nets that predict, each once, and their weights in the mean.
@@ -52,7 +49,7 @@ class State:
     def predict_proba(self, X: Any, n_classes: int) -> FloatArray:
         """Return the mean of their class probabilities of encoded documents."""
         nets, weights = self.members()
-        P = [softmax(predict_logits(M, X, n_classes)) for M in nets]
+        P = [probabilities(M, X, n_classes) for M in nets]
         return np.asarray(np.average(P, axis=0, weights=weights))
 
 
@@ -125,7 +122,7 @@ def write_sealed(file: Path, content: dict[str, Any], members: list[Path]) -> No
 
 def read_sealed(file: Path) -> dict[str, Any]:
     """Read what `write_sealed` wrote; raise ValueError if a byte of it or of a member changed."""
-    remedy = "Remove it, and fit or save again."
+    remedy = f"Remove the folder {file.parent}, and fit or save again."
     checksum, _, body = file.read_text(encoding="utf-8", errors="replace").partition("\n")
     if hashlib.sha256(body.encode()).hexdigest() != checksum:
         raise ValueError(f"{file} is damaged or not of this library. {remedy}")
@@ -156,7 +153,8 @@ class Checkpoint:
         net = trainer.net.get_params(deep=False)
         for name in ("verbose", "random_state"):
             net.pop(name, None)
-        kinds = type(model).__qualname__, type(trainer.net).__qualname__
+        weights = trainer.__getstate__()["weights"]
+        kinds = type(model).__qualname__, type(trainer.net).__qualname__, weights
         machine = torch.get_num_threads(), torch.backends.cpu.get_cpu_capability()
         # teachers that are no nets read the documents as they were given
         others = split_teachers(model.teacher)[1]
@@ -165,11 +163,10 @@ class Checkpoint:
         self.folder = Path(folder).expanduser() / f"{key}-{trainer.root}"
         self.file = self.folder / "state.json"
         self.trainer, self.data = trainer, data
+        self._sealed: set[str] = set()  # files of nets that the present state names
 
     def save(self, state: State, history: list[dict[str, Any]]) -> None:
         """Write the nets that are new, then the state, then remove the nets that are spent."""
-        if not self.file.exists():  # without it, nothing says whether older files are whole
-            self.remove()
         self.folder.mkdir(parents=True, exist_ok=True)
         nets = (
             {(0, i): M for i, M in enumerate(state.supervised)}
@@ -178,7 +175,7 @@ class Checkpoint:
         )
         files = {self.folder / f"{t}-{i}.safetensors": M for (t, i), M in nets.items()}
         for file, M in files.items():
-            if not file.exists():
+            if file.name not in self._sealed:  # any other may be half written
                 part = file.with_suffix(".part")
                 M.save_params(f_params=part, use_safetensors=True)
                 part.replace(file)
@@ -191,6 +188,7 @@ class Checkpoint:
             "history": _plain_history(history),
         }
         write_sealed(self.file, content, list(files))
+        self._sealed = {file.name for file in files}
         for file in self.folder.glob("*.safetensors"):
             if file not in files:
                 file.unlink()
@@ -211,7 +209,7 @@ class Checkpoint:
                 f"{self.folder} was written by other versions ({content['versions']}); remove it "
                 "to start again."
             )
-        t, counts = content["t"], content["nets"]
+        self._sealed, t, counts = set(content["files"]), content["t"], content["nets"]
         nets: dict[tuple[int, int], NeuralNet] = {}
 
         def found(iteration: int, n: int) -> list[NeuralNet]:

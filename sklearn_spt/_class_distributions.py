@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from sklearn_spt._labels import Codes, FloatArray
 from sklearn_spt._losses import predicted_codes
-
-FloatArray = NDArray[np.float64]
 
 #: Mean and variance of the probability of each predicted class, by class code.
 Distributions = Mapping[int, tuple[float, float]]
@@ -24,13 +23,12 @@ EPSILON = 1e-6
 
 
 def inertia(
-    P: NDArray[np.float64],
+    P: FloatArray,
     S: Distributions,
     alpha: float,
     *,
     squared: bool = False,
-    raw_state: bool = False,
-) -> tuple[NDArray[np.float64], dict[int, tuple[float, float]], dict[int, dict[str, float]]]:
+) -> tuple[FloatArray, dict[int, tuple[float, float]], dict[int, dict[str, float]]]:
     """Move the Gaussian of each predicted class towards that of the iteration before.
 
     For class c let d be the column P[:, c] of the rows that are predicted as c, with mean μ and
@@ -52,8 +50,6 @@ def inertia(
     squared : bool, default=False
         Combine variances with squared weights, the paper's formula. The default is that of its
         code: it changes nothing if nothing has drifted.
-    raw_state : bool, default=False
-        Hand on the statistics of P, as the paper writes. The default is the code's: μ̂ and σ̂².
 
     Returns
     -------
@@ -85,7 +81,7 @@ def inertia(
                 equal = np.full_like(others, 1 / others.shape[1])
                 shares = np.divide(others, rest, out=equal, where=rest > 0)
                 moved[rows] = np.insert(shares * (1 - d)[:, None], c, d, axis=1)
-        new_S[c] = (mu, var) if raw_state else (mu_hat, var_hat)
+        new_S[c] = mu_hat, var_hat  # the paper writes those of P; this is its code
         groups[c] = {"count": len(rows), "mean": mu, "variance": var}
     return moved, new_S, groups
 
@@ -98,9 +94,7 @@ LEAST_DOCUMENTS = 50
 _MOST_TAU = 0.5
 
 
-def class_shares(
-    codes: NDArray[np.intp], n_classes: int, weights: FloatArray | None = None
-) -> FloatArray:
+def class_shares(codes: Codes, n_classes: int, weights: FloatArray | None = None) -> FloatArray:
     """Return the share of each class, of the weights if there are any."""
     counts = np.bincount(codes, weights=weights, minlength=n_classes)
     return np.asarray(counts / counts.sum(), dtype=np.float64)

@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, AutoModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from sklearn_spt._labels import Codes, FloatArray
 from sklearn_spt._texts import load_encoder, quiet
-
-FloatArray = NDArray[np.float64]
 
 
 # -- dropout and attention -------------------------------------------------------------------
@@ -55,7 +53,8 @@ def _attention(
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
     """Attend with shapes (n, heads, width, d); torch's own attention, but for dropout on a CPU."""
-    if dropout == 0 or query.device.type != "cpu" or query.shape != key.shape:
+    causal = attention_mask is None and getattr(module, "is_causal", False)
+    if dropout == 0 or causal or query.device.type != "cpu" or query.shape != key.shape:
         options: dict[str, Any] = {"dropout": dropout, "scaling": scaling, **kwargs}
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
@@ -94,6 +93,7 @@ class BertModule(nn.Module):
 
     Weights stay in fp32. With an `adapter`, a configuration of peft, only the adapter and the
     linear layer are trained. With a `config` the encoder is built without pretrained weights.
+    Without classes there is no linear layer, and nothing is drawn.
     """
 
     def __init__(
@@ -132,9 +132,10 @@ class BertModule(nn.Module):
             self.encoder.set_attn_implementation("byte_dropout")
         size = self.encoder.config.hidden_size
         self.dropout = ByteDropout(dropout)
-        self.head = nn.Linear(size, n_classes)
-        nn.init.normal_(self.head.weight, std=0.02)  # as in BERT
-        nn.init.zeros_(self.head.bias)
+        if n_classes:
+            self.head = nn.Linear(size, n_classes)
+            nn.init.normal_(self.head.weight, std=0.02)  # as in BERT
+            nn.init.zeros_(self.head.bias)
         if adapter is not None:
             self.encoder = _adapted(self.encoder, adapter)
 
@@ -162,6 +163,11 @@ class BertModule(nn.Module):
         return logits
 
 
+def before_compile(module: Any) -> Any:
+    """Return the module that ``torch.compile`` may have wrapped."""
+    return getattr(module, "_orig_mod", module)
+
+
 def _adapted(encoder: nn.Module, adapter: Any) -> nn.Module:
     """Freeze the weights of an encoder and put an adapter of peft into its layers."""
     try:
@@ -182,7 +188,7 @@ MOST_ROWS = 2000
 
 def linear_probe(
     F: FloatArray,
-    codes: NDArray[np.intp],
+    codes: Codes,
     n_classes: int,
     weights: FloatArray | None = None,
     *,
@@ -223,20 +229,3 @@ def linear_probe(
     W[present] = coef / scale
     b[present] = intercept - W[present] @ center
     return W, b
-
-
-def subsample(
-    codes: NDArray[np.intp], weights: FloatArray, n_classes: int
-) -> tuple[NDArray[np.intp], FloatArray]:
-    """Draw `MOST_ROWS` rows with weight, in turn from each class; return rows and weights.
-
-    The drawn rows of a class get the total weight of all its rows.
-    """
-    rows = np.random.default_rng(0).permutation(np.flatnonzero(weights > 0))
-    turn = np.empty(len(rows), dtype=np.intp)  # number of earlier rows of the same class
-    for c in range(n_classes):
-        turn[codes[rows] == c] = np.arange((codes[rows] == c).sum())
-    rows = np.sort(rows[np.argsort(turn, kind="stable")][:MOST_ROWS])
-    whole = np.bincount(codes, weights=weights, minlength=n_classes)
-    drawn = np.bincount(codes[rows], weights=weights[rows], minlength=n_classes)
-    return rows, weights[rows] * whole[codes[rows]] / drawn[codes[rows]]

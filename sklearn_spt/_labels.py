@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn import utils
 from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+FloatArray = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
 #: Class labels of y that hardly name a class, in lower case.
 _NOT_A_CLASS = ("", "?", "na", "n/a", "nan", "null", "none", "unknown", "unlabeled", "unlabelled")
+
+
+def check_scalar(value: Any, name: str, kind: Any, **limits: Any) -> None:
+    """Check a number as scikit-learn does, whose function lets NaN pass."""
+    utils.check_scalar(value, name, kind, **limits)
+    if value != value:
+        raise ValueError(f"{name} must be a number, got nan.")
 
 
 def is_missing(value: Any) -> bool:
@@ -33,7 +45,7 @@ def find_labeled(y: Any, marker: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
             "This estimator requires y to be passed, but the target y is None. Mark unlabelled "
             "rows in y, or pass them as X_unlabeled."
         )
-    labels = _as_array(y)
+    labels = as_labels(y)
     missing = np.asarray(pd.isna(labels))
     if is_missing(marker):
         _reject_text(labels, ("nan",), marker)
@@ -60,7 +72,7 @@ def find_labeled(y: Any, marker: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     return np.array(kept, dtype=bool), labels
 
 
-def _as_array(y: Any) -> NDArray[Any]:
+def as_labels(y: Any) -> NDArray[Any]:
     """Return y as an array; in an array of strings the marker -1 would become "-1"."""
     if hasattr(y, "to_pylist"):  # pyarrow
         y = y.to_pylist()
@@ -104,7 +116,7 @@ def _reject_text(labels: NDArray[Any], spellings: tuple[str, ...], marker: Any) 
 
 def encode_labels(
     y: Any, n_rows: int, marker: Any = -1, known: NDArray[Any] | None = None
-) -> tuple[NDArray[np.bool_], NDArray[Any], NDArray[np.intp]]:
+) -> tuple[NDArray[np.bool_], NDArray[Any], Codes]:
     """Return which rows are labelled, the sorted classes, and class codes with -1 at the others.
 
     `known` holds all classes; y need not hold each of them then.
@@ -133,7 +145,9 @@ def encode_labels(
     if given.dtype.kind == "f" and is_missing(marker) and (given == np.floor(given)).all():
         given = given.astype(np.int64)  # whole numbers that became floats beside NaN
     try:
-        check_classification_targets(given)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The number of unique classes is greater")
+            check_classification_targets(given)
         classes = np.unique(given) if known is None else known
     except TypeError:
         names = sorted({type(label).__name__ for label in given})
@@ -169,16 +183,14 @@ def suspicious_class(classes: NDArray[Any], others: tuple[str, ...] = ()) -> Any
     return None
 
 
-def check_weights(sample_weight: Any, labeled: NDArray[np.bool_]) -> NDArray[np.float64] | None:
+def check_weights(sample_weight: Any, labeled: NDArray[np.bool_]) -> FloatArray | None:
     """Return the weights of the labelled rows, scaled to mean one, or None."""
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(len(labeled), float(weights))
-    if weights.ndim != 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar, got shape {weights.shape}.")
-    if len(weights) != len(labeled):
+    if weights.shape != labeled.shape:
         raise ValueError(
             f"sample_weight.shape == {weights.shape}, expected {labeled.shape}: one weight for "
             "each row of X, unlabelled rows included (theirs are ignored)."
@@ -216,10 +228,10 @@ def labeled_rows(X: Any, y: Any, sample_weight: Any, marker: Any) -> tuple[Any, 
     if np.ndim(sample_weight) == 1:
         sample_weight = np.asarray(sample_weight)[rows]
     # a list, so that what was an array of objects becomes one of numbers or strings
-    return X, _as_array(labels[rows].tolist()), sample_weight
+    return X, as_labels(labels[rows].tolist()), sample_weight
 
 
-def decode_labels(codes: NDArray[np.intp], classes: NDArray[Any], marker: Any) -> NDArray[Any]:
+def decode_labels(codes: Codes, classes: NDArray[Any], marker: Any) -> NDArray[Any]:
     """Return labels by class code, with the marker where the code is -1."""
     labels = classes[codes]
     unlabeled = codes < 0

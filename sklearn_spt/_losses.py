@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-FloatArray = NDArray[np.float64]
+from sklearn_spt._labels import Codes, FloatArray
 
 
 # A subclass of CrossEntropyLoss because skorch looks at exactly that: with any other criterion its
@@ -114,7 +114,7 @@ def softmax(logits: Any, temperature: float = 1.0) -> FloatArray:
     return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
-def predicted_codes(P: FloatArray) -> NDArray[np.intp]:
+def predicted_codes(P: FloatArray) -> Codes:
     """Return the most probable class of each row, the lowest of equals.
 
     Of two classes it is class 1 from a probability of 0.5 on, as in the authors' code.

@@ -26,6 +26,12 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
         raise
 
 
+def forget_columns(estimator: Any) -> None:
+    """Remove what an earlier fit remembered of the columns of X."""
+    for name in {"n_features_in_", "feature_names_in_"} & vars(estimator).keys():
+        delattr(estimator, name)
+
+
 class ClassifierOfTexts:
     """`predict`, `score`, `save` and `export`."""
 

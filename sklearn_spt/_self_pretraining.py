@@ -14,14 +14,13 @@ from typing import Any
 
 import joblib
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_memory
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 from tqdm.auto import tqdm
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier, PartlyLabeled, class_counts
+from sklearn_spt._batches import progress_bar
 from sklearn_spt._checkpoint import Checkpoint, Iteration, State
 from sklearn_spt._class_distributions import (
     LEAST_DOCUMENTS,
@@ -33,8 +32,10 @@ from sklearn_spt._class_distributions import (
     matching_tau,
 )
 from sklearn_spt._encoder import BertModule
+from sklearn_spt._labels import FloatArray, check_scalar
 from sklearn_spt._losses import distillation_targets, predicted_codes
 from sklearn_spt._random import generator, seeded, set_torch_state, share_of
+from sklearn_spt._settings import FEW_DOCUMENTS, FEW_LABELS, VERY_FEW_LABELS
 from sklearn_spt._teachers import label, split_teachers
 from sklearn_spt._training import (
     Losses,
@@ -47,11 +48,6 @@ from sklearn_spt._training import (
     train_stage_1,
     train_teacher,
 )
-
-FloatArray = NDArray[np.float64]
-
-#: `refit_head="auto"` fits linear layers anew with at most so many labelled documents a class.
-FEW_LABELS = 30
 
 
 @dataclass(eq=False, repr=False)
@@ -101,8 +97,10 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     token_deletion : float in [0, 1), default=0.0
         Probability with which each token of a text is deleted in stage 1, anew in each epoch. It
         needs a net that reads token ids, such as `BertClassifier`. 0 is the paper's.
-    finetune_epochs : int, default=3
-        Epochs over the labelled documents, in stage 2 and of the first teachers (paper: 3).
+    finetune_epochs : int or "auto", default="auto"
+        Epochs over the labelled documents, in stage 2 and of the first teachers. "auto" is 3, the
+        paper's. Where `refit_head` acts with at most 10 labelled documents a class and 100 in all,
+        it is 10: three epochs would be few steps.
     balanced_batches : bool, default=True
         Whether training draws all classes equally often, as the paper's code does.
     refit_head : bool or "auto", default="auto"
@@ -123,7 +121,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Value of y that marks unlabelled rows. None, NaN and NA are equivalent.
     on_iteration : callable or None, default=None
         Called with an `Iteration` after the first teachers and after each iteration. Use it to
-        score intermediate nets. It must be picklable for process pools.
+        score intermediate nets. It must be picklable for process pools. A fit that resumes does not
+        repeat earlier calls.
     memory : str, joblib.Memory or None, default=None
         Folder for results that do not depend on `lam` and `alpha`, which the candidates of a search
         share: the first teachers, and stage 1 of the first students. It needs an integer
@@ -200,7 +199,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     n_students: int = 1
     pretrain_epochs: int = 1
     token_deletion: float = 0.0
-    finetune_epochs: int = 3
+    finetune_epochs: int | str = "auto"
     balanced_batches: bool = True
     refit_head: bool | str = "auto"
     ensemble: str = "all"
@@ -213,6 +212,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     verbose: int = 0
 
     def _check_params(self) -> None:
+        if self.finetune_epochs != "auto":
+            super()._check_params()
         for name, low, high in (("lam", 0, 1), ("alpha", 0, 1), ("temperature", 0.01, 100)):
             check_scalar(getattr(self, name), name, Real, min_val=low, max_val=high)
         for name, least in (("n_teachers", 1), ("n_students", 1), ("pretrain_epochs", 0)):
@@ -227,19 +228,17 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         share = {"min_val": 0, "max_val": 1, "include_boundaries": "left"}
         check_scalar(self.token_deletion, "token_deletion", Real, **share)
         split_teachers(self.teacher)
-        if self.refit_head not in (True, False, "auto"):
-            raise ValueError(f'refit_head must be True, False or "auto", got {self.refit_head!r}.')
-        if self.ensemble not in ("last", "last_two", "all"):
-            raise ValueError(
-                f'ensemble must be "last", "last_two" or "all", got {self.ensemble!r}.'
-            )
+        named = {"refit_head": (True, False, "auto"), "ensemble": ("last", "last_two", "all")}
+        for name, options in named.items():
+            if getattr(self, name) not in options:
+                raise ValueError(f"{name} must be one of {options}, got {getattr(self, name)!r}.")
         if self.logit_adjustment != "auto":
             check_scalar(self.logit_adjustment, "logit_adjustment", Real, min_val=0, max_val=1)
-        if self.checkpoint_dir is not None and not isinstance(self.random_state, Integral):
-            raise ValueError(
-                "checkpoint_dir needs an integer random_state: without it, the same fit cannot be "
-                "found again."
-            )
+        if self.on_iteration is not None and not callable(self.on_iteration):
+            raise TypeError(f"on_iteration must be callable, got {self.on_iteration!r}.")
+        for name in ("memory", "checkpoint_dir"):
+            if getattr(self, name) is not None and not isinstance(self.random_state, Integral):
+                raise ValueError(f"{name} needs an integer random_state, to find a fit again.")
 
     # -- Algorithm 1 ----------------------------------------------------------------------------
     def _fit(self, net: NeuralNet, data: PartlyLabeled) -> None:
@@ -263,10 +262,14 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 UserWarning,
                 stacklevel=3,
             )
-        work = self._texts_to_process(self._n_nets(data), len(data.y), n_refit, sizes)
-        with self._bar("supervised teachers", sum(work)) as bar:
-            trainer = self._trainer(net, data, bar)
-            trainer.U = data.U if refits else None
+        epochs: Any = self.finetune_epochs
+        if epochs == "auto":
+            few = len(data.y) <= min(VERY_FEW_LABELS * data.n_classes, FEW_DOCUMENTS)
+            epochs = 10 if refits and few else 3
+        work = self._work(self._n_nets(data), len(data.y), n_refit, sizes, epochs)
+        with progress_bar(self.verbose, sum(work), "supervised teachers") as bar:
+            trainer = self._trainer(net, data, bar, epochs)
+            trainer.refit_with = data.U if refits else None
             folder = self.checkpoint_dir
             checkpoint = None if folder is None else Checkpoint(folder, self, trainer, data)
             state, history = self._start(trainer, data, checkpoint)  # step 1
@@ -294,7 +297,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 earlier = state.pseudo[rows]
                 changed = (earlier != codes)[earlier >= 0]
                 state.pseudo[rows], state.labeled_iter[rows] = codes, t
-                trainer.refit([M for M, _ in trained], data.X, data.y, data.weights)
+                trainer.refit([M for M, _ in trained], *data.L)
                 state = replace(state, t=t, students=[M for M, _ in trained], S=S)  # step 7
                 entry = {
                     "iteration": t,
@@ -331,9 +334,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             return found
         start = time.perf_counter()
         teach = check_memory(self.memory).cache(train_teacher)
-        L = data.X, data.y, data.weights
-        taught = [teach(trainer, *L, number) for number in range(self._n_nets(data))]
-        trainer.refit([M for M, _ in taught], *L)
+        taught = [teach(trainer, *data.L, number) for number in range(self._n_nets(data))]
+        trainer.refit([M for M, _ in taught], *data.L)
         nets, losses = [M for M, _ in taught], [loss for _, loss in taught]
         never = np.full(data.n_unlabeled, -1, dtype=np.intp)
         state = State(0, nets, [], nets, {}, never, never.copy())
@@ -352,12 +354,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     ) -> FloatArray:
         """Return the mean of the teachers' tempered probabilities; all nets are one teacher."""
         P = [trainer.probabilities(M, X, self.temperature) for M in nets]
-        if by_others is None:
-            return np.asarray(np.mean(P, axis=0))
-        n = len(split_teachers(self.teacher)[1])
-        return np.asarray(
-            (np.sum(P, axis=0) / len(P) + n * by_others) / (1 + n) if P else by_others
-        )
+        n = 0 if by_others is None else len(split_teachers(self.teacher)[1])
+        return np.asarray(np.mean(([np.mean(P, axis=0)] if P else []) + [by_others] * n, axis=0))
 
     def _inertia(self, P: FloatArray, S: Distributions) -> tuple[FloatArray, Any, Any]:
         """Move the class distributions of P towards those of the iteration before."""
@@ -384,11 +382,10 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         # in the first iteration P does not depend on α, and stage 1 never depends on λ
         pretrain = check_memory(self.memory if t == 1 else None).cache(train_stage_1)
         path = seed_path(t, number)
-        L = data.X, data.y, data.weights
         stage_1 = self.temperature, self.pretrain_epochs, self.token_deletion
         with seeded(trainer.root, *path):
             M, schedule, rng, loss_1, state = pretrain(
-                trainer, *L, path, C, P, *stage_1, self._schedule
+                trainer, *data.L, path, C, P, *stage_1, self._schedule
             )
             set_torch_state(state)  # the stream goes on as if stage 1 had just run
             on_L = distillation_targets(np.eye(data.n_classes)[data.y], q, data.weights)
@@ -398,7 +395,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 data.X,
                 on_L,
                 data.y,
-                epochs=self.finetune_epochs,
+                epochs=trainer.epochs,
                 schedule=schedule,
                 balanced=self.balanced_batches,
                 rng=rng,
@@ -445,9 +442,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         needed = split_teachers(self.teacher)[0] or data.n_unlabeled == 0 or self.max_iter == 0
         return self.n_teachers if needed else 0
 
-    def _texts_to_process(self, n_nets: int, n_L: int, n_refit: int, sizes: list[int]) -> list[int]:
+    def _work(self, n_nets: int, n_L: int, n_refit: int, sizes: list[int], E2: int) -> list[int]:
         """Return the numbers of texts that each iteration trains on, labels or refits heads on."""
-        E1, E2, m = self.pretrain_epochs, self.finetune_epochs, self.n_students
+        E1, m = self.pretrain_epochs, self.n_students
         teachers = [n_nets, *[m] * len(sizes)]
         return [n_nets * (E2 * n_L + n_refit)] + [
             k * (size + n_L) + m * (E1 * size + E2 * n_L + n_refit)

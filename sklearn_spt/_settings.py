@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+#: `refit_head="auto"` fits linear layers anew with at most so many labelled documents a class.
+FEW_LABELS = 30
+#: `finetune_epochs="auto"` then is 10 with at most so many of them a class, and so many in all.
+VERY_FEW_LABELS, FEW_DOCUMENTS = 10, 100
+
 #: The paper's parameters of the method, as keyword arguments. The paper's net is
 #: ``BertClassifier("bert-base-uncased", head_init="random")``.
 PAPER_SETTINGS: dict[str, Any] = {

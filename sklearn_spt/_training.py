@@ -22,12 +22,10 @@ from skorch.utils import multi_indexing, to_numpy
 from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
 
+from sklearn_spt._labels import Codes, FloatArray
 from sklearn_spt._losses import DistillationLoss, distillation_targets, predicted_codes, softmax
 from sklearn_spt._random import epoch_rows, generator, seeded, torch_state
 from sklearn_spt._texts import delete_tokens, load_encoder
-
-FloatArray = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 
 # -- callbacks -------------------------------------------------------------------------------------
@@ -79,8 +77,9 @@ class RightTrapezoidalLR(Callback):
         """Fix the length of the decay and remember the initial rates."""
         self.base_ = [group["lr"] for group in net.optimizer_.param_groups]
         self.n_decay_: int = self.n_decay or 0
-        if self.n_decay is None:
-            self.n_decay_ = max(net.max_epochs * steps_per_epoch(net, X, y) - self.n_constant, 1)
+        if self.n_decay is None:  # each run of the net has a schedule of its own
+            self.step_, steps = 0, steps_per_epoch(net, net.get_split_datasets(X, y)[0])
+            self.n_decay_ = max(net.max_epochs * steps - self.n_constant, 1)
 
     def on_batch_begin(
         self, net: Any, batch: Any = None, training: bool = False, **kwargs: Any
@@ -109,7 +108,7 @@ class _Bar(Callback):
             self.bar.update(net.history[-1, "batches", -1, "train_batch_size"])
 
 
-def steps_per_epoch(net: NeuralNet, X: Any, y: Any) -> int:
+def steps_per_epoch(net: NeuralNet, X: Any, y: Any = None) -> int:
     """Count the optimiser steps that a net takes in one epoch over the given data."""
     steps = len(net.get_iterator(net.get_dataset(X, y), training=True))
     if steps == 0:
@@ -146,11 +145,14 @@ def check_template(net: Any, name: str = "estimator") -> None:
                 "remove it."
             )
         monitor = str(getattr(callback, "monitor", "valid_loss" if kind is EarlyStopping else ""))
-        scores = issubclass(kind, EpochScoring) and not getattr(callback, "on_train", False)
+        scores = issubclass(kind, EpochScoring) and (
+            not getattr(callback, "on_train", False) or isinstance(callback.scoring, str)
+        )
         if monitor.startswith("valid") or scores:
             raise ValueError(
-                f"{name} has the callback {kind.__name__}, which needs validation data, but nets "
-                "are trained on all labelled rows; use monitor='train_loss', or cross-validation."
+                f"{name} has the callback {kind.__name__}, which needs validation data or class "
+                "labels, but nets learn soft labels of all rows; use monitor='train_loss', or "
+                "cross-validation."
             )
 
 
@@ -274,6 +276,11 @@ def predict_logits(net: NeuralNet, X: Any, n_classes: int) -> FloatArray:
     return logits
 
 
+def probabilities(net: NeuralNet, X: Any, n_classes: int, temperature: float = 1.0) -> FloatArray:
+    """Return the class probabilities of encoded documents, (n, n_classes)."""
+    return softmax(predict_logits(net, X, n_classes), temperature)
+
+
 @dataclass(eq=False)
 class Trainer:
     """Trains clones of one net on labelled documents, each with a seed of its own.
@@ -287,14 +294,16 @@ class Trainer:
     balanced: bool
     root: int
     bar: tqdm[Any]
-    U: Any = None  # unlabelled documents, if linear layers are fitted anew with them
+    refit_with: Any = None  # unlabelled documents, if linear layers are fitted anew with them
     _head: Any = None
     _checked: list[NeuralNet] = field(default_factory=list)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a result depends on."""
         names = ("net", "classes", "epochs", "balanced", "root")
-        return {name: getattr(self, name) for name in names}
+        state = {name: getattr(self, name) for name in names}
+        encoder = getattr(self.net, "pretrained", None)
+        return state | {"weights": encoder and load_encoder(encoder).weights_hash}
 
     def fresh(
         self,
@@ -370,12 +379,12 @@ class Trainer:
 
     def refit(self, nets: list[Any], X: Any, codes: Codes, weights: FloatArray | None) -> None:
         """Fit the linear layers of nets anew, if that is asked for."""
-        for M in nets if self.U is not None else ():
-            M.refit_head(X, codes, weights, self.U, self.balanced, self.bar)
+        for M in nets if self.refit_with is not None else ():
+            M.refit_head(X, codes, weights, self.refit_with, self.balanced, self.bar)
 
     def probabilities(self, net: NeuralNet, X: Any, temperature: float = 1.0) -> FloatArray:
         """Return the class probabilities of encoded documents."""
-        P = softmax(predict_logits(net, X, len(self.classes)), temperature)
+        P = probabilities(net, X, len(self.classes), temperature)
         self.bar.update(len(P))
         return P
 
@@ -383,13 +392,10 @@ class Trainer:
 # -- steps of Self-Pretraining that joblib can keep ----------------------------------------------
 Losses = dict[str, list[float]]
 
-# Stands in the seed path of every net of an iteration after the first.
-_FURTHER_NET = 5
-
 
 def seed_path(t: int, number: int) -> tuple[int, ...]:
     """Return the path of a net's seed; the first teacher has that of `BertClassifier.fit`."""
-    return (t,) if number == 0 else (t, _FURTHER_NET, number)
+    return (t,) if number == 0 else (t, 5, number)
 
 
 def train_teacher(

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.datasets import get_data_home
-from sklearn.utils import Bunch, check_random_state, check_scalar
+from sklearn.utils import Bunch, check_random_state
+
+from sklearn_spt._labels import check_scalar
 
 __all__ = ["load_flu_vaccine", "load_nepal_earthquake", "load_smm4h_adr", "make_short_texts"]
 

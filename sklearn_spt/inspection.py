@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing, check_scalar
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from sklearn_spt._encoder import BertModule
+from sklearn_spt._labels import Codes, check_scalar
 from sklearn_spt.model_selection import last_step
 
 if TYPE_CHECKING:
@@ -70,8 +70,7 @@ class PseudoLabelDisplay:
         -------
         PseudoLabelDisplay
         """
-        model = last_step(estimator)
-        check_is_fitted(model, "labeled_iter_")
+        model = _with_history(estimator)
         counts = _pseudo_label_counts(model.history_)
         if counts.empty:
             raise ValueError(f"the fit of this {type(model).__name__} gave no pseudo-labels.")
@@ -120,7 +119,7 @@ def _pseudo_label_counts(history: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 # -- rows to label next ----------------------------------------------------------------------------
-def suggest(clf: Any, X: Any, n: int = 10) -> NDArray[np.intp]:
+def suggest(clf: Any, X: Any, n: int = 10) -> Codes:
     """Suggest the rows to label next: in doubt, and unlike each other.
 
     Of the 10 n rows whose two most probable classes are closest, k-means on the vectors of the net,
@@ -160,7 +159,10 @@ def suggest(clf: Any, X: Any, n: int = 10) -> NDArray[np.intp]:
         F = clf[:-1].transform(F)
     net = getattr(model, "estimators_", [model])[0]
     if getattr(net, "module", None) is BertModule:
-        F = net.embed(net.encode(F))
+        two_views = hasattr(model, "views_")
+        F = net.embed(
+            model._encode_views(model.estimators_, F)["sentence"] if two_views else net.encode(F)
+        )
     if not hasattr(F, "tocsr"):
         F = np.asarray(F).reshape(len(near), -1)
     with warnings.catch_warnings():
@@ -170,6 +172,12 @@ def suggest(clf: Any, X: Any, n: int = 10) -> NDArray[np.intp]:
     for column in distances.T:  # equal rows may be closest to two centres
         chosen.append(next(i for i in np.argsort(column) if i not in chosen))
     return near[chosen]
+
+
+def _with_history(clf: Any) -> Any:
+    if not hasattr(model := last_step(clf), "labeled_iter_"):
+        raise NotFittedError(f"this {type(model).__name__} holds no iterations of a fit with nets.")
+    return model
 
 
 # -- the report of a fit ---------------------------------------------------------------------------
@@ -234,8 +242,7 @@ class FitReport:
         -------
         FitReport
         """
-        model = last_step(clf)
-        check_is_fitted(model, "labeled_iter_")
+        model = _with_history(clf)
         iteration, entries = model.labeled_iter_, pd.DataFrame(model.history_)
         given = pd.Series(model.transduction_[iteration == 0]).value_counts().sort_index()
         classes = ", ".join(f"{label}: {n:,}" for label, n in given.items())

@@ -16,13 +16,16 @@ from sklearn.base import clone
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, check_consistent_length, check_scalar
+from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import _num_samples
 from tqdm.auto import tqdm
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier
 from sklearn_spt._labels import (
+    Codes,
+    FloatArray,
+    check_scalar,
     encode_labels,
     find_labeled,
     is_missing,
@@ -30,10 +33,8 @@ from sklearn_spt._labels import (
     suspicious_class,
 )
 from sklearn_spt._random import derive_seed, generator, root_seed
-from sklearn_spt._self_pretraining import FEW_LABELS, SelfPretrainingClassifier
-
-FloatArray = NDArray[np.float64]
-Codes = NDArray[np.intp]
+from sklearn_spt._self_pretraining import SelfPretrainingClassifier
+from sklearn_spt._settings import FEW_DOCUMENTS, FEW_LABELS, VERY_FEW_LABELS
 
 
 # -- cross-validation ------------------------------------------------------------------------------
@@ -338,11 +339,16 @@ def compare_with_supervised(
     labels, rows = find_labeled(y, marker)[1], np.flatnonzero(labeled)
     averaged = _averaged_classes(scoring, pos_label, classes)
     if labeled.all():
-        raise ValueError(f"y holds no unlabelled row (marker {marker!r}) to compare with.")
-    many = len(rows) > FEW_LABELS * len(classes)
-    if many and getattr(last_step(estimator), "refit_head", None) == "auto":
-        estimator = clone(estimator)  # with the labels of a fold it could decide otherwise
-        last_step(estimator).set_params(refit_head=False)
+        raise ValueError(
+            f"y holds no unlabelled row (marker {marker!r}) to compare with; append such rows."
+        )
+    few = min(VERY_FEW_LABELS * len(classes), FEW_DOCUMENTS)
+    limits = {"refit_head": (FEW_LABELS * len(classes), False), "finetune_epochs": (few, 3)}
+    estimator = clone(estimator)
+    for name, (most, value) in limits.items():
+        # with the labels of a fold "auto" could decide otherwise
+        if len(rows) > most and getattr(last_step(estimator), name, None) == "auto":
+            last_step(estimator).set_params(**{name: value})
     # half of the interval, in simulations with classifiers that differ in a quarter of the rows
     decisive = np.sum(codes == averaged[0]) if len(averaged) == 1 else len(rows) / 2
     if (least := 0.71 / decisive**0.5) > 0.1:
@@ -403,8 +409,8 @@ def five_nets(estimator: Any) -> Any:
     model = last_step(estimator)
     if not isinstance(model, BaseSemiSupervisedClassifier):
         raise TypeError(
-            "estimator must be a semi-supervised classifier of this package, or a pipeline that "
-            f"ends in one, got {type(model).__name__}; for any other pass supervised=."
+            "estimator must be a classifier of this package that trains nets, or a pipeline that "
+            f"ends in one, got {model!r}; for any other pass supervised=."
         )
     shared = "finetune_epochs", "balanced_batches", "unlabeled_marker", "random_state"
     plain = SelfPretrainingClassifier(

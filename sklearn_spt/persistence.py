@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from safetensors.torch import load_file, save_file
 from sklearn import config_context
@@ -29,7 +30,7 @@ from transformers import AutoConfig, AutoTokenizer, BertConfig, BertForSequenceC
 import sklearn_spt
 from sklearn_spt._bert import BertClassifier
 from sklearn_spt._checkpoint import FORMAT, read_sealed, write_sealed
-from sklearn_spt._encoder import BertModule
+from sklearn_spt._encoder import BertModule, before_compile
 from sklearn_spt._random import seeded
 from sklearn_spt._texts import PretrainedEncoder, quiet
 from sklearn_spt.baselines import KeywordWindow
@@ -115,7 +116,8 @@ class _Writer:
     def described(self, value: Any, name: str) -> Any:
         """Return a value as JSON has it; what is no plain data becomes an object with one key."""
         value = np.asarray(value) if isinstance(value, np.generic) else value
-        if value is None or isinstance(value, bool | int | float | str):
+        value = None if value is pd.NA else str(value) if isinstance(value, torch.device) else value
+        if value is None or type(value) in (bool, int, float, str):
             return value
         if isinstance(value, list | tuple | set):
             value = sorted(value) if isinstance(value, set) else value  # target_modules of LoRA
@@ -166,7 +168,7 @@ class _Writer:
             described, key = self._estimator(net, name), id(net.source_.tokenizer)
             self._sources.setdefault(key, net.source_)
             described["source"] = list(self._sources).index(key)
-            self.nets[id(net)] = net, {**described, "pooling": _module(net).pooling}
+            self.nets[id(net)] = net, {**described, "pooling": before_compile(net.module_).pooling}
         return list(self.nets).index(id(net))
 
     def write(self, folder: Path) -> None:
@@ -176,7 +178,9 @@ class _Writer:
             source.config.save_pretrained(folder / "encoder" / str(number))
         (folder / "nets").mkdir()
         for number, (net, _) in enumerate(self.nets.values()):
-            weights = {k: v.contiguous() for k, v in _module(net).state_dict().items()}
+            weights = {
+                k: v.contiguous() for k, v in before_compile(net.module_).state_dict().items()
+            }
             save_file(weights, folder / "nets" / f"{number}.safetensors")
 
 
@@ -215,7 +219,8 @@ class _Reader:
     def _estimator(self, described: dict[str, Any]) -> Any:
         params = {k: self.built(v) for k, v in described["params"].items()}
         made = _CLASSES[described["class"]](**params)
-        if str(getattr(made, "device", "")).startswith("cuda") and not torch.cuda.is_available():
+        device = torch.device(getattr(made, "device", "cpu"))
+        if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
             made.device = "cpu"
         vars(made).update({k: self.built(v) for k, v in described["attributes"].items()})
         with config_context(enable_metadata_routing=True):
@@ -239,15 +244,10 @@ class _Reader:
         net.history_ = History(history)
         weights = load_file(self.folder / "nets" / f"{number}.safetensors")
         if not any(".pooler." in name for name in weights):  # nor had the files of the encoder
-            encoder = _module(net).encoder
+            encoder = before_compile(net.module_).encoder
             getattr(encoder, "get_base_model", lambda: encoder)().pooler = None  # peft wraps it
-        _module(net).load_state_dict(weights)
+        before_compile(net.module_).load_state_dict(weights)
         return net
-
-
-def _module(net: Any) -> Any:
-    """Return the module of a net as it was before ``torch.compile``."""
-    return getattr(net.module_, "_orig_mod", net.module_)
 
 
 def _check_fitted(clf: Any) -> None:
@@ -308,13 +308,13 @@ def export(
         raise ValueError(f'format must be "huggingface" or "onnx", got {format!r}.')
     _check_fitted(clf)
     net: Any = (getattr(clf, "students_", None) or getattr(clf, "estimators_", [clf]))[0]
-    if not isinstance(net, BertClassifier) or type(_module(net)) is not BertModule:
+    if not isinstance(net, BertClassifier) or type(before_compile(net.module_)) is not BertModule:
         what = f"{type(net).__name__} cannot be exported"
         raise ValueError(f"{what}, only a BertClassifier with its default module can.")
     missing = [name for name in ("onnx", "onnxscript") if importlib.util.find_spec(name) is None]
     if format == "onnx" and missing:
         raise ImportError(f"format='onnx' needs {missing[0]}: pip install onnx onnxscript.")
-    module = copy.deepcopy(_module(net)).to("cpu").eval().requires_grad_(False)
+    module = copy.deepcopy(before_compile(net.module_)).to("cpu").eval().requires_grad_(False)
     module.precision = "fp32"
     if hasattr(module.encoder, "merge_and_unload"):  # an adapter of peft
         module.encoder = module.encoder.merge_and_unload(progressbar=False)

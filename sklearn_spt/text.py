@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from sklearn_spt._texts import (
 __all__ = ["SentenceEmbedder", "TokenIdVectorizer"]
 
 
+@dataclass(eq=False, repr=False)
 class TokenIdVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Turn texts into a matrix of token ids for a pretrained encoder.
 
@@ -49,19 +51,14 @@ class TokenIdVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     array([[  101, 19857,  2915,  2589,   102,     0,     0,     0]], dtype=int32)
     """
 
-    def __init__(
-        self,
-        pretrained: str | os.PathLike[str] = DEFAULT_ENCODER,
-        *,
-        max_length: int | str = "auto",
-    ) -> None:
-        self.pretrained = pretrained
-        self.max_length = max_length
+    pretrained: str | os.PathLike[str] = DEFAULT_ENCODER
+    _: KW_ONLY
+    max_length: int | str = "auto"
 
     def fit(self, X: Any, y: Any = None) -> TokenIdVectorizer:
         """Check the texts; nothing is learned, and y is ignored."""
-        ids, source = np.asarray(self.transform(X)), load_encoder(self.pretrained)
-        warn_of_lost_content(ids, np.full(len(ids), -1), source, self.max_length)
+        ids, source = self._ids(X), load_encoder(self.pretrained)
+        warn_of_lost_content(ids, np.full(len(ids), -1), source, self.max_length, stacklevel=3)
         self._n_features_out = ids.shape[1]
         return self
 
@@ -78,6 +75,9 @@ class TokenIdVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         ndarray of int32 of shape (n, max_length)
             Token ids, padded at the right.
         """
+        return self._ids(X)
+
+    def _ids(self, X: Any) -> Ids:
         texts = as_texts(X)
         if texts is None:
             raise TypeError("X must hold texts.")
@@ -92,6 +92,7 @@ class TokenIdVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Turn texts into frozen sentence embeddings.
 
@@ -99,20 +100,10 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     Parameters
     ----------
-    pretrained : str, default="sentence-transformers/all-MiniLM-L6-v2"
-        Name or folder of the encoder, as in `BertClassifier`.
-    pooling : {"auto", "mean", "cls"}, default="auto"
-        As in `BertClassifier`.
-    max_length : int or "auto", default="auto"
+    pretrained, pooling, max_length, device, precision, verbose
         As in `BertClassifier`.
     normalize : bool, default=True
         Scale each embedding to unit length. Sentence encoders are trained to be compared this way.
-    device : str, default="cuda" where there is such a device, else "cpu"
-        Any torch device.
-    precision : {"auto", "fp32", "bf16"}, default="auto"
-        As in `BertClassifier`.
-    verbose : int, default=0
-        0 prints nothing; otherwise a progress bar is shown.
 
     Attributes
     ----------
@@ -126,24 +117,14 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     (1, 384)
     """
 
-    def __init__(
-        self,
-        pretrained: str = DEFAULT_ENCODER,
-        *,
-        pooling: str = "auto",
-        max_length: int | str = "auto",
-        normalize: bool = True,
-        device: str = DEFAULT_DEVICE,
-        precision: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.pretrained = pretrained
-        self.pooling = pooling
-        self.max_length = max_length
-        self.normalize = normalize
-        self.device = device
-        self.precision = precision
-        self.verbose = verbose
+    pretrained: str = DEFAULT_ENCODER
+    _: KW_ONLY
+    pooling: str = "auto"
+    max_length: int | str = "auto"
+    normalize: bool = True
+    device: str = DEFAULT_DEVICE
+    precision: str = "auto"
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any = None) -> SentenceEmbedder:
         """Check the documents; nothing is learned, and y is ignored."""
@@ -165,8 +146,7 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Embeddings, in the order of X.
         """
         ids, inverse = np.unique(self._encode(X), axis=0, return_inverse=True)
-        with torch.random.fork_rng(devices=()):  # the head is drawn, and not used
-            module = BertModule(self.pretrained, 2, pooling=self.pooling, precision=self.precision)
+        module = BertModule(self.pretrained, 0, pooling=self.pooling, precision=self.precision)
         module.to(self.device).eval()
         with torch.inference_mode(), progress_bar(self.verbose, len(ids), "embedding") as bar:
             F = in_batches(module.embed, ids, module.pad_id, self.device, bar).cpu().numpy()

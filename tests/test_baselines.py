@@ -30,8 +30,8 @@ from sklearn_spt.baselines import (
     SpacedRepetitionClassifier,
     ThrottledSelfTrainingClassifier,
     TriTrainingClassifier,
+    _common,
     _spaced_repetition,
-    _throttled,
     _tri_training,
 )
 from sklearn_spt.baselines._mutual_learning import mutual_kl
@@ -271,9 +271,9 @@ def test_the_most_confident_of_a_pool_are_taken():
     clf = model("self-training", threshold=0.6, max_fraction=0.2)
     p = np.array([0.7, 0.59, 0.9, 0.1, 0.7, 0.65])
     P = np.column_stack([1 - p, p])
-    assert _throttled.throttle(P, 15, clf).tolist() == [2, 3, 0]  # of equals the lower row
-    assert _throttled.throttle(P, 1, clf).tolist() == [2]
-    assert _throttled.throttle(P, 99, clf).tolist() == [2, 3, 0, 4, 5]
+    assert _common.throttle(P, 15, clf).tolist() == [2, 3, 0]  # of equals the lower row
+    assert _common.throttle(P, 1, clf).tolist() == [2]
+    assert _common.throttle(P, 99, clf).tolist() == [2, 3, 0, 4, 5]
 
 
 def test_all_documents_labelled_ends_the_fit(data):
@@ -291,7 +291,7 @@ def scores(monkeypatch):
     def scripted(valid, P, positive):
         return script.pop(0) if len(script) > 1 else script[0]
 
-    for module in (_throttled, _spaced_repetition):
+    for module in (_common, _spaced_repetition):
         monkeypatch.setattr(module, "validation_score", scripted)
     return script
 
@@ -318,8 +318,8 @@ def test_the_score_is_the_f1_of_one_class(pos_label, score):
     valid = model("self-training")._validate(
         mlp_net(), np.zeros((5, 2)), [0, 0, 0, 1, 1], None, None
     )
-    positive = _throttled.positive_code(valid.classes, pos_label)
-    found = _throttled.validation_score(valid, np.eye(2)[[0, 0, 0, 0, 1]], positive)
+    positive = _common.positive_code(valid.classes, pos_label)
+    found = _common.validation_score(valid, np.eye(2)[[0, 0, 0, 0, 1]], positive)
     assert found == pytest.approx(score)
 
 

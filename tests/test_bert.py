@@ -22,7 +22,6 @@ from sklearn_spt._encoder import (
     _attention,
     byte_dropout,
     linear_probe,
-    subsample,
     uses_bf16,
 )
 
@@ -129,11 +128,6 @@ def test_limits_of_the_probe():
     W, b = linear_probe(F, np.array([0, 2] * 3), 3)
     assert (W[1] == 0).all()
     assert b[1] == pytest.approx(-np.log(9))
-    codes = np.repeat([0, 1], [5000, 100])
-    drawn, weights = subsample(codes, np.ones(5100), 2)
-    assert len(drawn) == 2000
-    assert (codes[drawn] == 1).sum() == 100
-    assert weights.sum() == pytest.approx(5100)
 
 
 # -- the classifier --------------------------------------------------------------------------------
@@ -203,7 +197,6 @@ def test_parameters_of_skorch_are_kept(tiny_encoder, tiny_texts):
 def test_many_rows_start_from_a_probe_on_some(tiny_encoder, tiny_texts, monkeypatch):
     expected = bert_net(tiny_encoder, max_epochs=0).fit(tiny_texts, Y).predict_proba(tiny_texts)
     monkeypatch.setattr("sklearn_spt._bert.MOST_ROWS", 20)
-    monkeypatch.setattr("sklearn_spt._encoder.MOST_ROWS", 20)
     some = bert_net(tiny_encoder, max_epochs=0).fit(tiny_texts, Y).predict_proba(tiny_texts)
     assert not np.array_equal(some, expected)
     assert (some.argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.7
@@ -237,6 +230,7 @@ def test_what_the_encoder_does_not_see_is_said_once(kind, tiny_encoder, tiny_tex
 def test_encoders_that_are_none(tmp_path, tiny_encoder, tiny_texts):
     """The first token of a causal model sees no other one; encoder-decoders are refused."""
     small = {"vocab_size": 99, "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 64}
+    small |= {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 1e-6}
     causal, both = tmp_path / "causal", tmp_path / "both"
     GPT2Model(GPT2Config(**small)).save_pretrained(causal)
     small = {"vocab_size": 99, "d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1}
@@ -246,6 +240,12 @@ def test_encoders_that_are_none(tmp_path, tiny_encoder, tiny_texts):
     net = bert_net(str(causal)).fit(tiny_texts, Y)
     assert net.module_.pooling == "mean"
     assert np.ptp(net.predict_proba(tiny_texts)[:, 0]) > 0.1
+    # in training, too, no token sees a later one
+    ids, states = torch.tensor([[7, 8, 9], [7, 8, 30]]), []
+    net.module_.encoder.train()
+    for row in ids:
+        states.append(net.module_.encoder(input_ids=row[None]).last_hidden_state[0, :2])
+    torch.testing.assert_close(*states, atol=0.01, rtol=0)
     with pytest.raises(ValueError, match=r'pooling="cls" .* its first token sees no other'):
         bert_net(str(causal), pooling="cls").fit(tiny_texts, Y)
     with pytest.raises(ValueError, match="is an encoder-decoder"):

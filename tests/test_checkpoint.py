@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import mlp_net, points
+from helpers import bert_net, build_encoder, mlp_net, points
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_spt import SelfPretrainingClassifier
@@ -28,9 +29,25 @@ def test_a_state_belongs_to_this_version_and_to_what_teachers_read(tmp_path):
     keys = set()
     for text in ("Flu", "flu"):  # the same token ids of an uncased encoder
         model = SelfPretrainingClassifier(teacher=LogisticRegression())
-        data = PartlyLabeled(X, Y, None, None, np.arange(3), 3, Y >= 0, 0, ([text], None))
+        data = PartlyLabeled(X, Y, None, None, np.arange(3), Y >= 0, ([text], None))
         keys.add(Checkpoint(tmp_path, model, Trainer(mlp_net(), [], 1, True, 0, None), data).folder)
     assert len(keys) == 2
+
+
+def test_an_encoder_that_was_trained_on_is_another_one(tmp_path, tiny_texts, monkeypatch):
+    """The name of a folder stays; what it holds may not."""
+    y, found = [0, 1] * 6 + [-1] * 12, []
+    for seed in (0, 1):
+        encoder = build_encoder(tmp_path / "encoder", seed=seed)
+        clf = SelfPretrainingClassifier(bert_net(encoder), memory=str(tmp_path / "memory"))
+        clf.set_params(random_state=0, checkpoint_dir=tmp_path / "fits")
+        if seed == 0:
+            with pytest.raises(Cut):
+                clone(clf).set_params(on_iteration=Cuts(0)).fit(tiny_texts, y)
+        found.append(clf.fit(tiny_texts, y).predict_proba(tiny_texts))
+    clf.set_params(memory=None, checkpoint_dir=None).fit(tiny_texts, y)
+    np.testing.assert_array_equal(found[1], clf.predict_proba(tiny_texts))
+    assert abs(found[0] - found[1]).max() > 1e-3
 
 
 def test_nets_without_a_state_are_not_trusted(tmp_path):
@@ -47,6 +64,9 @@ def test_nets_without_a_state_are_not_trusted(tmp_path):
     (folder / "state.json").unlink()
     net = folder / "0-0.safetensors"
     net.write_bytes(net.read_bytes()[:-9])
+    with pytest.raises(Stop):
+        fitted(tmp_path, on_iteration=stop)
+    (folder / "1-0.safetensors").write_bytes(net.read_bytes()[:-9])  # torn, and in no state
     with pytest.raises(Stop):
         fitted(tmp_path, on_iteration=stop)
     np.testing.assert_array_equal(fitted(tmp_path).predict_proba(X), expected)

@@ -20,6 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_spt import (
     BertClassifier,
+    CoDecompositionClassifier,
     SelfPretrainingClassifier,
     SentenceEmbedder,
     SoftSelfTrainingClassifier,
@@ -115,6 +116,9 @@ def test_rows_are_suggested_for_texts_and_pipelines(tiny_encoder, tiny_texts):
         found = suggest(model.fit(tiny_texts, y), tiny_texts[12:], n=4)
         assert len(set(found.tolist())) == 4
         assert max(found) < 12
+    views = CoDecompositionClassifier(bert_net(tiny_encoder), n_iterations=1, threshold=0.5)
+    long = pd.DataFrame({"text": [" ".join([text] * 3) for text in tiny_texts], "words": "flu"})
+    assert len(suggest(views.set_params(random_state=0).fit(long, y), long[12:], n=4)) == 4
     ids = TokenIdVectorizer(tiny_encoder, max_length=24).fit_transform(tiny_texts)
     assert len(set(suggest(clf.fit(ids, y), ids[12:], n=4).tolist())) == 4
     sparse = csr_array(np.vander(np.arange(24) / 24, 3))

@@ -145,7 +145,7 @@ def test_no_unlabelled_row(tiny_encoder, tmp_path, capsys):
     out, err = capsys.readouterr()
     assert "there were no unlabelled rows" in out
     assert "helped" not in out  # no verdict about rows that are not there
-    assert err.startswith("warning: y holds no unlabelled row")
+    assert err.startswith("warning: --label holds no unlabelled row")
     assert "--unlabeled is empty" in err  # the option, not the parameter
     assert err.count("\n") == 1
 
@@ -378,7 +378,7 @@ def test_compare_prints_the_comparison(tiny_encoder, tmp_path, capsys):
         ("a.csv", "text,label\na,b\nc,d\n", ["--encoder=no"], "--encoder='no' cannot be loaded"),
         ("a.csv", "text,label\na,b\nc,d\n", ["--threads=0"], "positive"),
         ("a.csv", "text,label\na,b\nc,d\n", ["--encoding=no"], "unknown encoding: no"),
-        ("a.jsonl", '{"text": "a"}\n{"te', [], "a.jsonl: Unterminated string"),
+        ("a.jsonl", '{"text": "a"}\n{"te', [], "a.jsonl: row 2: Unterminated string"),
         ("a.jsonl", '{"text": "a \\ud83d", "label": 1}\n', [], "half of a character"),
         ("a.dat", "text,label\na,b\n", [], "the name does not say the format; add --format."),
         ("b.csv/a.csv", None, [], "No such file or directory"),

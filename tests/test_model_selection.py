@@ -514,7 +514,7 @@ def test_data_and_classifiers_that_cannot_be_compared():
         compare(self_pretraining(), X, truth)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         compare(self_pretraining(), X, y[:-1])
-    with pytest.raises(TypeError, match="must be a semi-supervised classifier of this package"):
+    with pytest.raises(TypeError, match="must be a classifier of this package that trains nets"):
         compare(LogisticRegression(), X, y)
     with pytest.raises(ValueError, match=r"y holds .*7.* in row \d+, which is none of \[0, 1\]"):
         scripted(Y, Y + 7 * (1 - Y), Y)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from helpers import MLP, bert_net, mlp_net, points
@@ -133,7 +134,7 @@ def test_a_linear_classifier_comes_back_alone_and_as_a_parameter(several, tmp_pa
 
 OBJECTS = np.array(["x", "y"], dtype=object)
 LABELS = [(["flu", "no"], -1), (["a", "ä\n", "c"], None), ([2**60, -3, 7], -1)]
-LABELS += [([True, False], None), ([0.0, 3.0], np.nan), (OBJECTS, None)]
+LABELS += [(["a", "b"], pd.NA), ([True, False], None), ([0.0, 3.0], np.nan), (OBJECTS, None)]
 
 
 @pytest.mark.parametrize(("labels", "marker"), LABELS)
@@ -204,7 +205,7 @@ def test_compiled_nets_are_saved_and_exported(fitted, tmp_path):
 
 
 def test_nets_of_a_gpu_are_loaded_without_one(several, tmp_path, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)  # there is no second one
     nets = [several.estimator, *several.estimators_]
     for net in nets:
         net.device = "cuda:1"

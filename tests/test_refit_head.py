@@ -23,7 +23,7 @@ def vectors(net, texts):
 
 
 def test_layers_are_those_of_soft_self_training(tiny_encoder, tiny_texts):
-    clf = fitted(tiny_encoder, tiny_texts)
+    clf = fitted(tiny_encoder, tiny_texts, finetune_epochs=3)
     assert len(clf.estimators_) == 2
     for net in clf.estimators_:
         F = vectors(net, tiny_texts)
@@ -67,6 +67,18 @@ def test_rare_classes_are_found_as_often_as_they_are(tiny_encoder, tiny_texts):
     assert shares[0] > shares[1] + 0.02
 
 
+def test_more_epochs_where_labels_are_few(tiny_encoder, tiny_texts, monkeypatch):
+    def epochs(**params):
+        losses = fitted(tiny_encoder, tiny_texts, **params).history_[1]["loss"]
+        return len(losses["stage2"])
+
+    assert epochs() == 10
+    assert epochs(finetune_epochs=4) == 4
+    assert epochs(refit_head=False) == 3
+    monkeypatch.setattr("sklearn_spt._self_pretraining.FEW_DOCUMENTS", 11)
+    assert epochs() == 3
+
+
 def test_one_iteration_where_labels_are_few(tiny_encoder, tiny_texts):
     net = bert_net(tiny_encoder)
     clf = SelfPretrainingClassifier(net, random_state=0).fit(tiny_texts, Y)
@@ -81,5 +93,5 @@ def test_parameters(tiny_encoder, tiny_texts):
     X, y, _ = points()
     with pytest.raises(ValueError, match=r"refit_head=True needs a BertClassifier .* is a Net"):
         SelfPretrainingClassifier(mlp_net(), refit_head=True).fit(X, y)
-    with pytest.raises(ValueError, match='refit_head must be True, False or "auto"'):
+    with pytest.raises(ValueError, match=r"refit_head must be one of \(True, False, 'auto'\)"):
         SelfPretrainingClassifier(mlp_net(), refit_head="always").fit(X, y)

@@ -16,8 +16,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from sklearn_spt import FOUR_STUDENTS, PAPER_SETTINGS, SelfPretrainingClassifier
+from sklearn_spt import (
+    FOUR_STUDENTS,
+    PAPER_SETTINGS,
+    SelfPretrainingClassifier,
+    SoftSelfTrainingClassifier,
+)
 from sklearn_spt._random import derive_seed, epoch_rows
 
 
@@ -374,7 +380,7 @@ def test_teachers_are_needed_for_unlabeled_rows_alone():
     np.testing.assert_array_equal(
         clf.predict_proba(X), learner(max_iter=0).fit(X, y).predict_proba(X)
     )
-    with pytest.raises(ValueError, match=r"must return probabilities of shape \(90, 2\), a row"):
+    with pytest.raises(ValueError, match=r"classes \[-1, 0, 1\], .* fit it on the labelled rows"):
         learner(teacher=forest).fit(X, y)  # it takes -1 for a class
     with pytest.raises(TypeError, match=r"teacher must be None, .* got 3"):
         learner(teacher=["nets", 3]).fit(X, y)
@@ -409,13 +415,31 @@ def test_teachers_get_the_documents_as_they_were_given():
     assert len(kinds) == 2, "without an iteration nobody asks the teacher"
 
 
+@pytest.mark.parametrize("scaled", [False, True])
+def test_rows_of_weight_zero_teach_no_teacher(scaled):
+    X, y, true = points()
+    teacher = SoftSelfTrainingClassifier()
+    model = learner(teacher=make_pipeline(StandardScaler(), teacher) if scaled else teacher)
+    expected = model.fit(X, y).transduction_[y < 0]
+    known = y >= 0
+    more, labels = np.concatenate([X, X[known]]), np.append(y, 1 - true[known])
+    weights = np.append(np.ones(len(X)), np.zeros(known.sum()))
+    found = model.fit(more, labels, sample_weight=weights).transduction_[: len(X)][y < 0]
+    assert np.mean(found == expected) > 0.95
+    ignored = model.fit(more, labels).transduction_[: len(X)][y < 0]
+    assert np.mean(ignored == expected) < 0.9
+
+
 def test_whole_numbers_are_floats_to_a_net_that_was_fitted_on_floats():
     class Plain(MLP):
         def forward(self, x):
             return self.last(torch.relu(self.first(x)))
 
     X, y, _ = points()
-    clf = learner(mlp_net(Plain)).fit(X, y, X_unlabeled=[[0, 1], [1, 0], [2, 1]])
+    whole = [[0, 1], [1, 0], [2, 1]]
+    clf = learner(mlp_net(Plain)).fit(X, y, X_unlabeled=whole)
+    np.testing.assert_array_equal(clf.predict([[0, 1]]), clf.predict([[0.0, 1.0]]))
+    clf.fit(whole, [0, 1, -1], X_unlabeled=X)
     np.testing.assert_array_equal(clf.predict([[0, 1]]), clf.predict([[0.0, 1.0]]))
 
 
@@ -425,8 +449,8 @@ def test_the_seed_of_the_ids_is_that_of_the_texts(tiny_encoder, tiny_texts):
 
     y = np.array([1, 0] * 6 + [-1] * 12)
     ids = TokenIdVectorizer(tiny_encoder, max_length=24).transform(tiny_texts)
-    model = learner(bert_net(tiny_encoder), token_deletion=0.3, max_iter=1)
+    model = learner(bert_net(tiny_encoder), token_deletion=0.3, max_iter=1, finetune_epochs=3)
     expected = model.fit(tiny_texts, y).predict_proba(tiny_texts)
     np.testing.assert_allclose(model.fit(ids, y).predict_proba(ids), expected, atol=1e-5)
-    plain = learner(bert_net(tiny_encoder), max_iter=1).fit(tiny_texts, y)
+    plain = learner(bert_net(tiny_encoder), max_iter=1, finetune_epochs=3).fit(tiny_texts, y)
     assert abs(plain.predict_proba(tiny_texts) - expected).max() > 1e-3

@@ -96,6 +96,15 @@ def test_a_baseline_without_fine_tuning(embedder, tiny_texts, global_random_stat
         embedder.transform(np.ones((2, 5)))
 
 
+def test_the_embedder_draws_nothing(embedder, tiny_texts):
+    """A fit in another thread draws from torch's generator, which belongs to the process."""
+    before = torch.get_rng_state()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.random, "fork_rng", None)
+        embedder.transform(tiny_texts)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_the_embedder_leaves_the_shared_encoder_as_it_is(embedder, tiny_texts):
     model = load_encoder(embedder.pretrained).model
     before = {name: weight.clone() for name, weight in model.named_parameters()}

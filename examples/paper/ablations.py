@@ -19,7 +19,7 @@ class WithoutTwoStages(SelfPretrainingClassifier):
     """
 
     def _train_student(self, trainer, data, t, number, C, P, q):
-        K, epochs, path = data.n_classes, self.finetune_epochs, seed_path(t, number)
+        K, epochs, path = data.n_classes, trainer.epochs, seed_path(t, number)
         on_C = distillation_targets(np.zeros_like(P), P)
         on_L = distillation_targets(np.eye(K)[data.y], q, data.weights)
         # the targets carry λ, which differs between rows; 0.5 * 2 makes both terms count in full
@@ -42,9 +42,9 @@ class WithoutTwoStages(SelfPretrainingClassifier):
             )
         return M, {"one_stage": losses}
 
-    def _texts_to_process(self, n_nets, n_L, n_refit, sizes):
-        first, *others = super()._texts_to_process(n_nets, n_L, n_refit, sizes)
-        more = self.n_students * (self.finetune_epochs - self.pretrain_epochs)
+    def _work(self, n_nets, n_L, n_refit, sizes, E2):
+        first, *others = super()._work(n_nets, n_L, n_refit, sizes, E2)
+        more = self.n_students * (E2 - self.pretrain_epochs)
         return [first, *(n + more * size for n, size in zip(others, sizes, strict=True))]
 
 
@@ -88,7 +88,8 @@ class RawInertiaState(SelfPretrainingClassifier):
     """The paper's literal S_t: inertia hands on the statistics from before the map."""
 
     def _inertia(self, P, S):
-        return inertia(P, S, self.alpha, raw_state=True)
+        P, _, groups = inertia(P, S, self.alpha)
+        return P, dict(S) | {c: (g["mean"], g["variance"]) for c, g in groups.items()}, groups
 
 
 class KeptOptimizer(SelfPretrainingClassifier):

@@ -12,20 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.utils import Tags, check_array, check_scalar
+from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted
 from skorch import NeuralNet
 from skorch.dataset import get_len
 
 from sklearn_spt._base import Codes, FloatArray, _for_torch, _num_rows, concatenate
 from sklearn_spt._bert import BertClassifier
-from sklearn_spt._labels import is_missing
-from sklearn_spt._losses import softmax
+from sklearn_spt._labels import check_scalar, is_missing
+from sklearn_spt._mixin import forget_columns
 from sklearn_spt._texts import as_texts
-from sklearn_spt._training import predict_logits
-from sklearn_spt.baselines._throttled import ThrottledClassifier
+from sklearn_spt._training import probabilities
+from sklearn_spt.baselines._common import ThrottledClassifier
 
 
+@dataclass(eq=False, repr=False)
 class KeywordWindow(TransformerMixin, BaseEstimator):
     """Cut texts to the words around their keywords.
 
@@ -48,9 +49,8 @@ class KeywordWindow(TransformerMixin, BaseEstimator):
     array(['has the flu since last'], dtype=object)
     """
 
-    def __init__(self, keywords: Any = None, window: int = 5) -> None:
-        self.keywords = keywords
-        self.window = window
+    keywords: Any = None
+    window: int = 5
 
     def fit(self, X: Any, y: Any = None) -> KeywordWindow:
         """Check the parameters and the texts; X is as in `transform`, and y is ignored."""
@@ -118,7 +118,11 @@ def texts_and_keywords(
     common, column, own = parse_keywords(keywords, "keywords"), X, None
     if len(getattr(X, "shape", ())) == 2 and X.shape[1] == 2:
         column, own = (X.iloc[:, i] if hasattr(X, "iloc") else X[:, i] for i in range(2))
-    elif isinstance(X, list | tuple) and X and all(map(_is_pair, X)):
+    elif (
+        isinstance(X, list | tuple)
+        and X
+        and all(isinstance(row, list | tuple) and len(row) == 2 for row in X)
+    ):
         column, own = zip(*X, strict=True)
     texts = as_texts(column, name, allow_empty=allow_empty)
     if texts is None or own is None:
@@ -127,10 +131,6 @@ def texts_and_keywords(
         return None if texts is None else (texts, [common] * len(texts))
     rows = [parse_keywords(cell, f"keywords of {name}, row {i},") for i, cell in enumerate(own)]
     return texts, [words or common for words in rows]
-
-
-def _is_pair(row: Any) -> bool:
-    return isinstance(row, list | tuple) and len(row) == 2
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -242,8 +242,7 @@ history_, selection_history_
         if texts is None and not (self.views and (isinstance(X, dict) or hasattr(X, "columns"))):
             X = super()._encode(nets[0], X, name=name, reset=reset)
         elif reset:
-            for attribute in {"n_features_in_", "feature_names_in_"} & vars(self).keys():
-                delattr(self, attribute)  # of a fit before
+            forget_columns(self)
         if reset:
             views = self.views or (None, None if texts is None else KeywordWindow(self.keywords))
             self.views_ = tuple(
@@ -282,7 +281,7 @@ history_, selection_history_
         check_is_fitted(self)
         views = self._encode_views(self.estimators_, X).values()
         K, both = len(self.classes_), zip(self.estimators_, views, strict=True)
-        return self._combine([softmax(predict_logits(net, view, K)) for net, view in both])
+        return self._combine([probabilities(net, view, K) for net, view in both])
 
     def _new(self, pool: Codes, P: list[FloatArray], n: list[int]) -> list[tuple[Codes, Codes]]:
         """Select documents for the training set of each net by the other one."""

@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils import check_scalar
 from skorch import NeuralNet
 from skorch.dataset import unpack_data
 from skorch.utils import TeeGenerator, multi_indexing, to_tensor
 
 from sklearn_spt._base import PartlyLabeled, class_counts
+from sklearn_spt._batches import progress_bar
+from sklearn_spt._labels import check_scalar
 from sklearn_spt._losses import distillation_targets
 from sklearn_spt._random import generator, seeded, set_torch_state, torch_state
 from sklearn_spt._training import RightTrapezoidalLR, Trainer, steps_per_epoch, train
-from sklearn_spt.baselines._throttled import Baseline
+from sklearn_spt.baselines._common import Baseline
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -86,12 +87,13 @@ class MutualLearningClassifier(Baseline):
     kl_weight: float = 1.0
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_scalar(self.n_nets, "n_nets", Integral, min_val=2)
         check_scalar(self.kl_weight, "kl_weight", Real, min_val=0)
 
     def _fit(self, net: NeuralNet, data: PartlyLabeled) -> None:
         n_U, pseudo = data.n_unlabeled, np.empty(0, dtype=np.intp)
-        with self._bar("mutual learning") as bar:
+        with progress_bar(self.verbose, None, "mutual learning") as bar:
             trainer = self._trainer(net, data, bar)
             nets, history = self._train(trainer, data)
             if n_U:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sklearn_spt.baselines._throttled import ThrottledClassifier
+from sklearn_spt.baselines._common import ThrottledClassifier
 
 
 class ThrottledSelfTrainingClassifier(ThrottledClassifier):

@@ -9,14 +9,15 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_scalar
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
 from sklearn_spt._base import Codes, FloatArray, PartlyLabeled, class_counts
+from sklearn_spt._batches import progress_bar
+from sklearn_spt._labels import check_scalar
 from sklearn_spt._random import generator
 from sklearn_spt._training import Trainer
-from sklearn_spt.baselines._throttled import (
+from sklearn_spt.baselines._common import (
     Baseline,
     check_throttling,
     hold_out,
@@ -108,6 +109,7 @@ unlabeled_marker, random_state, verbose
     pos_label: Any = None
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_throttling(self)
         for name in ("n_queues", "episode_epochs", "patience", "episode_patience"):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
@@ -116,7 +118,7 @@ unlabeled_marker, random_state, verbose
         """U are the unlabelled rows that are left, P their probabilities by the last net."""
         U, n_episodes = np.arange(data.n_unlabeled), self.max_iter if data.n_unlabeled else 0
         ended, designated, m = "max_iter" if len(U) else "no_unlabeled", None, 0
-        with self._bar("supervised net") as bar:
+        with progress_bar(self.verbose, None, "supervised net") as bar:
             run = self._start(self._trainer(net, data, bar), data, n_episodes)
             n_episodes = n_episodes if run.valid else min(n_episodes, 1)
             best_net, loss = run.train(U[:0], U[:0], 0)
@@ -147,11 +149,8 @@ unlabeled_marker, random_state, verbose
                 best_net, best = run.train(run.added, run.pseudo[run.added], 0)[0], m
         if m and not len(run.added):
             warn_nothing_added(self.threshold)
-        self.estimators_, self.history_, self.termination_condition_ = (
-            [best_net],
-            run.history,
-            ended,
-        )
+        self.estimators_, self.history_ = [best_net], run.history
+        self.termination_condition_ = ended
         self.n_iter_, self.best_iter_, self.designated_queue_ = m, best, designated
         sizes = [entry["queue_sizes"] for entry in run.history[1:]]
         self.queue_sizes_ = np.array(sizes, dtype=np.intp).reshape(m, self.n_queues)

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_scalar
 from skorch import NeuralNet
 
 from sklearn_spt._base import Codes, FloatArray, PartlyLabeled, class_counts
+from sklearn_spt._batches import progress_bar
+from sklearn_spt._labels import check_scalar
 from sklearn_spt._random import generator, share_of
-from sklearn_spt.baselines._throttled import (
+from sklearn_spt.baselines._common import (
     Baseline,
     check_throttling,
     pool_size,
@@ -87,6 +88,7 @@ class TriTrainingClassifier(Baseline):
     tol: float = 0.001
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_throttling(self)
         check_scalar(self.tol, "tol", Real, min_val=0, max_val=1)
 
@@ -106,7 +108,9 @@ class TriTrainingClassifier(Baseline):
         nets: list[Any] = [None, None, None]
         history: list[dict[str, Any]] = []
         ended, t = "max_iter" if n_U else "no_unlabeled", 0
-        with self._bar("bootstrap samples" if n_U else "supervised net") as bar:
+        with progress_bar(
+            self.verbose, None, "bootstrap samples" if n_U else "supervised net"
+        ) as bar:
             trainer = self._trainer(net, data, bar)
             for t in range(1 + self.max_iter * (n_U > 0)):
                 start, size = time.perf_counter(), pool_size(t, n_U)

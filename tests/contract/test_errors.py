@@ -76,7 +76,7 @@ WEIGHTS = {
     "length": (np.ones(3), r"sample_weight.shape == \(3,\), expected \(90,\)"),
     "negative": (-np.ones(90), r"must be finite and not negative; row 0 has -1.0"),
     "zero": (np.zeros(90), "sample_weight is zero for every labelled row"),
-    "matrix": (np.ones((90, 2)), "Sample weights must be 1D array or scalar"),
+    "matrix": (np.ones((90, 2)), r"sample_weight.shape == \(90, 2\), expected \(90,\)"),
 }
 
 
@@ -260,7 +260,7 @@ PARAMETERS = [
     ({"finetune_epochs": -1}, "finetune_epochs == -1"),
     ({"token_deletion": 1}, "token_deletion == 1, must be < 1"),
     ({"token_deletion": 0.2}, "token_deletion=0.2 needs a net that reads token ids"),
-    ({"ensemble": "most"}, 'ensemble must be "last", "last_two" or "all"'),
+    ({"ensemble": "most"}, r"ensemble must be one of \('last', 'last_two', 'all'\)"),
     ({"logit_adjustment": 2}, "logit_adjustment == 2, must be <= 1"),
     ({"checkpoint_dir": "x", "random_state": None}, "checkpoint_dir needs an integer random_state"),
 ]

@@ -103,9 +103,9 @@ class WithUnlabeledRows:
 
     def _validate(self, *args):
         data = super()._validate(*args)
-        n, more = len(data.y), np.zeros(len(data.y), dtype=bool)
+        more = np.zeros(len(data.y), dtype=bool)
         labeled = np.concatenate([data.labeled, more])
-        return dataclasses.replace(data, U=data.X, labeled=labeled, n_unlabeled=n)
+        return dataclasses.replace(data, U=data.X, labeled=labeled)
 
 
 class SelfPretrainingWithMore(WithUnlabeledRows, SelfPretrainingClassifier):

@@ -104,7 +104,7 @@ def test_damaged_states_are_refused(tmp_path, kind):
         damaged = bytearray(content)
         damaged[position] ^= 1 << rng.integers(8)
         file.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"damaged.*Remove it"):
+        with pytest.raises(ValueError, match=r"damaged.*Remove the folder"):
             fitted(tmp_path)
     file.write_bytes(content[:-3])
     with pytest.raises(ValueError, match="damaged"):

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import f1_score
 from sklearn.model_selection import train_test_split
-from sklearn.utils import check_scalar
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
@@ -27,6 +26,8 @@ from sklearn_spt._base import (
     class_counts,
     concatenate,
 )
+from sklearn_spt._batches import progress_bar
+from sklearn_spt._labels import check_scalar
 from sklearn_spt._random import derive_seed, generator, share_of
 from sklearn_spt._training import Trainer
 
@@ -159,6 +160,7 @@ class ThrottledClassifier(Baseline):
     pos_label: Any = None
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_throttling(self)
         if self.n_iterations is not None:
             check_scalar(self.n_iterations, "n_iterations", Integral, min_val=0)
@@ -192,7 +194,7 @@ class ThrottledClassifier(Baseline):
             n, why = 0, "validation"
         self.selection_history_: list[dict[str, Any]] = []
         self.history_: list[dict[str, Any]] = []
-        with self._bar("supervised net") as bar:
+        with progress_bar(self.verbose, None, "supervised net") as bar:
             trainer = self._trainer(net, data, bar)
             if n is None:
                 n, why = self._choose(trainer, data, positive)
