@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 from skorch import NeuralNet
 from skorch.dataset import ValidSplit, get_len
 from skorch.utils import multi_indexing
@@ -291,7 +291,7 @@ class BaseSemiSupervisedClassifier(
 
     def _encode_both(self, net: NeuralNet, X: Any, X_unlabeled: Any) -> tuple[Any, int]:
         """Encode the rows of X and then of X_unlabeled, of the same kind; count those of X."""
-        if X_unlabeled is None or _num_rows(X_unlabeled) == 0:
+        if X_unlabeled is None or _num_samples(X_unlabeled) == 0:
             encoded = self._encode(net, X, reset=True)
             return encoded, get_len(encoded)
         texts, more = as_texts(X), as_texts(X_unlabeled, "X_unlabeled", allow_empty=False)
@@ -359,8 +359,3 @@ def _for_torch(array: NDArray[Any]) -> NDArray[Any]:
 def is_mapping(X: Any) -> bool:
     """Whether X is a mapping of parts; a sparse matrix may be a dict, and is none."""
     return isinstance(X, dict) and not hasattr(X, "tocsr")
-
-
-def _num_rows(X: Any) -> int:
-    """Return the number of documents of any container."""
-    return int(X.shape[0]) if hasattr(X, "shape") else get_len(X) if isinstance(X, dict) else len(X)

@@ -412,7 +412,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
     @property
     def classes_(self) -> NDArray[Any]:
         """Class labels in sorted order, whatever the order of `classes`."""
-        return np.unique(as_labels(super().classes_))
+        return np.unique(super().classes_ if self.classes is None else as_labels(self.classes))
 
     def check_data(self, X: Any, y: Any) -> None:
         """Do nothing: labels are already encoded, and soft targets hold no classes."""

@@ -242,18 +242,9 @@ def train_supervised(
 ) -> list[float]:
     """Train an initialised net on true labels with a slanted learning rate; return losses."""
     targets = distillation_targets(np.eye(n_classes)[codes], None, weights)
-    losses = train(
-        net,
-        X,
-        targets,
-        codes,
-        epochs=epochs,
-        schedule=RightTrapezoidalLR(0, epochs * steps_per_epoch(net, X, targets)),
-        balanced=balanced,
-        rng=rng,
-        bar=bar,
-        on_epoch=on_epoch,
-    )
+    schedule = RightTrapezoidalLR(0, epochs * steps_per_epoch(net, X, targets))
+    how: Any = {"epochs": epochs, "balanced": balanced, "rng": rng, "bar": bar}
+    losses = train(net, X, targets, codes, schedule=schedule, on_epoch=on_epoch, **how)
     net.optimizer_.state.clear()  # twice as large as the net
     return losses
 
@@ -430,18 +421,8 @@ def train_stage_1(
     if deletion:
         pad_id = load_encoder(trainer.net.pretrained).pad_id
         augment = partial(delete_tokens, pad_id=pad_id, share=deletion, rng=rng)
-    losses = train(
-        M,
-        C,
-        targets,
-        predicted_codes(P),
-        epochs=epochs,
-        schedule=schedule,
-        balanced=trainer.balanced,
-        rng=rng,
-        bar=trainer.bar,
-        augment=augment,
-    )
+    how: Any = {"epochs": epochs, "balanced": trainer.balanced, "rng": rng, "bar": trainer.bar}
+    losses = train(M, C, targets, predicted_codes(P), schedule=schedule, augment=augment, **how)
     schedule.step_ = n_C  # EarlyStopping may have ended the stage
     return M, schedule, rng, losses, torch_state()
 

@@ -1,7 +1,6 @@
 """Labels, markers and weights of every kind."""
 
 import enum
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -195,8 +194,7 @@ def test_decoding_the_codes_gives_the_labels(data):
     marker = data.draw(st.sampled_from([-1, None, float("nan"), pd.NA]))
     hidden = data.draw(st.lists(st.booleans(), min_size=len(labels), max_size=len(labels)))
     y = [x for label, hide in zip(labels, hidden, strict=True) for x in [label] + [marker] * hide]
-    with warnings.catch_warnings(action="ignore"):  # many classes look like a regression
-        labeled, classes, codes = encode_labels(y, len(y), marker)
+    labeled, classes, codes = encode_labels(y, len(y), marker)
     assert classes.tolist() == sorted({*labels})
     assert classes[codes[labeled]].tolist() == labels
     found = decode_labels(codes, classes, marker)

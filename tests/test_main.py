@@ -399,6 +399,17 @@ def test_one_line_says_what_is_wrong(name, content, options, message, model, tmp
     assert not out.exists()
 
 
+def test_folders_that_are_not_there_and_models_of_numbers(model, tmp_path, capsys):
+    train = write_csv(tmp_path / "a.csv", ("text", "label"), POSTS)
+    given = ["fit", train, "--out", str(tmp_path / "out"), "--report", str(tmp_path / "no" / "a")]
+    assert main(given) == 1
+    assert f"there is no folder {tmp_path / 'no'}" in capsys.readouterr().err
+    X = np.eye(4)
+    sklearn_spt.SoftSelfTrainingClassifier().fit(X, [0, 1, -1, -1]).save(tmp_path / "soft")
+    assert main(["predict", str(tmp_path / "soft"), train]) == 1
+    assert "holds a SoftSelfTrainingClassifier, which reads no texts" in capsys.readouterr().err
+
+
 def test_a_folder_that_cannot_be_used(model, tmp_path, capsys):
     (tmp_path / "file").touch()
     for out, message in (

@@ -9,7 +9,12 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from sklearn_spt import BertClassifier, SentenceEmbedder, TokenIdVectorizer
+from sklearn_spt import (
+    BertClassifier,
+    SelfPretrainingClassifier,
+    SentenceEmbedder,
+    TokenIdVectorizer,
+)
 from sklearn_spt._texts import load_encoder
 
 
@@ -96,8 +101,17 @@ def test_a_baseline_without_fine_tuning(embedder, tiny_texts, global_random_stat
         embedder.transform(np.ones((2, 5)))
 
 
+def test_frames_out_of_a_pipeline(tiny_encoder, tiny_texts):
+    y = [0, 1] * 6 + [-1] * 12
+    ids = TokenIdVectorizer(tiny_encoder, max_length=24).set_output(transform="pandas")
+    assert ids.fit_transform(tiny_texts).shape == (24, 24)
+    pipe = make_pipeline(ids, SelfPretrainingClassifier(bert_net(tiny_encoder), random_state=0))
+    assert pipe.fit(tiny_texts, y).predict(tiny_texts).shape == (24,)
+
+
 def test_the_embedder_draws_nothing(embedder, tiny_texts):
     """A fit in another thread draws from torch's generator, which belongs to the process."""
+    embedder.transform(tiny_texts)  # reads the encoder
     before = torch.get_rng_state()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.random, "fork_rng", None)

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import Tags, check_array
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 from skorch import NeuralNet
 from skorch.dataset import get_len
 
-from sklearn_spt._base import Codes, FloatArray, _for_torch, _num_rows, concatenate
+from sklearn_spt._base import Codes, FloatArray, _for_torch, concatenate
 from sklearn_spt._bert import BertClassifier
 from sklearn_spt._labels import check_scalar, is_missing
 from sklearn_spt._mixin import forget_columns
@@ -219,7 +219,7 @@ history_, selection_history_
                 UserWarning,
                 stacklevel=4,
             )
-        if X_unlabeled is None or _num_rows(X_unlabeled) == 0:
+        if X_unlabeled is None or _num_samples(X_unlabeled) == 0:
             return encoded, get_len(encoded)
         both = [(X, "X"), (X_unlabeled, "X_unlabeled")]
         if len({self._texts(D, name, allow_empty=False) is None for D, name in both}) == 2:

@@ -1,6 +1,7 @@
 """What every classifier promises: markers, limits, routing, seeds, processes, bars."""
 
 import copy
+import enum
 import multiprocessing
 import pickle
 import threading
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from helpers import METHODS, bert_net, mlp_net, points
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -186,6 +188,35 @@ class Column(SoftSelfTrainingClassifier):
         return np.column_stack([1 - p, p])
 
 
+class Intent(str, enum.Enum):  # noqa: UP042
+    NO = "no"
+    YES = "yes"
+
+
+def test_members_of_an_enumeration_stay_what_they_are(tiny_encoder, tiny_texts, tmp_path):
+    """Their spelling, Intent.NO, is not their value."""
+    y = [[Intent.NO, Intent.YES][i % 2] if i < 12 else -1 for i in range(24)]
+    clf = SelfPretrainingClassifier(bert_net(tiny_encoder), random_state=0).fit(tiny_texts, y)
+    assert [type(label) for label in clf.predict(tiny_texts)] == [Intent] * 24
+    assert clf.score(tiny_texts, [*y[:12], *y[:12]]) > 0.9
+    with pytest.raises(ValueError, match="needs code"):
+        clf.save(tmp_path / "model")
+
+
+def test_one_label_of_each_of_many_classes(tiny_encoder, tiny_texts):
+    y = [*range(10), *[-1] * 14]
+    net = bert_net(tiny_encoder)
+    clf = SelfPretrainingClassifier(net, finetune_epochs=1, random_state=0).fit(tiny_texts, y)
+    assert clf.predict_proba(tiny_texts).shape == (24, 10)
+
+
+def test_a_class_that_looks_like_another_marker(tiny_encoder, tiny_texts):
+    y = [0, 1] * 6 + [None] * 6 + [-1] * 6
+    clf = SelfPretrainingClassifier(bert_net(tiny_encoder), unlabeled_marker=None, random_state=0)
+    with pytest.warns(UserWarning, match="Is -1 a marker"):
+        clf.fit(tiny_texts, y)
+
+
 @pytest.mark.parametrize("teacher", ["embeddings", LabelSpreading(), Column(), [Column(), "nets"]])
 def test_teachers_that_are_no_nets(teacher):
     X, y, codes = points()
@@ -209,6 +240,9 @@ def test_the_teacher_on_embeddings_reads_texts(tiny_encoder, tiny_texts, tiny_y)
 
 def test_soft_self_training_uses_unlabeled_rows():
     X, y, codes = points(2, n=300, share_unlabeled=0.97)
+    sparse = SoftSelfTrainingClassifier().fit(csr_array(X), y).predict_proba(csr_array(X))
+    dense = SoftSelfTrainingClassifier().fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(sparse, dense, atol=1e-3)
     clf = SoftSelfTrainingClassifier().fit(X, y)
     assert clf.score(X, codes) > 0.5
     np.testing.assert_allclose(clf.predict_proba(X).sum(axis=1), 1)

@@ -7,6 +7,8 @@ import pyarrow
 import pytest
 import torch
 from helpers import METHODS, MLP, bert_net, mlp_net, points
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
 from skorch.callbacks import EarlyStopping, EpochScoring, LRScheduler
 from skorch.dataset import ValidSplit
 from transformers import BatchEncoding
@@ -208,6 +210,11 @@ NETS = {
     "scoring": (
         lambda: mlp_net(callbacks=[EpochScoring("accuracy")]), ValueError, "needs validation data"
     ),
+    "hard labels": (
+        lambda: mlp_net(callbacks=[EpochScoring("accuracy", on_train=True)]),
+        ValueError,
+        "or class labels",
+    ),
     "epochs": (lambda: mlp_net(max_epochs=5), ValueError, "max_epochs=5 .* set finetune_epochs"),
     "batches": (
         lambda: BertClassifier(balanced_batches=False),
@@ -222,6 +229,37 @@ NETS = {
     "NaN": (lambda: mlp_net(NaN), ValueError, "NaN or infinite logits"),
     "rate": (lambda: mlp_net(lr=1e30), ValueError, "training loss became|NaN or infinite logits"),
 }  # fmt: skip
+
+
+class Answers(ClassifierMixin, BaseEstimator):
+    """A teacher that returns what it is given, as a column of an LLM's answers may hold it."""
+
+    def __init__(self, row=(0.5, 0.5), classes=None):
+        self.row, self.classes = row, classes
+
+    def fit(self, X, y):
+        if self.classes is not None:
+            self.classes_ = self.classes
+        return self
+
+    def predict_proba(self, X):
+        P = np.tile([0.5, 0.5], (len(X), 1))
+        P[3] = self.row
+        return P
+
+
+@pytest.mark.parametrize("row", [(np.nan, 0.5), (0.0, 0.0), (-0.5, 1.5), (3.0, 2.0)])
+def test_answers_of_a_teacher(row):
+    model = numbers(teacher=Answers(row))
+    with assert_refused(model, ValueError, r"the teacher Answers returned .* for row 3: prob"):
+        model.fit(X, Y)
+
+
+def test_classes_of_a_teacher():
+    model = numbers(teacher=FrozenEstimator(Answers(classes=["a", "b"]).fit(X, Y)))
+    message = r"the teacher FrozenEstimator .* classes \['a', 'b'\], .* each of \[0, 1\]"
+    with assert_refused(model, ValueError, message):
+        model.fit(X, Y)
 
 
 class OneOutput(MLP):
@@ -246,6 +284,7 @@ def test_nets(what):
         SelfPretrainingClassifier(make(), random_state=0).fit(X, Y)
 
 
+NUMBERS_OF_THE_METHOD = ("lam", "alpha", "temperature", "logit_adjustment", "token_deletion")
 #: Parameters out of range -> message.
 PARAMETERS = [
     ({"lam": 1.5}, "lam == 1.5, must be <= 1"),
@@ -263,6 +302,8 @@ PARAMETERS = [
     ({"ensemble": "most"}, r"ensemble must be one of \('last', 'last_two', 'all'\)"),
     ({"logit_adjustment": 2}, "logit_adjustment == 2, must be <= 1"),
     ({"checkpoint_dir": "x", "random_state": None}, "checkpoint_dir needs an integer random_state"),
+    ({"memory": "x", "random_state": None}, "memory needs an integer random_state"),
+    *(({name: np.nan}, f"{name} must be a number, got nan") for name in NUMBERS_OF_THE_METHOD),
 ]
 
 
@@ -290,6 +331,12 @@ def test_parameters_of_the_net(params, message, tiny_encoder):
         BertClassifier(tiny_encoder, **params).fit(TEXTS, [0, 1, 0, 1])
 
 
+def test_x_and_y_are_swapped(tiny_encoder):
+    for y in ([0, 1, -1, -1], np.array([0, 1, -1, -1])):
+        with pytest.raises(TypeError, match="are X and y swapped"):
+            SelfPretrainingClassifier(bert_net(tiny_encoder)).fit(y, TEXTS)
+
+
 def test_an_encoder_that_is_not_there():
     with pytest.raises(ValueError, match=r"pretrained='nobody/nothing' cannot be loaded .*offline"):
         SelfPretrainingClassifier("nobody/nothing").fit(TEXTS, [0, 1, -1, -1])
@@ -315,6 +362,8 @@ def test_a_failed_fit_changes_nothing(tiny_encoder):
     with pytest.raises(ValueError, match="y has 3"):
         net.fit(TEXTS, [0, 1, 0])
     np.testing.assert_array_equal(net.predict_proba(TEXTS), before)
+    with pytest.raises(TypeError, match="on_iteration must be callable, got 'x'"):
+        numbers(on_iteration="x").fit(X, Y)
 
 
 def fail(iteration):
