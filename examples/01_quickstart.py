@@ -2,12 +2,12 @@ r"""
 Quickstart
 ==========
 
-Ten labels a class, 400 texts without a label: one net that learns from the labels alone, and this
+Ten labels per class, 400 texts without a label: one net that learns from the labels only, and this
 library, on the same rows.
 
-Run ``python examples/01_quickstart.py``; it takes a minute or two on two cores. The texts are made
-up: messages to the support of a shop, whose classes are topics. Such texts suit the library. Sizes
-and seeds were fixed before the first run. ``--data posts.csv``, with the columns ``text`` and
+Run ``python examples/01_quickstart.py``; it takes about a minute on two cores. The texts are made
+up: messages to the support of a shop, whose classes are topics. Such texts suit the library.
+``--data posts.csv``, with the columns ``text`` and
 ``label``, takes texts of your own.
 """
 
@@ -74,7 +74,7 @@ table = pd.DataFrame(results, columns=["one net", "this library"], index=SEEDS).
 table["gain"] = table["this library"] - table["one net"]
 print(table.to_string(float_format="{:.3f}".format))
 print(
-    f"\nWith {PER_CLASS} labels a class, {N_UNLABELED} unlabelled texts change the mean accuracy "
+    f"\nWith {PER_CLASS} labels per class, {N_UNLABELED} unlabelled texts change the mean accuracy "
     f"from {table['one net'].mean():.3f} to {table['this library'].mean():.3f}: "
     f"{table['gain'].mean():+.3f}, ahead in {(table['gain'] > 0).sum()} of {len(SEEDS)} seeds."
 )
@@ -84,7 +84,7 @@ ax.plot(table[["one net", "this library"]].T, color="0.7", zorder=1)
 for name in ("one net", "this library"):
     ax.scatter([name] * len(table), table[name], s=60, zorder=2)
 ax.set(ylabel="accuracy on test texts", xlim=(-0.5, 1.5))
-ax.set_title(f"{PER_CLASS} labels a class, {N_UNLABELED} unlabelled texts")
+ax.set_title(f"{PER_CLASS} labels per class, {N_UNLABELED} unlabelled texts")
 fig.savefig(options.out, dpi=150)
 print(f"The picture is in {options.out}.")
 plt.show()

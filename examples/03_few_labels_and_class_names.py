@@ -2,7 +2,7 @@
 Few labels and class names
 ==========================
 
-The name of each class as one more labelled text, for 0 to 20 labels a class.
+The name of each class as one more labelled text, for 0 to 20 labels per class.
 
 A name costs nothing and says what a class is about. Add it to the texts, with its class as the
 label. This helps most where labels are fewest, if the names are plain words. Here a linear
@@ -55,13 +55,13 @@ for n in per_class:
                 clf = SoftSelfTrainingClassifier().fit(X, y)
                 draws.append(clf.score(E_test, test.target))
         found.append(np.mean(draws) if draws else np.nan)
-    print(f"{n:2} labels a class: " + ", ".join(f"{k} {v[-1]:.3f}" for k, v in scores.items()))
+    print(f"{n:2} labels per class: " + ", ".join(f"{k} {v[-1]:.3f}" for k, v in scores.items()))
 
 fig, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
 for name, found in scores.items():
     ax.plot(range(len(per_class)), found, marker="o", label=name)
 ax.set_xticks(range(len(per_class)), per_class)
-ax.set(xlabel="labels a class", ylabel="accuracy, mean of five draws")
+ax.set(xlabel="labels per class", ylabel="accuracy, mean of five draws")
 ax.legend()
 plt.show()
 
@@ -72,7 +72,7 @@ plt.show()
 X = np.append([f"It is about {name}." for name in names], train.data)
 y = np.append(range(len(names)), hide(2, seed=0))
 clf = SelfPretrainingClassifier(random_state=0).fit(X, y)
-print(f"a net, two labels a class and the names: {clf.score(test.data, test.target):.3f}")
+print(f"a net, two labels per class and the names: {clf.score(test.data, test.target):.3f}")
 
 
 # %%
@@ -109,4 +109,4 @@ y = hide(10, seed=0)
 for teacher in (None, ["nets", answers]):
     clf = SelfPretrainingClassifier(teacher=teacher, random_state=0)
     score = clf.fit(train.data, y).score(test.data, test.target)
-    print(f"ten labels a class{', and the answers' if teacher else ''}: {score:.3f}")
+    print(f"ten labels per class{', and the answers' if teacher else ''}: {score:.3f}")

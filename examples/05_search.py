@@ -6,7 +6,7 @@ Search λ and α
 
 λ (``lam``) is the weight of the distillation loss, α (``alpha``) the inertia of the pseudo-labels.
 Here a linear layer learns from frozen embeddings, so that 32 fits end soon. With texts and a
-:class:`~sklearn_spt.BertClassifier` the search is the same, and takes hours in place of seconds.
+:class:`~sklearn_spt.BertClassifier` the search is the same, and takes hours instead of seconds.
 """
 
 import tempfile
@@ -26,7 +26,7 @@ E, y = SentenceEmbedder().fit_transform(bunch.data), bunch.target_partial
 # %%
 # The search
 # ----------
-# :class:`~sklearn_spt.model_selection.SemiSupervisedStratifiedKFold` tests on labelled rows alone,
+# :class:`~sklearn_spt.model_selection.SemiSupervisedStratifiedKFold` tests on labelled rows only,
 # and keeps every unlabelled row in training. ``memory`` is a folder for what does not depend on λ
 # and α: the first teachers, and stage 1 of the first students. Each is trained once for all
 # candidates. It needs an integer ``random_state``.

@@ -5,9 +5,9 @@ Save, load and serve
 Keep a fitted classifier in a folder, load it elsewhere, and serve one of its nets without this
 library.
 
-``save`` writes JSON and safetensors, no pickle. ``load`` needs neither the encoder nor a network,
-and compares every file with its SHA-256 first. ``export`` writes one net, the last student, for
-sentence-transformers or as ONNX.
+``save`` writes JSON and safetensors, no pickle. ``load`` needs neither the encoder nor the
+internet, and compares every file with its SHA-256 first. ``export`` writes one net, a student of
+the last iteration, for sentence-transformers or as ONNX.
 """
 
 import importlib.util
@@ -49,7 +49,10 @@ def megabytes(place):
 # One net alone
 # -------------
 # It takes a third of the time and of the memory, and may predict a little worse: measure it.
-nets = {f"all {len(loaded.estimators_)} nets": loaded, "the last student": loaded.students_[0]}
+nets = {
+    f"all {len(loaded.estimators_)} nets": loaded,
+    "a student of the last iteration": loaded.students_[0],
+}
 rows = {}
 for name, model in nets.items():
     start = perf_counter()

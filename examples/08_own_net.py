@@ -29,7 +29,7 @@ y = train.target_partial
 # ---------------
 # A name on the Hugging Face hub will do: ``SelfPretrainingClassifier("bert-base-uncased")``. So
 # will a folder with ``config.json``, ``model.safetensors`` and the files of the tokenizer. This
-# program has no network, so it writes a tiny encoder with random weights to a folder. It knows no
+# program runs offline, so it writes a tiny encoder with random weights to a folder. It knows no
 # language, and learns little.
 words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 words += sorted({word for text in train.data for word in text.replace(",", " ").split()})

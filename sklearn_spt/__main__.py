@@ -59,7 +59,9 @@ def _parse(arguments: list[str] | None) -> Namespace:
                 metavar="K",
                 help="growth of the sample: 0.5, or 200",
             )
-            add("--four-students", action="store_true", help="some hundred labels, thrice the time")
+            add(
+                "--four-students", action="store_true", help="a few hundred labels, thrice the time"
+            )
             add("--seed", type=int, default=0, help="seed of all random numbers (default: 0)")
         if name == "fit":
             add("--out", required=True, type=Path, help="new folder for the model")

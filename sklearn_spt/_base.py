@@ -66,7 +66,7 @@ class PartlyLabeled:
         return int((~self.labeled).sum())
 
     def part(self, rows: Codes) -> PartlyLabeled:
-        """Return the data with some of the labelled rows alone."""
+        """Return the data with some of the labelled rows only."""
         weights = None if self.weights is None else self.weights[rows] / self.weights[rows].mean()
         return replace(self, X=multi_indexing(self.X, rows), y=self.y[rows], weights=weights)
 
@@ -321,7 +321,7 @@ class BaseSemiSupervisedClassifier(
         if data.n_unlabeled == 0:
             message = (
                 f"y holds no unlabelled row (marker {marker!r}) and X_unlabeled is empty: the "
-                f"model is trained on the labelled rows alone. {message}"
+                f"model is trained on the labelled rows only. {message}"
             )
         if likely is not None:
             message += f" Is {likely!r} a marker? Then set unlabeled_marker, or replace it in y."

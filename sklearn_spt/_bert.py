@@ -351,7 +351,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         module = before_compile(self.module_)
         if self.head_init == "random" or type(module) is not BertModule:
             return None
-        # an adapter may be drawn, so that the vectors are those of this net alone
+        # an adapter may be drawn, so that the vectors are those of this net only
         if known is None or getattr(self, "module__adapter", None) is not None:
             if len(X) > MOST_ROWS:
                 how = {"n_samples": MOST_ROWS, "replace": False, "random_state": 0}

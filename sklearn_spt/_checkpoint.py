@@ -243,7 +243,7 @@ class Checkpoint:
 
 
 def _plain_history(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Replace class labels by their position, since JSON has strings as keys alone."""
+    """Replace class labels by their position, since JSON has strings as keys only."""
     return [
         {k: list(v.values()) if k == "pseudo_label_counts" else v for k, v in entry.items()}
         for entry in history

@@ -67,7 +67,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         clones of the net, and sets their ``train_split=None``, criterion, ``max_epochs``,
         learning-rate callback and ``classes``.
     lam : float in [0, 1], default=0.3
-        λ, the weight of distillation in stage 2; 0 uses the true labels alone (paper: 0.3).
+        λ, the weight of distillation in stage 2; 0 uses the true labels only (paper: 0.3).
     alpha : float in [0, 1], default=0.1
         α, the inertia of the class distributions of the pseudo-labels; 0 is none (paper: 0.1).
     temperature : float in [0.01, 100], default=1.0
@@ -75,18 +75,18 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         gave better Brier scores than the paper's 3, at the same F1.
     step_size : int, float or "auto", default="auto"
         k, the growth of the sample in each iteration: a number of documents, or a float in (0, 1]
-        for a share of the unlabelled ones. "auto" is 0.2, the paper's 2,000 of 10,000, or 1.0, one
-        iteration, where `refit_head` acts.
+        for a share of the unlabelled ones. "auto" is 1.0, one iteration, where `refit_head` acts,
+        else 0.2 (paper: 2,000 of 10,000).
     max_iter : int or None, default=None
         Maximum number of iterations. None iterates until the sample holds all unlabelled
-        documents. 0 trains on the labelled documents alone.
+        documents. 0 trains on the labelled documents only.
     teacher : None, "nets", "embeddings", estimator or list of these, default=None
-        Who labels in the first iteration. None or "nets" are nets that are trained on the labelled
-        documents, the paper's. "embeddings" is `SoftSelfTrainingClassifier` on frozen embeddings by
-        the encoder of the net, which takes seconds. An estimator or pipeline is cloned and
-        fitted on the documents as they were given, with class codes 0 to K - 1 as y and -1 at
-        unlabelled rows; its `predict_proba` labels. Of a list, the mean labels. Where "nets" are
-        not among them, the students alone predict.
+        The first teachers. None or "nets" are nets that are trained on the labelled documents
+        (paper). "embeddings" is `SoftSelfTrainingClassifier` on frozen embeddings by the encoder of
+        the net, which takes seconds. An estimator or pipeline is cloned and fitted on the documents
+        as they were given, with class codes 0 to K - 1 as y, -1 at unlabelled rows, and the weights
+        if its fit takes them. For a list, their mean probabilities are used. Without "nets", only
+        the students predict.
     n_teachers : int, default=1
         Number of nets that are trained on the labelled documents (paper: 1). They are the
         first teachers, and by default they predict, too.
@@ -98,18 +98,18 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Probability with which each token of a text is deleted in stage 1, anew in each epoch. It
         needs a net that reads token ids, such as `BertClassifier`. 0 is the paper's.
     finetune_epochs : int or "auto", default="auto"
-        Epochs over the labelled documents, in stage 2 and of the first teachers. "auto" is 3, the
-        paper's. Where `refit_head` acts with at most 10 labelled documents a class and 100 in all,
-        it is 10: three epochs would be few steps.
+        Epochs over the labelled documents, in stage 2 and of the first teachers. "auto" is 10 where
+        `refit_head` acts with at most 10 labelled documents per class and 100 in all, else 3
+        (paper).
     balanced_batches : bool, default=True
         Whether training draws all classes equally often, as the paper's code does.
     refit_head : bool or "auto", default="auto"
         Whether the linear layer of each net is fitted anew after its training, by
         `SoftSelfTrainingClassifier` on the net's vectors of all documents. "auto" does so for a
-        `BertClassifier` with up to 30 labelled documents a class in the mean. False is the paper.
+        `BertClassifier` with up to 30 labelled documents per class on average (paper: False).
     ensemble : {"last", "last_two", "all"}, default="all"
-        Nets whose probabilities are averaged: the students of the last iteration; their teachers,
-        too, as in the paper; the first teachers, too, which together weigh as one student.
+        Nets that predict. "last": the last students; "last_two": also their teachers (paper); "all":
+        also the first teachers, which together weigh as much as one student.
     logit_adjustment : float in [0, 1] or "auto", default="auto"
         τ [2]_: the probability of a class is multiplied by the τ-th power of its share among the
         labelled documents, since balanced batches make nets predict rare classes too often. 0
@@ -362,7 +362,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         return inertia(P, S, self.alpha)
 
     def _without_spent_nets(self, state: State) -> State:
-        """Return the state with those nets alone that predict after the next iteration."""
+        """Return the state with those nets only that predict after the next iteration."""
         teachers = [] if self.ensemble == "last" else state.students
         first = self.ensemble == "all" or (self.ensemble == "last_two" and state.t == 0)
         supervised = state.supervised if first else []

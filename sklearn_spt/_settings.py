@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-#: `refit_head="auto"` fits linear layers anew with at most so many labelled documents a class.
+#: `refit_head="auto"` fits linear layers anew with at most so many labelled documents per class.
 FEW_LABELS = 30
 #: `finetune_epochs="auto"` then is 10 with at most so many of them a class, and so many in all.
 VERY_FEW_LABELS, FEW_DOCUMENTS = 10, 100

@@ -26,7 +26,7 @@ from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing
 
 #: Weights of a labelled and of an unlabelled row.
 _LABELED, _UNLABELED = 3.0, 0.5
-#: Least share of a class among the soft labels, in parts of its share by the labels alone.
+#: Least share of a class among the soft labels, in parts of its share by the labels only.
 _LEAST_SHARE = 0.7
 
 
@@ -37,11 +37,10 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
     A logistic regression on the labelled rows gives class probabilities of the unlabelled ones. In
     each round but the last they are sharpened: each is raised to a power, and rows are scaled to
     sum to 1. Then the regression is fitted again, on the labelled rows (weight 3) and on all
-    unlabelled ones with their soft labels (weight 1/2). There is no threshold. Sharpening favours
-    frequent classes. So class shares move only half of the way, and none falls much below 70% of
-    what the labels alone gave. They are free where the classes have equally many labels (or one
-    more or less), as if these were drawn by class. A fit takes seconds where nets take minutes. The
-    defaults were chosen on tasks with few labels (``examples/studies/PROTOCOL.md``).
+    unlabelled ones with their soft labels (weight 1/2). There is no threshold. Sharpening inflates
+    frequent classes, so the change in class shares is halved, and no share falls much below 70% of
+    its initial value. If the numbers of labels per class differ by at most one, shares are not
+    constrained. A fit takes seconds where nets take minutes. The defaults were chosen on tasks with few labels (``examples/studies/PROTOCOL.md``).
 
     Parameters
     ----------
@@ -163,7 +162,7 @@ def _probabilities(F: FloatArray, theta: FloatArray) -> FloatArray:
 
 
 def _sharpened(P: FloatArray, power: float, least: FloatArray | None) -> FloatArray:
-    """Return probabilities to a power; with `least`, class shares move half of the way alone."""
+    """Return probabilities to a power; with `least`, class shares move only half of the way."""
     Q = (P / P.max(axis=1, keepdims=True)) ** power
     Q /= Q.sum(axis=1, keepdims=True)
     if least is None:

@@ -342,7 +342,7 @@ def delete_tokens(ids: Ids, pad_id: int, share: float, rng: np.random.Generator)
     """
     columns = np.arange(ids.shape[1])
     deleted = (columns > 0) & (columns < sequence_lengths(ids, pad_id)[:, None] - 1)
-    # numbers for these tokens alone, so that the width of the matrix changes nothing
+    # numbers for these tokens only, so that the width of the matrix changes nothing
     deleted[deleted] = rng.random(np.count_nonzero(deleted)) < share
     out = np.full_like(ids, pad_id)
     out[columns < (~deleted).sum(axis=1, keepdims=True)] = ids[~deleted]

@@ -392,7 +392,7 @@ def seed_path(t: int, number: int) -> tuple[int, ...]:
 def train_teacher(
     trainer: Trainer, X: Any, y: Any, weights: FloatArray | None, number: int
 ) -> tuple[NeuralNet, Losses]:
-    """Train a net on the labelled documents alone."""
+    """Train a net on the labelled documents only."""
     M, losses = trainer.train(X, y, *seed_path(0, number), weights=weights, same_rows=True)
     return M, {"supervised": losses}
 

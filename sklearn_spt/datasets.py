@@ -258,7 +258,7 @@ def _read(
 def _bunch(
     parts: list[pd.DataFrame], loader: Any, files: list[Path], return_X_y: bool, **more: Any
 ) -> Any:
-    """Return the rows as a Bunch, or their texts and targets alone."""
+    """Return the rows as a Bunch, or their texts and targets only."""
     rows = pd.concat(parts).drop(columns="date")
     kinds = {"target": np.int64, "year": np.int64}
     fields = {name: rows[name].to_numpy(dtype=kinds.get(name, object)) for name in rows}

@@ -122,10 +122,10 @@ def _pseudo_label_counts(history: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 def suggest(clf: Any, X: Any, n: int = 10) -> Codes:
     """Suggest the rows to label next: in doubt, and unlike each other.
 
-    Of the 10 n rows whose two most probable classes are closest, k-means on the vectors of the net,
-    or else on the numbers, makes n groups; the row closest to the centre of each is suggested. With
-    five labels a class, five rounds of ten such rows gave a mean accuracy of 0.734 on eight tasks,
-    and random rows 0.714 (``examples/studies/next_labels.py``).
+    k-means groups the 10 n rows with the smallest margin into n clusters, by the vectors of the net
+    or by X. The row closest to each centre is suggested. With five labels per class, five rounds of
+    ten such rows gave a mean accuracy of 0.734 on eight tasks, and random rows 0.714
+    (``examples/studies/next_labels.py``).
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def suggest(clf: Any, X: Any, n: int = 10) -> Codes:
     Returns
     -------
     ndarray of shape (n,)
-        Positions of rows in X, in no order.
+        Positions of rows in X, unordered.
 
     Raises
     ------

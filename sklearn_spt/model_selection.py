@@ -133,7 +133,7 @@ def _missing_to_marker(y: Any, marker: Any) -> Any:
 def make_labeled_scorer(
     scoring: str | Callable[..., float], *, unlabeled_marker: Any = -1
 ) -> LabeledScorer:
-    """Make a scorer that scores the labelled rows alone.
+    """Make a scorer that scores the labelled rows only.
 
     scikit-learn's scorers take the marker of unlabelled rows for one more class. With this scorer,
     any splitter can be used, and a search can return training scores.
@@ -181,9 +181,9 @@ class SupervisedComparison:
     Attributes
     ----------
     verdict : {"use", "do not use", "cannot tell"}
-        "use" if the whole interval of the gain is above 0. Else "do not use" if the gain is not
-        above 0, or the interval ends below +0.01, or one class alone is predicted. Else "cannot
-        tell".
+        "do not use" if only one class is predicted. Else "use" if the whole interval of the gain is
+        above 0. Else "do not use" if the gain is not above 0 or the interval ends below +0.01. Else
+        "cannot tell".
     score_name : {"F1", "macro-F1", "accuracy"}
         Name of the score.
     supervised, semi_supervised : float
@@ -287,7 +287,7 @@ def compare_with_supervised(
         Labels; unlabelled rows carry the `unlabeled_marker` of the classifier.
     supervised : classifier or None, default=None
         The classifier to compare with. A `BertClassifier`, or a classifier of another package, is
-        fitted on the labelled rows alone. None is five nets as `estimator` trains them, with the
+        fitted on the labelled rows only. None is five nets as `estimator` trains them, with the
         same logit adjustment.
     cv : int, default=5
         Number of folds, at least 2. They are stratified and shuffled.
@@ -405,7 +405,7 @@ def last_step(estimator: Any) -> Any:
 
 
 def five_nets(estimator: Any) -> Any:
-    """Return an unfitted classifier of five nets, as `estimator` trains them on L alone."""
+    """Return an unfitted classifier of five nets, as `estimator` trains them on L only."""
     model = last_step(estimator)
     if not isinstance(model, BaseSemiSupervisedClassifier):
         raise TypeError(
@@ -474,11 +474,11 @@ def _gains(
     """Resample the gain of the second prediction by a paired Bayesian bootstrap over the rows.
 
     Each resample gives the rows random weights. Rows that only one of the two predicts right may be
-    few, or there may be none: resamples of the rows alone hardly vary then, and their interval is
+    few, or there may be none: plain resamples of the rows hardly vary then, and their interval is
     too narrow. So two rows of weight 1/2 in the mean are added for each class: each of the two
     predicts one of them right. For two classes that is Jeffreys' prior of such rows.
     """
-    if not averaged:  # accuracy knows right and wrong alone
+    if not averaged:  # accuracy knows right and wrong only
         y, found, K = 0 * y, 1 * (found != y), 1
     right = np.arange(K)
     wrong = (right + 1) % max(K, 2)

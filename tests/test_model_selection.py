@@ -413,7 +413,7 @@ def test_no_classifier_learns_the_label_of_a_row_that_it_predicts():
     left_out = []
     for (few, _), (many, labels) in zip(Scripted.seen[::2], Scripted.seen[1::2], strict=True):
         known = np.array(labels) != -1
-        np.testing.assert_array_equal(few, many[known])  # of another package: labelled rows alone
+        np.testing.assert_array_equal(few, many[known])  # of another package: labelled rows only
         assert (~known).sum() == 20
         left_out += sorted(set(rows) - set(few[:, 0]))
     assert sorted(left_out) == rows.tolist()

@@ -358,7 +358,7 @@ def test_an_estimator_of_texts_teaches(tiny_encoder, tiny_texts):
 
 
 class LabeledRows(ClassifierMixin, BaseEstimator):
-    """Learns from labelled rows alone."""
+    """Learns from labelled rows only."""
 
     def __init__(self, model):
         self.model = model

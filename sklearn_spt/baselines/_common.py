@@ -84,7 +84,7 @@ def warn_nothing_added(threshold: float, which: str = "") -> None:
     if threshold <= 1:
         warnings.warn(
             f"no unlabelled document {which}was labelled with a confidence of "
-            f"threshold={threshold} or more: the model is trained on the labelled rows alone. "
+            f"threshold={threshold} or more: the model is trained on the labelled rows only. "
             "Lower threshold.",
             UserWarning,
             stacklevel=4,

@@ -130,7 +130,7 @@ def test_labels_are_kept_as_they_are():
 def test_zero_iterations_are_supervised():
     X, y, _ = points()
     supervised = learner(max_iter=0).fit(X, y)
-    with pytest.warns(UserWarning, match="trained on the labelled rows alone"):
+    with pytest.warns(UserWarning, match="trained on the labelled rows only"):
         without = learner().fit(X[y >= 0], y[y >= 0])
     np.testing.assert_array_equal(supervised.predict_proba(X), without.predict_proba(X))
     assert supervised.termination_condition_ == "max_iter"
@@ -140,7 +140,7 @@ def test_zero_iterations_are_supervised():
 
 def test_without_unlabeled_rows_it_is_a_bert_classifier(tiny_encoder, tiny_texts):
     y, net = [0, 1] * 12, bert_net(tiny_encoder)
-    with pytest.warns(UserWarning, match="labelled rows alone"):
+    with pytest.warns(UserWarning, match="labelled rows only"):
         clf = SelfPretrainingClassifier(net, random_state=0).fit(tiny_texts, y)
     expected = clone(net).fit(tiny_texts, y)
     np.testing.assert_array_equal(clf.predict_proba(tiny_texts), expected.predict_proba(tiny_texts))

@@ -1,7 +1,7 @@
 """Predictions of many configurations, as they were recorded: a change of the code changes none.
 
 ``python tests/contract/test_fingerprints.py`` records them again. Nets have no dropout and compute
-in fp32, so that draws and arithmetic alone count.
+in fp32, so that only draws and arithmetic count.
 """
 
 import json
