@@ -289,11 +289,9 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         tell("interrupted")
         return 130
-    except OSError as error:
-        tell(f"{error.filename}: {error.strerror}" if error.filename else error)
-        return 1
-    except (ImportError, MemoryError, RuntimeError, TypeError, ValueError) as error:
-        tell(str(error) or type(error).__name__)
+    except (ImportError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
+        file, what = getattr(error, "filename", None), getattr(error, "strerror", None)
+        tell(f"{file}: {what}" if file else str(error) or type(error).__name__)
         return 1
     return 0
 

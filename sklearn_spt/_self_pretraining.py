@@ -108,8 +108,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         `SoftSelfTrainingClassifier` on the net's vectors of all documents. "auto" does so for a
         `BertClassifier` with up to 30 labelled documents per class on average (paper: False).
     ensemble : {"last", "last_two", "all"}, default="all"
-        Nets that predict. "last": the last students; "last_two": also their teachers (paper); "all":
-        also the first teachers, which together weigh as much as one student.
+        Nets that predict. "last": the last students; "last_two": their teachers, too (paper);
+        "all": the first teachers, too, which together weigh as much as one student.
     logit_adjustment : float in [0, 1] or "auto", default="auto"
         τ [2]_: the probability of a class is multiplied by the τ-th power of its share among the
         labelled documents, since balanced batches make nets predict rare classes too often. 0
