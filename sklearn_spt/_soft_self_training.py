@@ -40,7 +40,8 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
     unlabelled ones with their soft labels (weight 1/2). There is no threshold. Sharpening inflates
     frequent classes, so the change in class shares is halved, and no share falls much below 70% of
     its initial value. If the numbers of labels per class differ by at most one, shares are not
-    constrained. A fit takes seconds where nets take minutes. The defaults were chosen on tasks with few labels (``examples/studies/PROTOCOL.md``).
+    constrained. A fit takes seconds where nets take minutes. The defaults were chosen on tasks with
+    few labels (``examples/studies/PROTOCOL.md``).
 
     Parameters
     ----------
