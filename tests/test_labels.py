@@ -232,7 +232,10 @@ def test_classes_that_look_like_a_marker(classes, found):
 
 
 # -- weights and rows ------------------------------------------------------------------------------
-@given(st.lists(st.floats(0, 1e300), min_size=4, max_size=4).filter(any), st.floats(1e-3, 1e3))
+@given(
+    st.lists(st.just(0.0) | st.floats(1e-300, 1e300), min_size=4, max_size=4).filter(any),
+    st.floats(1e-3, 1e3),
+)
 def test_weights_have_mean_one(weights, factor):
     labeled = np.array([True, False, True, True, True])
     given_ = np.insert(weights, 1, np.nan)  # that of the unlabelled row is not read
