@@ -195,8 +195,8 @@ def _fit(options: Namespace) -> None:
 
     options.out.mkdir(parents=True, exist_ok=True)
     options.out.rmdir()  # a folder in use is an error now, not after the training
-    if options.report is not None and not (folder := Path(options.report).parent).is_dir():
-        raise ValueError(f"--report {options.report}: there is no folder {folder}.")
+    if (page := Path(options.report or "here").parent) != options.out and not page.is_dir():
+        raise ValueError(f"--report {options.report}: there is no folder {page}.")
     clf, X, y = _training(options, checkpoint_dir=options.checkpoint_dir)
     clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None)
     clf.columns_ = {name: vars(options)[name] for name in ("text", "label", "unlabeled_marker")}
@@ -259,7 +259,7 @@ def _in_options(message: str) -> str:
     own = {"X_unlabeled": "unlabeled", "pos_label": "positive", "pretrained": "encoder"}
     own |= {"X": "text", "y": "label"}
     same = "alpha|checkpoint_dir|lam|max_length|step_size|unlabeled_marker"
-    names = rf"(?<![\w'\"-])({same}|{'|'.join(own)})(?![\w'\"])"
+    names = rf"(?<![\w'\"./\\-])({same}|{'|'.join(own)})(?![\w'\"./\\])"
     return re.sub(names, lambda at: f"--{own.get(at[0], at[0]).replace('_', '-')}", message)
 
 

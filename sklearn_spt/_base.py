@@ -204,7 +204,7 @@ class BaseSemiSupervisedClassifier(
         for key, (instead, of_skorch) in own.items():
             default = usual[key].default if key in usual else of_skorch
             given, ours = getattr(net, key, default), getattr(self, instead)
-            if given not in (default, *((3, 10) if ours == "auto" else [ours])):
+            if given not in (default, 3 if ours == "auto" else ours):
                 raise ValueError(
                     f"{name}__{key}={given!r} has no effect, since the method trains the net: set "
                     f"{instead} instead, and leave this parameter at its default."

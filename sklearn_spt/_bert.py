@@ -8,9 +8,10 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
-from sklearn.utils import Tags, resample
+from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 from skorch import NeuralNetClassifier
 from skorch.callbacks import Callback, EpochTimer, GradientNormClipping, PassthroughScoring
@@ -222,7 +223,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         ValueError, TypeError
             For unusable parameters, labels, texts, token ids or weights; the message names them.
         """
-        known = None if self.classes is None else np.unique(self.classes)
+        known = None if self.classes is None else np.unique(as_labels(self.classes))
         with all_or_nothing(self):
             self._fit(X, y, sample_weight, known, fresh=True)
         return self
@@ -251,7 +252,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         if not fresh:
             known = self.classes_
         elif known is not None:
-            known = np.unique(known)
+            known = np.unique(as_labels(known))
         with all_or_nothing(self):
             self._fit(X, y, sample_weight, known, fresh=fresh)
         return self
@@ -354,9 +355,13 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         # an adapter may be drawn, so that the vectors are those of this net only
         if known is None or getattr(self, "module__adapter", None) is not None:
             if len(X) > MOST_ROWS:
-                how = {"n_samples": MOST_ROWS, "replace": False, "random_state": 0}
-                rows = resample(np.arange(len(X)), stratify=codes, **how)
-                X, codes, weights = X[rows], codes[rows], None if weights is None else weights[rows]
+                w = np.ones(len(X)) if weights is None else weights
+                rows = np.random.default_rng(0).permutation(np.flatnonzero(w > 0))
+                turn = pd.Series(rows).groupby(codes[rows]).cumcount()  # each class in turn
+                rows = rows[np.argsort(turn.to_numpy(), kind="stable")[:MOST_ROWS]]
+                whole, drawn = np.bincount(codes, w), np.bincount(codes[rows], w[rows])
+                X, codes = X[rows], codes[rows]  # a class keeps its weight
+                weights = w[rows] * whole[codes] / drawn[codes]
             F, K = self.embed(X), len(self.classes_)
             known = linear_probe(F, codes, K, weights, balanced=balanced)
         if known is not None:

@@ -99,8 +99,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         needs a net that reads token ids, such as `BertClassifier`. 0 is the paper's.
     finetune_epochs : int or "auto", default="auto"
         Epochs over the labelled documents, in stage 2 and of the first teachers. "auto" is 10 where
-        `refit_head` acts with at most 10 labelled documents per class and 100 in all, else 3
-        (paper).
+        `refit_head` acts with at most 10 labelled documents per class on average and 100 in all,
+        else 3 (paper).
     balanced_batches : bool, default=True
         Whether training draws all classes equally often, as the paper's code does.
     refit_head : bool or "auto", default="auto"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import has_fit_parameter
@@ -58,7 +59,9 @@ def label(
         how = {}
         if data.weights is not None and has_fit_parameter(last, "sample_weight"):
             how[f"{name}__sample_weight".removeprefix("__")] = weights
-        P.append(np.asarray(model.fit(X, y, **how).predict_proba(X), dtype=np.float64))
+        with config_context(enable_metadata_routing=False):  # the weights of one step need none
+            model.fit(X, y, **how)
+        P.append(np.asarray(model.predict_proba(X), dtype=np.float64))
         _check_answers(P[-1], model, len(y), data.classes.tolist())
     with np.errstate(divide="ignore"):  # a probability of 0 stays one
         tempered = softmax(np.log(np.mean(P, axis=0)), temperature)
@@ -68,14 +71,14 @@ def label(
 def _check_answers(P: FloatArray, model: Any, n: int, classes: list[Any]) -> None:
     """Raise an error that says what is wrong with the probabilities of a teacher."""
     K, name = len(classes), type(model).__name__
-    known = np.asarray(getattr(model, "classes_", classes)).tolist()
+    known = np.asarray(model.classes_).tolist() if hasattr(model, "classes_") else classes
     if known not in (classes, list(range(K))) or P.shape != (n, K):
         raise ValueError(
             f"the teacher {name} returned probabilities of shape {P.shape} for the classes "
             f"{known}, but must return shape {(n, K)}, a column for each of {classes}. If it takes "
             "-1 for a class, fit it on the labelled rows, and pass FrozenEstimator(fitted)."
         )
-    wrong = np.flatnonzero(~((P >= 0).all(axis=1) & (abs(P.sum(axis=1) - 1) < 1e-3)))
+    wrong = np.flatnonzero(~((P >= -1e-9).all(axis=1) & (abs(P.sum(axis=1) - 1) < 1e-3)))
     if len(wrong):
         raise ValueError(
             f"the teacher {name} returned {P[wrong[0]].tolist()} for row {wrong[0]}: probabilities "

@@ -158,9 +158,9 @@ class PretrainedEncoder:
 
     @functools.cached_property
     def weights_hash(self) -> str:
-        """Hash of the pretrained weights; the name of a folder does not say what it holds."""
+        """Hash of weights and configuration; the name of a folder does not say what it holds."""
         weights = {name: w.cpu().numpy() for name, w in self.model.state_dict().items()}
-        return str(joblib.hash(weights))
+        return str(joblib.hash((weights, self.pooling, self.config.to_json_string())))
 
     def length(self, max_length: int | str) -> int:
         """Return the number of tokens at which texts are cut."""

@@ -293,8 +293,8 @@ class Trainer:
         """Return what a result depends on."""
         names = ("net", "classes", "epochs", "balanced", "root")
         state = {name: getattr(self, name) for name in names}
-        encoder = getattr(self.net, "pretrained", None)
-        return state | {"weights": encoder and load_encoder(encoder).weights_hash}
+        name = getattr(self.net, "pretrained", None) if hasattr(self.net, "encode") else None
+        return state | {"weights": None if name is None else load_encoder(name).weights_hash}
 
     def fresh(
         self,

@@ -405,7 +405,7 @@ def last_step(estimator: Any) -> Any:
 
 
 def five_nets(estimator: Any) -> Any:
-    """Return an unfitted classifier of five nets, as `estimator` trains them on L only."""
+    """Return an unfitted classifier of five nets, of 3 epochs if `finetune_epochs` is "auto"."""
     model = last_step(estimator)
     if not isinstance(model, BaseSemiSupervisedClassifier):
         raise TypeError(

@@ -75,6 +75,9 @@ def test_more_epochs_where_labels_are_few(tiny_encoder, tiny_texts, monkeypatch)
     assert epochs() == 10
     assert epochs(finetune_epochs=4) == 4
     assert epochs(refit_head=False) == 3
+    monkeypatch.setattr("sklearn_spt._self_pretraining.VERY_FEW_LABELS", 5)
+    assert epochs() == 3
+    monkeypatch.setattr("sklearn_spt._self_pretraining.VERY_FEW_LABELS", 6)
     monkeypatch.setattr("sklearn_spt._self_pretraining.FEW_DOCUMENTS", 11)
     assert epochs() == 3
 

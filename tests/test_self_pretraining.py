@@ -419,7 +419,9 @@ def test_teachers_get_the_documents_as_they_were_given():
 def test_rows_of_weight_zero_teach_no_teacher(scaled):
     X, y, true = points()
     teacher = SoftSelfTrainingClassifier()
-    model = learner(teacher=make_pipeline(StandardScaler(), teacher) if scaled else teacher)
+    model = learner(
+        teacher=make_pipeline(StandardScaler(), teacher) if scaled else teacher, step_size=1.0
+    )
     expected = model.fit(X, y).transduction_[y < 0]
     known = y >= 0
     more, labels = np.concatenate([X, X[known]]), np.append(y, 1 - true[known])

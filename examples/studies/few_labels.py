@@ -131,7 +131,7 @@ class OneNetRefit(BertClassifier):
 def nets():
     """Return the classifiers of texts by name."""
     S = SelfPretrainingClassifier
-    once = {"step_size": 1.0, "alpha": 0.0, "refit_head": True}
+    once = {"step_size": 1.0, "alpha": 0.0, "refit_head": True, "finetune_epochs": 3}
     return {
         "one net": BertClassifier(),
         "one net refit": OneNetRefit(),
