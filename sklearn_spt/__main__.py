@@ -43,21 +43,13 @@ def _parse(arguments: list[str] | None) -> Namespace:
             add("--unlabeled-marker", metavar="LABEL", help="a further label of unlabelled rows")
         if name in ("fit", "compare"):
             add("--unlabeled", metavar="FILE", help="more texts, whose labels do not count")
-            add(
-                "--sample",
-                type=int,
-                metavar="N",
-                help="use N unlabelled rows, drawn at random",
-            )
+            add("--sample", type=int, metavar="N", help="use N unlabelled rows, drawn at random")
             add("--encoder", default=DEFAULT_ENCODER, help="name or folder (default: MiniLM)")
             add("--max-length", type=int, metavar="N", help="texts are cut to N tokens")
             add("--lam", type=float, help="weight of the distillation loss, 0 to 1")
             add("--alpha", type=float, help="inertia of the pseudo-labels, 0 to 1")
             add(
-                "--step-size",
-                type=json.loads,
-                metavar="K",
-                help="growth of the sample: 0.5, or 200",
+                "--step-size", type=json.loads, metavar="K", help="growth of the sample: 0.5 or 200"
             )
             add(
                 "--four-students", action="store_true", help="a few hundred labels, thrice the time"
@@ -256,8 +248,8 @@ def _in_options(message: str) -> str:
     """Name options and commands where a message of the library has parameters and functions."""
     message = message.replace("compare_with_supervised(clf, X, y)", "the command compare")
     message = message.replace("that save wrote", "that fit wrote")
-    own = {"X_unlabeled": "unlabeled", "pos_label": "positive", "pretrained": "encoder"}
-    own |= {"X": "text", "y": "label"}
+    own = {"X": "text", "y": "label", "X_unlabeled": "unlabeled"}
+    own |= {"pos_label": "positive", "pretrained": "encoder"}
     same = "alpha|checkpoint_dir|lam|max_length|step_size|unlabeled_marker"
     names = rf"(?<![\w'\"./\\-])({same}|{'|'.join(own)})(?![\w'\"./\\])"
     return re.sub(names, lambda at: f"--{own.get(at[0], at[0]).replace('_', '-')}", message)

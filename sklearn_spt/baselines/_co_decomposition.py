@@ -17,9 +17,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from skorch import NeuralNet
 from skorch.dataset import get_len
 
-from sklearn_spt._base import Codes, FloatArray, _for_torch, concatenate
+from sklearn_spt._base import _for_torch, concatenate
 from sklearn_spt._bert import BertClassifier
-from sklearn_spt._labels import check_scalar, is_missing
+from sklearn_spt._labels import Codes, FloatArray, check_scalar, is_missing
 from sklearn_spt._mixin import forget_columns
 from sklearn_spt._texts import as_texts
 from sklearn_spt._training import probabilities

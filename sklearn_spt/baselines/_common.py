@@ -20,14 +20,12 @@ from skorch.utils import multi_indexing
 
 from sklearn_spt._base import (
     BaseSemiSupervisedClassifier,
-    Codes,
-    FloatArray,
     PartlyLabeled,
     class_counts,
     concatenate,
 )
 from sklearn_spt._batches import progress_bar
-from sklearn_spt._labels import check_scalar
+from sklearn_spt._labels import Codes, FloatArray, check_scalar
 from sklearn_spt._random import derive_seed, generator, share_of
 from sklearn_spt._training import Trainer
 

@@ -12,9 +12,9 @@ import numpy as np
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
-from sklearn_spt._base import Codes, FloatArray, PartlyLabeled, class_counts
+from sklearn_spt._base import PartlyLabeled, class_counts
 from sklearn_spt._batches import progress_bar
-from sklearn_spt._labels import check_scalar
+from sklearn_spt._labels import Codes, FloatArray, check_scalar
 from sklearn_spt._random import generator
 from sklearn_spt._training import Trainer
 from sklearn_spt.baselines._common import (
