@@ -48,9 +48,7 @@ def _parse(arguments: list[str] | None) -> Namespace:
             add("--max-length", type=int, metavar="N", help="texts are cut to N tokens")
             add("--lam", type=float, help="weight of the distillation loss, 0 to 1")
             add("--alpha", type=float, help="inertia of the pseudo-labels, 0 to 1")
-            add(
-                "--step-size", type=json.loads, metavar="K", help="growth of the sample: 0.5 or 200"
-            )
+            add("--step-size", type=_step, metavar="K", help="growth of the sample: 0.5 or 200")
             add(
                 "--four-students", action="store_true", help="a few hundred labels, thrice the time"
             )
@@ -69,6 +67,10 @@ def _parse(arguments: list[str] | None) -> Namespace:
         add("--threads", type=int, metavar="N", help="threads of torch (default: all cores)")
         add("--quiet", action="store_true", help="show no progress")
     return parser.parse_args(arguments)
+
+
+def _step(text: str) -> Any:
+    return text if text == "auto" else json.loads(text)
 
 
 def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:

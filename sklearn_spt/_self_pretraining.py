@@ -35,7 +35,7 @@ from sklearn_spt._encoder import BertModule
 from sklearn_spt._labels import FloatArray, check_scalar
 from sklearn_spt._losses import distillation_targets, predicted_codes
 from sklearn_spt._random import generator, seeded, set_torch_state, share_of
-from sklearn_spt._settings import FEW_DOCUMENTS, FEW_LABELS, VERY_FEW_LABELS
+from sklearn_spt._settings import most_labels
 from sklearn_spt._teachers import label, split_teachers
 from sklearn_spt._training import (
     Losses,
@@ -212,6 +212,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     verbose: int = 0
 
     def _check_params(self) -> None:
+        for name in ("finetune_epochs", "step_size", "logit_adjustment"):
+            if isinstance(value := getattr(self, name), str) and value != "auto":
+                raise ValueError(f'{name} must be a number or "auto", got {value!r}.')
         if self.finetune_epochs != "auto":
             super()._check_params()
         for name, low, high in (("lam", 0, 1), ("alpha", 0, 1), ("temperature", 0.01, 100)):
@@ -264,7 +267,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             )
         epochs: Any = self.finetune_epochs
         if epochs == "auto":
-            few = len(data.y) <= min(VERY_FEW_LABELS * data.n_classes, FEW_DOCUMENTS)
+            few = len(data.y) <= most_labels(data.n_classes)["finetune_epochs"]
             epochs = 10 if refits and few else 3
         work = self._work(self._n_nets(data), len(data.y), n_refit, sizes, epochs)
         with progress_bar(self.verbose, sum(work), "supervised teachers") as bar:
@@ -406,7 +409,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
 
     def _refits(self, net: NeuralNet, data: PartlyLabeled) -> bool:
         """Return whether linear layers are fitted anew, which needs unlabelled documents."""
-        can, few = net.module is BertModule, len(data.y) <= FEW_LABELS * data.n_classes
+        can = net.module is BertModule
+        few = len(data.y) <= most_labels(data.n_classes)["refit_head"]
         wanted = can and few if self.refit_head == "auto" else bool(self.refit_head)
         if wanted and not can:
             raise ValueError(

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-#: `refit_head="auto"` fits linear layers anew with at most so many labelled documents per class.
-FEW_LABELS = 30
-#: `finetune_epochs="auto"` then is 10 with at most so many of them a class, and so many in all.
-VERY_FEW_LABELS, FEW_DOCUMENTS = 10, 100
+
+def most_labels(n_classes: int) -> dict[str, int]:
+    """Return the largest number of labelled documents that is few for the "auto" of a parameter.
+
+    Up to it, `refit_head` fits linear layers anew, and `finetune_epochs` is 10.
+    """
+    return {"refit_head": 30 * n_classes, "finetune_epochs": min(10 * n_classes, 100)}
+
+
 
 #: The paper's parameters of the method, as keyword arguments. The paper's net is
 #: ``BertClassifier("bert-base-uncased", head_init="random")``.

@@ -34,7 +34,7 @@ from sklearn_spt._labels import (
 )
 from sklearn_spt._random import derive_seed, generator, root_seed
 from sklearn_spt._self_pretraining import SelfPretrainingClassifier
-from sklearn_spt._settings import FEW_DOCUMENTS, FEW_LABELS, VERY_FEW_LABELS
+from sklearn_spt._settings import most_labels
 
 
 # -- cross-validation ------------------------------------------------------------------------------
@@ -342,13 +342,11 @@ def compare_with_supervised(
         raise ValueError(
             f"y holds no unlabelled row (marker {marker!r}) to compare with; append such rows."
         )
-    few = min(VERY_FEW_LABELS * len(classes), FEW_DOCUMENTS)
-    limits = {"refit_head": (FEW_LABELS * len(classes), False), "finetune_epochs": (few, 3)}
-    estimator = clone(estimator)
-    for name, (most, value) in limits.items():
+    estimator, with_more = clone(estimator), {"refit_head": False, "finetune_epochs": 3}
+    for name, most in most_labels(len(classes)).items():
         # with the labels of a fold "auto" could decide otherwise
         if len(rows) > most and getattr(last_step(estimator), name, None) == "auto":
-            last_step(estimator).set_params(**{name: value})
+            last_step(estimator).set_params(**{name: with_more[name]})
     # half of the interval, in simulations with classifiers that differ in a quarter of the rows
     decisive = np.sum(codes == averaged[0]) if len(averaged) == 1 else len(rows) / 2
     if (least := 0.71 / decisive**0.5) > 0.1:

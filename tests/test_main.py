@@ -110,6 +110,7 @@ def test_options_of_the_classifier(fit_data, tmp_path):
     assert list(y) == [label or -1 for _, label in HALF_LABELED]
     clf, _, _ = fit_data(train, "--step-size", "0.5", "--quiet")
     assert (clf.n_students, clf.step_size, clf.verbose, clf.random_state) == (1, 0.5, 0, 0)
+    assert fit_data(train, "--step-size", "auto")[0].step_size == "auto"
 
 
 def test_a_sample_of_the_unlabelled_rows(fit_data, tmp_path):

@@ -430,6 +430,27 @@ def test_the_default_is_five_teachers():
     assert re.search(f"without them, one net +F1 {found.one_net:.3f}", str(found))
 
 
+@pytest.mark.parametrize(
+    ("n_labeled", "refit_head", "epochs"), [(20, "auto", "auto"), (22, "auto", 3), (62, False, 3)]
+)
+def test_auto_means_in_a_fold_what_it_means_for_all_rows(
+    n_labeled, refit_head, epochs, monkeypatch
+):
+    seen = []
+
+    def no_fit(estimator, X, y, train, test, *how):
+        seen.append(estimator.get_params())
+        return [np.zeros(len(test), dtype=int)] * 2
+
+    monkeypatch.setattr("sklearn_spt.model_selection._out_of_fold", no_fit)
+    y = np.r_[np.arange(n_labeled) % 2, np.full(9, -1)]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "y has .* labelled rows")
+        compare_with_supervised(SelfPretrainingClassifier(), np.zeros((len(y), 1)), y)
+    assert [p["refit_head"] for p in seen[1::2]] == [refit_head] * 5
+    assert [p["finetune_epochs"] for p in seen[1::2]] == [epochs] * 5
+
+
 def test_pipelines_lists_and_threads_give_the_same():
     X, y, _ = points()
     expected = str(compare(self_pretraining(), X, y))

@@ -7,6 +7,7 @@ from helpers import bert_net, mlp_net, points
 
 from sklearn_spt import SelfPretrainingClassifier, SoftSelfTrainingClassifier
 from sklearn_spt._losses import softmax
+from sklearn_spt._settings import most_labels
 
 Y = np.array([0, 1] * 6 + [-1] * 12)
 
@@ -36,9 +37,20 @@ def test_layers_are_those_of_soft_self_training(tiny_encoder, tiny_texts):
         assert not np.allclose(net.predict_proba(tiny_texts), other.predict_proba(tiny_texts))
 
 
+def at_most(monkeypatch, **limits):
+    """Set up to how many labelled documents "auto" sees few."""
+    limits = {"refit_head": 12, "finetune_epochs": 12} | limits
+    monkeypatch.setattr("sklearn_spt._self_pretraining.most_labels", lambda n_classes: limits)
+
+
+def test_what_few_labels_are():
+    assert most_labels(2) == {"refit_head": 60, "finetune_epochs": 20}
+    assert most_labels(77) == {"refit_head": 2310, "finetune_epochs": 100}
+
+
 def test_auto_is_for_few_labels(tiny_encoder, tiny_texts, monkeypatch):
     few = fitted(tiny_encoder, tiny_texts).predict_proba(tiny_texts)
-    monkeypatch.setattr("sklearn_spt._self_pretraining.FEW_LABELS", 5)
+    at_most(monkeypatch, refit_head=11)  # of 12 labelled texts
     many = fitted(tiny_encoder, tiny_texts).predict_proba(tiny_texts)
     without = fitted(tiny_encoder, tiny_texts, refit_head=False).predict_proba(tiny_texts)
     always = fitted(tiny_encoder, tiny_texts, refit_head=True).predict_proba(tiny_texts)
@@ -75,10 +87,7 @@ def test_more_epochs_where_labels_are_few(tiny_encoder, tiny_texts, monkeypatch)
     assert epochs() == 10
     assert epochs(finetune_epochs=4) == 4
     assert epochs(refit_head=False) == 3
-    monkeypatch.setattr("sklearn_spt._self_pretraining.VERY_FEW_LABELS", 5)
-    assert epochs() == 3
-    monkeypatch.setattr("sklearn_spt._self_pretraining.VERY_FEW_LABELS", 6)
-    monkeypatch.setattr("sklearn_spt._self_pretraining.FEW_DOCUMENTS", 11)
+    at_most(monkeypatch, finetune_epochs=11)
     assert epochs() == 3
 
 

@@ -128,6 +128,10 @@ class OneNetRefit(BertClassifier):
         return self
 
 
+class AllLabels(BertClassifier):
+    """One net on the true labels of all texts, also of the unlabelled ones: the ceiling."""
+
+
 def nets():
     """Return the classifiers of texts by name."""
     S = SelfPretrainingClassifier
@@ -137,6 +141,9 @@ def nets():
         "one net refit": OneNetRefit(),
         "SetFit": SetFit(),
         "five nets": S(n_teachers=5, max_iter=0),
+        "one net, ten epochs": BertClassifier(max_epochs=10),
+        "five nets, ten epochs": S(n_teachers=5, max_iter=0, finetune_epochs=10),
+        "all labels": AllLabels(),
         "defaults": S(),
         "two students": S(**once, n_students=2),
         "two epochs": S(**once, pretrain_epochs=2),
@@ -195,6 +202,8 @@ def fit(model, X, codes, labeled, unlabeled, seed):
     y = np.append(codes[labeled], np.full(len(unlabeled), -1))
     if type(model) in (LogisticRegression, BertClassifier, SetFit):
         rows, y = labeled, codes[labeled]
+    if type(model) is AllLabels:
+        y = codes[rows]
     if "random_state" in model.get_params():
         model.set_params(random_state=seed)
     with warnings.catch_warnings():

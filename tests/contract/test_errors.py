@@ -297,6 +297,7 @@ PARAMETERS = [
     ({"n_students": 0}, "n_students == 0, must be >= 1"),
     ({"pretrain_epochs": -1}, "pretrain_epochs == -1"),
     ({"finetune_epochs": -1}, "finetune_epochs == -1"),
+    ({"finetune_epochs": "always"}, "finetune_epochs must be a number or \"auto\", got 'always'"),
     ({"token_deletion": 1}, "token_deletion == 1, must be < 1"),
     ({"token_deletion": 0.2}, "token_deletion=0.2 needs a net that reads token ids"),
     ({"ensemble": "most"}, r"ensemble must be one of \('last', 'last_two', 'all'\)"),
