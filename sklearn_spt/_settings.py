@@ -13,7 +13,6 @@ def most_labels(n_classes: int) -> dict[str, int]:
     return {"refit_head": 30 * n_classes, "finetune_epochs": min(10 * n_classes, 100)}
 
 
-
 #: The paper's parameters of the method, as keyword arguments. The paper's net is
 #: ``BertClassifier("bert-base-uncased", head_init="random")``.
 PAPER_SETTINGS: dict[str, Any] = {
