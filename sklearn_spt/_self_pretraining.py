@@ -255,7 +255,10 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 f"token_deletion={self.token_deletion} needs a net that reads token ids, such as "
                 f"BertClassifier, but estimator is a {type(net).__name__}; set token_deletion=0."
             )
-        refits, others = self._refits(net, data), split_teachers(self.teacher)[1]
+        refits, epochs = self._resolved(net, len(data.y), data.n_classes)
+        if data.n_unlabeled == 0 or self.max_iter == 0:  # then it is plain fine-tuning
+            refits, epochs = False, 3 if self.finetune_epochs == "auto" else epochs
+        others = split_teachers(self.teacher)[1]
         sizes = self._sample_sizes(data.n_unlabeled, 1.0 if refits else 0.2)
         n_refit = len(data.labeled) if refits else 0
         if len(sizes) == 1 and self.alpha not in (0, 0.1):  # the default was hardly meant
@@ -265,10 +268,6 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 UserWarning,
                 stacklevel=3,
             )
-        epochs: Any = self.finetune_epochs
-        if epochs == "auto":
-            few = len(data.y) <= most_labels(data.n_classes)["finetune_epochs"]
-            epochs = 10 if refits and few else 3
         work = self._work(self._n_nets(data), len(data.y), n_refit, sizes, epochs)
         with progress_bar(self.verbose, sum(work), "supervised teachers") as bar:
             trainer = self._trainer(net, data, bar, epochs)
@@ -407,17 +406,18 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             M.optimizer_.state.clear()  # twice as large as the net
         return M, {"stage1": loss_1, "stage2": loss_2}
 
-    def _refits(self, net: NeuralNet, data: PartlyLabeled) -> bool:
-        """Return whether linear layers are fitted anew, which needs unlabelled documents."""
-        can = net.module is BertModule
-        few = len(data.y) <= most_labels(data.n_classes)["refit_head"]
-        wanted = can and few if self.refit_head == "auto" else bool(self.refit_head)
-        if wanted and not can:
+    def _resolved(self, net: NeuralNet, n_labeled: int, n_classes: int) -> tuple[bool, Any]:
+        """Return `refit_head` and `finetune_epochs`, or what "auto" is for so many labels."""
+        most, can, given = most_labels(n_classes), net.module is BertModule, self.refit_head
+        refits = can and n_labeled <= most["refit_head"] if given == "auto" else bool(given)
+        if refits and not can:
             raise ValueError(
                 "refit_head=True needs a BertClassifier with its own module, but estimator is a "
                 f'{type(net).__name__}; set refit_head="auto".'
             )
-        return wanted and data.n_unlabeled > 0 and self.max_iter != 0
+        if self.finetune_epochs != "auto":
+            return refits, self.finetune_epochs
+        return refits, 10 if refits and n_labeled <= most["finetune_epochs"] else 3
 
     #: The learning rate over the n_C steps of stage 1 and the n_L steps of stage 2.
     _schedule = RightTrapezoidalLR

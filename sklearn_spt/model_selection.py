@@ -34,7 +34,6 @@ from sklearn_spt._labels import (
 )
 from sklearn_spt._random import derive_seed, generator, root_seed
 from sklearn_spt._self_pretraining import SelfPretrainingClassifier
-from sklearn_spt._settings import most_labels
 
 
 # -- cross-validation ------------------------------------------------------------------------------
@@ -288,7 +287,7 @@ def compare_with_supervised(
     supervised : classifier or None, default=None
         The classifier to compare with. A `BertClassifier`, or a classifier of another package, is
         fitted on the labelled rows only. None is five nets as `estimator` trains them, with the
-        same logit adjustment.
+        same epochs and logit adjustment.
     cv : int, default=5
         Number of folds, at least 2. They are stratified and shuffled.
     n_repeats : int, default=1
@@ -333,20 +332,21 @@ def compare_with_supervised(
     check_scalar(n_resamples, "n_resamples", Integral, min_val=1)
     check_scalar(confidence, "confidence", Real, min_val=0, max_val=1, include_boundaries="neither")
     marker = getattr(last_step(estimator), "unlabeled_marker", -1)
-    plain = five_nets(estimator) if supervised is None else supervised
-    only_labeled = not isinstance(last_step(plain), BaseSemiSupervisedClassifier)
     labeled, classes, codes = encode_labels(y, _num_samples(X), marker)
     labels, rows = find_labeled(y, marker)[1], np.flatnonzero(labeled)
+    estimator = clone(estimator)
+    if isinstance(model := last_step(estimator), SelfPretrainingClassifier):
+        # "auto" means in each fold, and for the five nets, what it means for all rows
+        net = model._template(model.estimator)
+        refits, epochs = model._resolved(net, len(rows), len(classes))
+        model.set_params(refit_head=refits, finetune_epochs=epochs)
+    plain = five_nets(estimator) if supervised is None else supervised
+    only_labeled = not isinstance(last_step(plain), BaseSemiSupervisedClassifier)
     averaged = _averaged_classes(scoring, pos_label, classes)
     if labeled.all():
         raise ValueError(
             f"y holds no unlabelled row (marker {marker!r}) to compare with; append such rows."
         )
-    estimator, with_more = clone(estimator), {"refit_head": False, "finetune_epochs": 3}
-    for name, most in most_labels(len(classes)).items():
-        # with the labels of a fold "auto" could decide otherwise
-        if len(rows) > most and getattr(last_step(estimator), name, None) == "auto":
-            last_step(estimator).set_params(**{name: with_more[name]})
     # half of the interval, in simulations with classifiers that differ in a quarter of the rows
     decisive = np.sum(codes == averaged[0]) if len(averaged) == 1 else len(rows) / 2
     if (least := 0.71 / decisive**0.5) > 0.1:
@@ -403,7 +403,7 @@ def last_step(estimator: Any) -> Any:
 
 
 def five_nets(estimator: Any) -> Any:
-    """Return an unfitted classifier of five nets, of 3 epochs if `finetune_epochs` is "auto"."""
+    """Return an unfitted classifier of five nets, trained as those of `estimator`."""
     model = last_step(estimator)
     if not isinstance(model, BaseSemiSupervisedClassifier):
         raise TypeError(

@@ -431,9 +431,9 @@ def test_the_default_is_five_teachers():
 
 
 @pytest.mark.parametrize(
-    ("n_labeled", "refit_head", "epochs"), [(20, "auto", "auto"), (22, "auto", 3), (62, False, 3)]
+    ("n_labeled", "refit_head", "epochs"), [(20, True, 10), (22, True, 3), (62, False, 3)]
 )
-def test_auto_means_in_a_fold_what_it_means_for_all_rows(
+def test_auto_means_in_a_fold_and_for_five_nets_what_it_means_for_all_rows(
     n_labeled, refit_head, epochs, monkeypatch
 ):
     seen = []
@@ -448,7 +448,7 @@ def test_auto_means_in_a_fold_what_it_means_for_all_rows(
         warnings.filterwarnings("ignore", "y has .* labelled rows")
         compare_with_supervised(SelfPretrainingClassifier(), np.zeros((len(y), 1)), y)
     assert [p["refit_head"] for p in seen[1::2]] == [refit_head] * 5
-    assert [p["finetune_epochs"] for p in seen[1::2]] == [epochs] * 5
+    assert [p["finetune_epochs"] for p in seen] == [epochs] * 10
 
 
 def test_pipelines_lists_and_threads_give_the_same():

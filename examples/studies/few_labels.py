@@ -18,7 +18,7 @@ from time import perf_counter
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, average_precision_score, f1_score, log_loss
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
@@ -29,6 +29,7 @@ from sklearn_spt import (
     SentenceEmbedder,
     SoftSelfTrainingClassifier,
 )
+from sklearn_spt._settings import most_labels
 from sklearn_spt._texts import DEFAULT_ENCODER, load_encoder
 
 TASKS = ["stackoverflow", "searchsnippets", "banking77", "trec"]
@@ -141,8 +142,7 @@ def nets():
         "one net refit": OneNetRefit(),
         "SetFit": SetFit(),
         "five nets": S(n_teachers=5, max_iter=0),
-        "one net, ten epochs": BertClassifier(max_epochs=10),
-        "five nets, ten epochs": S(n_teachers=5, max_iter=0, finetune_epochs=10),
+        "five nets, same epochs": S(n_teachers=5, max_iter=0, finetune_epochs=None),
         "all labels": AllLabels(),
         "defaults": S(),
         "two students": S(**once, n_students=2),
@@ -204,6 +204,9 @@ def fit(model, X, codes, labeled, unlabeled, seed):
         rows, y = labeled, codes[labeled]
     if type(model) is AllLabels:
         y = codes[rows]
+    if getattr(model, "finetune_epochs", 0) is None:  # as many as the defaults have
+        few = len(labeled) <= most_labels(codes.max() + 1)["finetune_epochs"]
+        model = clone(model).set_params(finetune_epochs=10 if few else 3)
     if "random_state" in model.get_params():
         model.set_params(random_state=seed)
     with warnings.catch_warnings():
