@@ -5,10 +5,9 @@ Quickstart
 Ten labels per class, 400 texts without a label: one net that learns from the labels only, and this
 library, on the same rows.
 
-Run ``python examples/01_quickstart.py``; it takes about a minute on two cores. The texts are made
-up: messages to the support of a shop, whose classes are topics. Such texts suit the library.
-``--data posts.csv``, with the columns ``text`` and
-``label``, takes texts of your own.
+Run ``python examples/01_quickstart.py``; it takes one to three minutes on two cores. The texts
+are made up: messages to the support of a shop, whose classes are topics. Such texts suit the
+library. ``--data posts.csv``, with the columns ``text`` and ``label``, takes texts of your own.
 """
 
 import argparse
