@@ -196,7 +196,8 @@ class BaseSemiSupervisedClassifier(
         if net is None or isinstance(net, str):
             net = BertClassifier() if net is None else BertClassifier(net)
         check_template(net, name)
-        usual = signature(type(net)).parameters
+        kind = BertClassifier if isinstance(net, BertClassifier) else type(net)
+        usual = signature(kind).parameters
         own = {
             "max_epochs": ("finetune_epochs", 10),
             "balanced_batches": ("balanced_batches", True),

@@ -255,9 +255,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 f"token_deletion={self.token_deletion} needs a net that reads token ids, such as "
                 f"BertClassifier, but estimator is a {type(net).__name__}; set token_deletion=0."
             )
-        refits, epochs = self._resolved(net, len(data.y), data.n_classes)
-        if data.n_unlabeled == 0 or self.max_iter == 0:  # then it is plain fine-tuning
-            refits, epochs = False, 3 if self.finetune_epochs == "auto" else epochs
+        refits, epochs = self._resolved(net, len(data.y), data.n_classes, data.n_unlabeled)
         others = split_teachers(self.teacher)[1]
         sizes = self._sample_sizes(data.n_unlabeled, 1.0 if refits else 0.2)
         n_refit = len(data.labeled) if refits else 0
@@ -406,18 +404,18 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             M.optimizer_.state.clear()  # twice as large as the net
         return M, {"stage1": loss_1, "stage2": loss_2}
 
-    def _resolved(self, net: NeuralNet, n_labeled: int, n_classes: int) -> tuple[bool, Any]:
-        """Return `refit_head` and `finetune_epochs`, or what "auto" is for so many labels."""
+    def _resolved(self, net: NeuralNet, n_L: int, n_classes: int, n_U: int) -> tuple[bool, Any]:
+        """Return `refit_head` and `finetune_epochs`, or what "auto" is for so many documents."""
         most, can, given = most_labels(n_classes), net.module is BertModule, self.refit_head
-        refits = can and n_labeled <= most["refit_head"] if given == "auto" else bool(given)
+        refits = can and n_L <= most["refit_head"] if given == "auto" else bool(given)
         if refits and not can:
             raise ValueError(
                 "refit_head=True needs a BertClassifier with its own module, but estimator is a "
                 f'{type(net).__name__}; set refit_head="auto".'
             )
-        if self.finetune_epochs != "auto":
-            return refits, self.finetune_epochs
-        return refits, 10 if refits and n_labeled <= most["finetune_epochs"] else 3
+        refits = refits and n_U > 0 and self.max_iter != 0  # else it is plain fine-tuning
+        auto = 10 if refits and n_L <= most["finetune_epochs"] else 3
+        return refits, auto if self.finetune_epochs == "auto" else self.finetune_epochs
 
     #: The learning rate over the n_C steps of stage 1 and the n_L steps of stage 2.
     _schedule = RightTrapezoidalLR

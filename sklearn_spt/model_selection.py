@@ -337,9 +337,12 @@ def compare_with_supervised(
     estimator = clone(estimator)
     if isinstance(model := last_step(estimator), SelfPretrainingClassifier):
         # "auto" means in each fold, and for the five nets, what it means for all rows
-        net = model._template(model.estimator)
-        refits, epochs = model._resolved(net, len(rows), len(classes))
-        model.set_params(refit_head=refits, finetune_epochs=epochs)
+        model._check_params()
+        net, n_U = model._template(model.estimator), len(labels) - len(rows)
+        auto = model._resolved(net, len(rows), len(classes), n_U)
+        for name, value in zip(("refit_head", "finetune_epochs"), auto, strict=True):
+            if getattr(model, name) == "auto":
+                model.set_params(**{name: value})
     plain = five_nets(estimator) if supervised is None else supervised
     only_labeled = not isinstance(last_step(plain), BaseSemiSupervisedClassifier)
     averaged = _averaged_classes(scoring, pos_label, classes)

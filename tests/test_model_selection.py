@@ -451,6 +451,26 @@ def test_auto_means_in_a_fold_and_for_five_nets_what_it_means_for_all_rows(
     assert [p["finetune_epochs"] for p in seen] == [epochs] * 10
 
 
+def test_parameters_are_checked_before_the_first_fold_and_set_only_where_auto(tiny_encoder):
+    class Fewer(SelfPretrainingClassifier):
+        def __init__(self, estimator=None):
+            super().__init__(estimator, refit_head=False, finetune_epochs=1, random_state=0)
+
+    class OwnBert(BertClassifier):
+        def __init__(self, pretrained, **kwargs):
+            super().__init__(pretrained, **kwargs)
+
+    X, y, _ = points(n=60)
+    assert compare(Fewer(mlp_net()), X, y).gain <= 1
+    for params in ({"refit_head": "never"}, {"finetune_epochs": "never"}):
+        with pytest.raises(ValueError, match=f"{next(iter(params))} must be .*'never'"):
+            compare(self_pretraining(**params), X, y)
+    own = SelfPretrainingClassifier(OwnBert(tiny_encoder), finetune_epochs=10)
+    assert own._template(own.estimator).pretrained == tiny_encoder
+    only_supervised = SelfPretrainingClassifier(BertClassifier(tiny_encoder), max_iter=0)
+    assert only_supervised._resolved(only_supervised.estimator, 20, 2, 9) == (False, 3)
+
+
 def test_pipelines_lists_and_threads_give_the_same():
     X, y, _ = points()
     expected = str(compare(self_pretraining(), X, y))
