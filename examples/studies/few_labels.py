@@ -29,7 +29,6 @@ from sklearn_spt import (
     SentenceEmbedder,
     SoftSelfTrainingClassifier,
 )
-from sklearn_spt._settings import most_labels
 from sklearn_spt._texts import DEFAULT_ENCODER, load_encoder
 
 TASKS = ["stackoverflow", "searchsnippets", "banking77", "trec"]
@@ -205,8 +204,9 @@ def fit(model, X, codes, labeled, unlabeled, seed):
     if type(model) is AllLabels:
         y = codes[rows]
     if getattr(model, "finetune_epochs", 0) is None:  # as many as the defaults have
-        few = len(labeled) <= most_labels(codes.max() + 1)["finetune_epochs"]
-        model = clone(model).set_params(finetune_epochs=10 if few else 3)
+        sizes = len(labeled), codes.max() + 1, len(unlabeled)
+        epochs = SelfPretrainingClassifier()._resolved(BertClassifier(), *sizes)[1]
+        model = clone(model).set_params(finetune_epochs=epochs)
     if "random_state" in model.get_params():
         model.set_params(random_state=seed)
     with warnings.catch_warnings():
