@@ -8,6 +8,8 @@ a window are shuffled. So an epoch holds exactly the rows that were drawn, and i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,37 +23,17 @@ WINDOW = 50
 #: Tokens in a batch of inference, padding included. On a CPU the activations of a layer should fit
 #: into the cache; a GPU is idle with few.
 INFERENCE_TOKENS = {"cpu": 1024, "cuda": 65_536}
-
-
-class Silent:
-    """Stands in for a progress bar. tqdm itself takes a lock, also if it shows nothing."""
-
-    n = 0
-
-    def update(self, n: int) -> None:
-        """Do nothing."""
-
-    set_description = update
-
-    def __enter__(self) -> Silent:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
+#: Widths of batches are multiples of it.
+WIDTH_MULTIPLE = {"cpu": 4, "cuda": 16}
 
 
 def progress_bar(verbose: int, total: int | None, description: str, **options: Any) -> Any:
-    """Return a bar over texts, which shows nothing and takes no lock without `verbose`."""
-    if not verbose:
-        return Silent()
+    """Return a bar over texts, which shows nothing without `verbose`."""
+    if not verbose:  # tqdm takes a lock, also if it shows nothing; these builtins do nothing here
+        return nullcontext(SimpleNamespace(n=0, update=abs, set_description=str))
     # leave=None: below another bar, such as that of a comparison, it vanishes at its end
     shown = {"unit": "text", "dynamic_ncols": True, "leave": None, **options}
     return tqdm(total=total, desc=description, **shown)
-
-
-def width_multiple(device: str) -> int:
-    """Return the number of which widths of batches are multiples on a device."""
-    return 16 if torch.device(device).type == "cuda" else 4
 
 
 class TokenBatches:
@@ -114,8 +96,8 @@ def in_batches(
     """
     lengths = sequence_lengths(ids, pad_id)
     order = np.argsort(-lengths, kind="stable")
-    tokens = INFERENCE_TOKENS.get(torch.device(device).type, 8192)
-    multiple = width_multiple(device)
+    kind = torch.device(device).type
+    tokens, multiple = INFERENCE_TOKENS.get(kind, 8192), WIDTH_MULTIPLE.get(kind, 4)
     out, start = torch.empty(0), 0
     while start < len(order):
         width = -(-int(lengths[order[start]]) // multiple) * multiple

@@ -19,9 +19,10 @@ from skorch import NeuralNet
 
 from sklearn_spt._base import PartlyLabeled
 from sklearn_spt._labels import Codes, FloatArray
+from sklearn_spt._losses import softmax
 from sklearn_spt._random import seeded
 from sklearn_spt._teachers import split_teachers
-from sklearn_spt._training import Trainer, probabilities
+from sklearn_spt._training import Trainer, predict_logits
 
 
 @dataclass
@@ -49,7 +50,7 @@ class State:
     def predict_proba(self, X: Any, n_classes: int) -> FloatArray:
         """Return the mean of their class probabilities of encoded documents."""
         nets, weights = self.members()
-        P = [probabilities(M, X, n_classes) for M in nets]
+        P = [softmax(predict_logits(M, X, n_classes)) for M in nets]
         return np.asarray(np.average(P, axis=0, weights=weights))
 
 

@@ -46,11 +46,8 @@ def find_labeled(y: Any, marker: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
             "rows in y, or pass them as X_unlabeled."
         )
     labels = as_labels(y)
-    missing = np.asarray(pd.isna(labels))
-    if is_missing(marker):
-        _reject_text(labels, ("nan",), marker)
-        return ~missing, labels
-    if missing.any():
+    missing, none = np.asarray(pd.isna(labels)), is_missing(marker)
+    if missing.any() and not none:
         row = int(np.flatnonzero(missing)[0])
         raise ValueError(
             f"y contains a missing value (NaN or None) in row {row}, and {int(missing.sum())} in "
@@ -59,12 +56,21 @@ def find_labeled(y: Any, marker: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
         )
     if isinstance(marker, str):
         return np.array([label != marker for label in labels], dtype=bool), labels
-    if isinstance(marker, bool) or not isinstance(marker, int | float | np.number):
+    if isinstance(marker, bool) or not (none or isinstance(marker, int | float | np.number)):
         raise TypeError(
             "unlabeled_marker must be a number, a string or a missing value (None, NaN), got "
             f"{marker!r}."
         )
-    _reject_text(labels, (str(marker), f"{marker:.1f}", f"{marker:g}"), marker)
+    spellings = ("nan",) if none else (str(marker), f"{marker:.1f}", f"{marker:g}")
+    for row, label in enumerate(labels if labels.dtype.kind in "OUT" else ()):
+        if isinstance(label, str) and label.strip() in spellings:
+            raise ValueError(
+                f"y holds the string {str(label)!r} in row {row}, while unlabelled rows are marked "
+                f"with unlabeled_marker={marker!r}: numpy turns ['a', {marker}] into strings. Use "
+                f"a list or dtype=object, or pass unlabeled_marker={str(label)!r}."
+            )
+    if none:
+        return ~missing, labels
     if labels.dtype.kind in "iuf":
         return labels != marker, labels
     # True equals 1 and is no marker
@@ -99,19 +105,6 @@ def as_labels(y: Any) -> NDArray[Any]:
         if all(issubclass(kind, int | float | np.number) and kind is not bool for kind in kinds):
             labels = np.array(labels.tolist())
     return labels
-
-
-def _reject_text(labels: NDArray[Any], spellings: tuple[str, ...], marker: Any) -> None:
-    """Refuse the string "-1" beside the marker -1, and "nan" beside a missing value."""
-    if labels.dtype.kind not in "OUT":
-        return
-    for row, label in enumerate(labels):
-        if isinstance(label, str) and label.strip() in spellings:
-            raise ValueError(
-                f"y holds the string {str(label)!r} in row {row}, while unlabelled rows are marked "
-                f"with unlabeled_marker={marker!r}: numpy turns ['a', {marker}] into strings. Use "
-                f"a list or dtype=object, or pass unlabeled_marker={str(label)!r}."
-            )
 
 
 def encode_labels(

@@ -59,17 +59,12 @@ def seeded(root: int, *path: int) -> Iterator[None]:
     # To read a generator of CUDA would start CUDA, which breaks forks.
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     with _LOCK, torch.random.fork_rng(devices):
-        _manual_seed(derive_seed(root, *path))
+        # On a plain CPU without the lock of torch.cuda: a fork could leave it locked.
+        found = torch.accelerator.current_accelerator()
+        plain = found is None or (found.type == "cuda" and not torch.cuda.device_count())
+        seed = torch.default_generator.manual_seed if plain else torch.manual_seed
+        seed(derive_seed(root, *path))
         yield
-
-
-def _manual_seed(seed: int) -> None:
-    """Seed torch, on a plain CPU without the lock of torch.cuda: a fork could leave it locked."""
-    built_for = torch.accelerator.current_accelerator()
-    if built_for is None or (built_for.type == "cuda" and not torch.cuda.device_count()):
-        torch.default_generator.manual_seed(seed)
-    else:
-        torch.manual_seed(seed)
 
 
 def torch_state() -> list[Any]:

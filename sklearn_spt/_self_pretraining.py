@@ -25,7 +25,6 @@ from sklearn_spt._checkpoint import Checkpoint, Iteration, State
 from sklearn_spt._class_distributions import (
     LEAST_DOCUMENTS,
     MOST_DOCUMENTS,
-    Distributions,
     class_shares,
     inertia,
     logit_adjusted,
@@ -35,7 +34,7 @@ from sklearn_spt._encoder import BertModule
 from sklearn_spt._labels import FloatArray, check_scalar
 from sklearn_spt._losses import distillation_targets, predicted_codes
 from sklearn_spt._random import generator, seeded, set_torch_state, share_of
-from sklearn_spt._settings import most_labels
+from sklearn_spt._settings import FEW_LABELS
 from sklearn_spt._teachers import label, split_teachers
 from sklearn_spt._training import (
     Losses,
@@ -256,8 +255,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 f"BertClassifier, but estimator is a {type(net).__name__}; set token_deletion=0."
             )
         refits, epochs = self._resolved(net, len(data.y), data.n_classes, data.n_unlabeled)
-        others = split_teachers(self.teacher)[1]
+        nets_teach, others = split_teachers(self.teacher)
         sizes = self._sample_sizes(data.n_unlabeled, 1.0 if refits else 0.2)
+        n_nets = self.n_teachers if nets_teach or not sizes else 0
         n_refit = len(data.labeled) if refits else 0
         if len(sizes) == 1 and self.alpha not in (0, 0.1):  # the default was hardly meant
             warnings.warn(
@@ -266,15 +266,15 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 UserWarning,
                 stacklevel=3,
             )
-        work = self._work(self._n_nets(data), len(data.y), n_refit, sizes, epochs)
+        work = self._work(n_nets, len(data.y), n_refit, sizes, epochs)
         with progress_bar(self.verbose, sum(work), "supervised teachers") as bar:
             trainer = self._trainer(net, data, bar, epochs)
             trainer.refit_with = data.U if refits else None
             folder = self.checkpoint_dir
             checkpoint = None if folder is None else Checkpoint(folder, self, trainer, data)
-            state, history = self._start(trainer, data, checkpoint)  # step 1
+            state, history = self._start(trainer, data, n_nets, checkpoint)  # step 1
             # labels of U and of L by teachers that are no nets
-            ask = state.t == 0 and sizes
+            ask = others and state.t == 0 and sizes
             by_others = label(others, net, data, self.temperature) if ask else None
             for t in range(state.t + 1, len(sizes) + 1):
                 start = time.perf_counter()
@@ -287,8 +287,14 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 on_C = None if on_U is None else on_U[rows]
                 P = self._soft_labels(trainer, state.students, C, on_C)  # step 3
                 q = self._soft_labels(trainer, state.students, data.X, on_L)
-                P, S, groups = self._inertia(P, state.S)  # step 4
-                state = self._without_spent_nets(state)
+                P, S, groups = self._inertia(P, state.S, self.alpha)  # step 4
+                first = self.ensemble == "all" or (self.ensemble == "last_two" and t == 1)
+                state = replace(  # without the nets that will not predict
+                    state,
+                    students=[],
+                    teachers=[] if self.ensemble == "last" else state.students,
+                    supervised=state.supervised if first else [],
+                )
                 trained = [  # steps 5 and 6
                     self._train_student(trainer, data, t, i, C, P, q)
                     for i in range(self.n_students)
@@ -323,7 +329,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.termination_condition_ = ended if data.n_unlabeled else "no_unlabeled"
 
     def _start(
-        self, trainer: Trainer, data: PartlyLabeled, checkpoint: Checkpoint | None
+        self, trainer: Trainer, data: PartlyLabeled, n_nets: int, checkpoint: Checkpoint | None
     ) -> tuple[State, list[dict[str, Any]]]:
         """Train the first teachers, or find the state that an earlier run left."""
         found = None if checkpoint is None else checkpoint.load()
@@ -334,7 +340,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             return found
         start = time.perf_counter()
         teach = check_memory(self.memory).cache(train_teacher)
-        taught = [teach(trainer, *data.L, number) for number in range(self._n_nets(data))]
+        taught = [teach(trainer, *data.L, number) for number in range(n_nets)]
         trainer.refit([M for M, _ in taught], *data.L)
         nets, losses = [M for M, _ in taught], [loss for _, loss in taught]
         never = np.full(data.n_unlabeled, -1, dtype=np.intp)
@@ -356,17 +362,6 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         P = [trainer.probabilities(M, X, self.temperature) for M in nets]
         n = 0 if by_others is None else len(split_teachers(self.teacher)[1])
         return np.asarray(np.mean(([np.mean(P, axis=0)] if P else []) + [by_others] * n, axis=0))
-
-    def _inertia(self, P: FloatArray, S: Distributions) -> tuple[FloatArray, Any, Any]:
-        """Move the class distributions of P towards those of the iteration before."""
-        return inertia(P, S, self.alpha)
-
-    def _without_spent_nets(self, state: State) -> State:
-        """Return the state with those nets only that predict after the next iteration."""
-        teachers = [] if self.ensemble == "last" else state.students
-        first = self.ensemble == "all" or (self.ensemble == "last_two" and state.t == 0)
-        supervised = state.supervised if first else []
-        return replace(state, students=[], teachers=teachers, supervised=supervised)
 
     def _train_student(
         self,
@@ -406,17 +401,21 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
 
     def _resolved(self, net: NeuralNet, n_L: int, n_classes: int, n_U: int) -> tuple[bool, Any]:
         """Return `refit_head` and `finetune_epochs`, or what "auto" is for so many documents."""
-        most, can, given = most_labels(n_classes), net.module is BertModule, self.refit_head
-        refits = can and n_L <= most["refit_head"] if given == "auto" else bool(given)
+        per_class, can = n_L / n_classes, net.module is BertModule
+        few = per_class <= FEW_LABELS["refit_head"]
+        refits = can and few if self.refit_head == "auto" else bool(self.refit_head)
         if refits and not can:
             raise ValueError(
                 "refit_head=True needs a BertClassifier with its own module, but estimator is a "
                 f'{type(net).__name__}; set refit_head="auto".'
             )
         refits = refits and n_U > 0 and self.max_iter != 0  # else it is plain fine-tuning
-        auto = 10 if refits and n_L <= most["finetune_epochs"] else 3
+        few = n_L <= 100 and per_class <= FEW_LABELS["finetune_epochs"]
+        auto = 10 if refits and few else 3
         return refits, auto if self.finetune_epochs == "auto" else self.finetune_epochs
 
+    #: The class distributions of P are moved towards those of the iteration before.
+    _inertia = staticmethod(inertia)
     #: The learning rate over the n_C steps of stage 1 and the n_L steps of stage 2.
     _schedule = RightTrapezoidalLR
     #: Whether stage 2 goes on with the optimiser of stage 1.
@@ -438,11 +437,6 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 stacklevel=4,
             )
         return sizes
-
-    def _n_nets(self, data: PartlyLabeled) -> int:
-        """Return the number of supervised nets, which are needed where nothing else is trained."""
-        needed = split_teachers(self.teacher)[0] or data.n_unlabeled == 0 or self.max_iter == 0
-        return self.n_teachers if needed else 0
 
     def _work(self, n_nets: int, n_L: int, n_refit: int, sizes: list[int], E2: int) -> list[int]:
         """Return the numbers of texts that each iteration trains on, labels or refits heads on."""

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-
-def most_labels(n_classes: int) -> dict[str, int]:
-    """Return the largest number of labelled documents that is few for the "auto" of a parameter.
-
-    Up to it, `refit_head` fits linear layers anew, and `finetune_epochs` is 10.
-    """
-    return {"refit_head": 30 * n_classes, "finetune_epochs": min(10 * n_classes, 100)}
-
+#: Labelled documents per class, on average, that are few for the "auto" of a parameter. Up to
+#: them, `refit_head` fits linear layers anew, and with up to 100 in all `finetune_epochs` is 10.
+FEW_LABELS = {"refit_head": 30, "finetune_epochs": 10}
 
 #: The paper's parameters of the method, as keyword arguments. The paper's net is
 #: ``BertClassifier("bert-base-uncased", head_init="random")``.

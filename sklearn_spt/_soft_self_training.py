@@ -102,37 +102,34 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
         self
         """
         with all_or_nothing(self):
-            self._fit(X, y, sample_weight)
+            check_scalar(self.C, "C", Real, min_val=0, max_val=1e12, include_boundaries="neither")
+            check_scalar(self.sharpening, "sharpening", Real, min_val=1)
+            check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
+            F = self._features(X, reset=True)
+            labeled, classes, codes = encode_labels(y, F.shape[0], self.unlabeled_marker)
+            w_l = np.ones(int(labeled.sum()))
+            if check_weights(sample_weight, labeled) is not None:  # which raises what is wrong
+                w_l = np.broadcast_to(np.asarray(sample_weight, dtype=float), len(codes))[labeled]
+            L, U, K = F[labeled], F[~labeled], len(classes)
+            y_l, n_U = np.eye(K)[codes[labeled]], len(codes) - len(w_l)
+            theta = _logistic_regression(L, y_l, w_l, self.C)
+            P = softmax(U @ theta[:-1] + theta[-1])
+            # equally many labels of each class (one less in a fold) were drawn by class: their
+            # shares say nothing
+            held = np.ptp(y_l.sum(axis=0)) > 1
+            least = _LEAST_SHARE * P.sum(axis=0) if held else None
+            rounds = self.max_iter if n_U else 0
+            w = np.append(_LABELED * w_l, np.full(n_U, _UNLABELED))
+            both = vstack([L, U]) if issparse(F) else np.vstack([L, U])
+            for left in reversed(range(rounds)):
+                P = _sharpened(P, self.sharpening, least) if left else P
+                theta = _logistic_regression(both, np.vstack([y_l, P]), w, self.C, theta)
+                P = softmax(U @ theta[:-1] + theta[-1])
+            self.classes_, self.n_iter_ = classes, rounds
+            self.coef_, self.intercept_ = theta[:-1].T.copy(), theta[-1].copy()
+            codes[~labeled] = P.argmax(axis=1)
+            self.transduction_ = decode_labels(codes, classes, self.unlabeled_marker)
         return self
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        check_scalar(self.C, "C", Real, min_val=0, max_val=1e12, include_boundaries="neither")
-        check_scalar(self.sharpening, "sharpening", Real, min_val=1)
-        check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
-        F = self._features(X, reset=True)
-        labeled, classes, codes = encode_labels(y, F.shape[0], self.unlabeled_marker)
-        w_l = np.ones(int(labeled.sum()))
-        if check_weights(sample_weight, labeled) is not None:  # which raises what is wrong
-            w_l = np.broadcast_to(np.asarray(sample_weight, dtype=float), len(codes))[labeled]
-        L, U, K = F[labeled], F[~labeled], len(classes)
-        y_l, n_U = np.eye(K)[codes[labeled]], len(codes) - len(w_l)
-        theta = _logistic_regression(L, y_l, w_l, self.C)
-        P = _probabilities(U, theta)
-        # equally many labels of each class (one less in a fold) were drawn by class: their
-        # shares say nothing
-        held = np.ptp(y_l.sum(axis=0)) > 1
-        least = _LEAST_SHARE * P.sum(axis=0) if held else None
-        rounds = self.max_iter if n_U else 0
-        w = np.append(_LABELED * w_l, np.full(n_U, _UNLABELED))
-        both = vstack([L, U]) if issparse(F) else np.vstack([L, U])
-        for left in reversed(range(rounds)):
-            P = _sharpened(P, self.sharpening, least) if left else P
-            theta = _logistic_regression(both, np.vstack([y_l, P]), w, self.C, theta)
-            P = _probabilities(U, theta)
-        self.classes_, self.n_iter_ = classes, rounds
-        self.coef_, self.intercept_ = theta[:-1].T.copy(), theta[-1].copy()
-        codes[~labeled] = P.argmax(axis=1)
-        self.transduction_ = decode_labels(codes, classes, self.unlabeled_marker)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities.
@@ -159,10 +156,6 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
     def _features(self, X: Any, reset: bool = False) -> Any:
         F = validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse="csr")
         return normalize(F) if self.normalize else F
-
-
-def _probabilities(F: FloatArray, theta: FloatArray) -> FloatArray:
-    return softmax(F @ theta[:-1] + theta[-1])
 
 
 def _sharpened(P: FloatArray, power: float, least: FloatArray | None) -> FloatArray:

@@ -5,9 +5,9 @@ import pytest
 import torch
 from helpers import bert_net, mlp_net, points
 
-from sklearn_spt import SelfPretrainingClassifier, SoftSelfTrainingClassifier
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier, SoftSelfTrainingClassifier
 from sklearn_spt._losses import softmax
-from sklearn_spt._settings import most_labels
+from sklearn_spt._settings import FEW_LABELS
 
 Y = np.array([0, 1] * 6 + [-1] * 12)
 
@@ -37,20 +37,27 @@ def test_layers_are_those_of_soft_self_training(tiny_encoder, tiny_texts):
         assert not np.allclose(net.predict_proba(tiny_texts), other.predict_proba(tiny_texts))
 
 
-def at_most(monkeypatch, **limits):
-    """Set up to how many labelled documents "auto" sees few."""
-    limits = {"refit_head": 12, "finetune_epochs": 12} | limits
-    monkeypatch.setattr("sklearn_spt._self_pretraining.most_labels", lambda n_classes: limits)
-
-
-def test_what_few_labels_are():
-    assert most_labels(2) == {"refit_head": 60, "finetune_epochs": 20}
-    assert most_labels(77) == {"refit_head": 2310, "finetune_epochs": 100}
+@pytest.mark.parametrize(
+    ("n_labeled", "n_classes", "refits", "epochs"),
+    [
+        (20, 2, True, 10),
+        (21, 2, True, 3),
+        (60, 2, True, 3),
+        (61, 2, False, 3),
+        (100, 77, True, 10),
+        (101, 77, True, 3),
+        (2310, 77, True, 3),
+        (2311, 77, False, 3),
+    ],
+)
+def test_what_few_labels_are(n_labeled, n_classes, refits, epochs):
+    found = SelfPretrainingClassifier()._resolved(BertClassifier(), n_labeled, n_classes, 9)
+    assert found == (refits, epochs)
 
 
 def test_auto_is_for_few_labels(tiny_encoder, tiny_texts, monkeypatch):
     few = fitted(tiny_encoder, tiny_texts).predict_proba(tiny_texts)
-    at_most(monkeypatch, refit_head=11)  # of 12 labelled texts
+    monkeypatch.setitem(FEW_LABELS, "refit_head", 5)  # of 6 per class
     many = fitted(tiny_encoder, tiny_texts).predict_proba(tiny_texts)
     without = fitted(tiny_encoder, tiny_texts, refit_head=False).predict_proba(tiny_texts)
     always = fitted(tiny_encoder, tiny_texts, refit_head=True).predict_proba(tiny_texts)
@@ -87,7 +94,7 @@ def test_more_epochs_where_labels_are_few(tiny_encoder, tiny_texts, monkeypatch)
     assert epochs() == 10
     assert epochs(finetune_epochs=4) == 4
     assert epochs(refit_head=False) == 3
-    at_most(monkeypatch, finetune_epochs=11)
+    monkeypatch.setitem(FEW_LABELS, "finetune_epochs", 5)  # of 6 per class
     assert epochs() == 3
 
 

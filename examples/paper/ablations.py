@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from sklearn_spt import RightTrapezoidalLR, SelfPretrainingClassifier
@@ -73,22 +75,23 @@ class WithoutDistillation(SelfPretrainingClassifier):
         P = super()._soft_labels(trainer, nets, X, by_others)
         return np.eye(P.shape[1])[predicted_codes(P)]
 
-    def _inertia(self, P, S):
+    @staticmethod
+    def _inertia(P, S, alpha):
         return P, S, {}
 
 
 class IndependentVariance(SelfPretrainingClassifier):
     """The paper's literal formula: inertia combines variances with squared weights."""
 
-    def _inertia(self, P, S):
-        return inertia(P, S, self.alpha, squared=True)
+    _inertia = staticmethod(partial(inertia, squared=True))
 
 
 class RawInertiaState(SelfPretrainingClassifier):
     """The paper's literal S_t: inertia hands on the statistics from before the map."""
 
-    def _inertia(self, P, S):
-        P, _, groups = inertia(P, S, self.alpha)
+    @staticmethod
+    def _inertia(P, S, alpha):
+        P, _, groups = inertia(P, S, alpha)
         return P, dict(S) | {c: (g["mean"], g["variance"]) for c, g in groups.items()}, groups
 
 
