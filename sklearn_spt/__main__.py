@@ -48,7 +48,9 @@ def _parse(arguments: list[str] | None) -> Namespace:
             add("--max-length", type=int, metavar="N", help="texts are cut to N tokens")
             add("--lam", type=float, help="weight of the distillation loss, 0 to 1")
             add("--alpha", type=float, help="inertia of the pseudo-labels, 0 to 1")
-            add("--step-size", type=_number, metavar="K", help="growth of the sample: 0.5 or 200")
+            add(
+                "--step-size", type=number, metavar="K", help="growth of the sample: 200, 0.5, auto"
+            )
             add(
                 "--four-students", action="store_true", help="a few hundred labels, thrice the time"
             )
@@ -69,7 +71,8 @@ def _parse(arguments: list[str] | None) -> Namespace:
     return parser.parse_args(arguments)
 
 
-def _number(text: str) -> Any:
+def number(text: str) -> Any:
+    """Return a number or "auto"; argparse names this function where it fails."""
     return text if text == "auto" else json.loads(text)
 
 
