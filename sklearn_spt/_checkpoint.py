@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -159,7 +159,8 @@ class Checkpoint:
         machine = torch.get_num_threads(), torch.backends.cpu.get_cpu_capability()
         # teachers that are no nets read the documents as they were given
         others = split_teachers(model.teacher)[1]
-        encoded = {**vars(data), "documents": data.documents if others else None}
+        encoded = {part.name: getattr(data, part.name) for part in fields(data)}
+        encoded["documents"] = data.documents if others else None
         key = joblib.hash((kinds, params, sorted(net.items(), key=str), encoded, machine))
         self.folder = Path(folder).expanduser() / f"{key}-{trainer.root}"
         self.file = self.folder / "state.json"

@@ -34,14 +34,12 @@ def split_teachers(teacher: Any) -> tuple[bool, list[Any]]:
 
 def label(
     teachers: list[Any], net: NeuralNet, data: PartlyLabeled, temperature: float
-) -> tuple[FloatArray, FloatArray] | None:
-    """Return the teachers' mean class probabilities of U and of L; None without a teacher.
+) -> tuple[FloatArray, FloatArray]:
+    """Return the teachers' mean class probabilities of U and of L.
 
     Each teacher is cloned and fitted on the documents as they were given, with class codes as y,
     -1 at unlabelled rows, and the weights if its fit, or that of its last step, takes them.
     """
-    if not teachers:
-        return None
     X, more = data.documents
     if (texts := as_texts(X)) is not None:
         X = np.array([*texts, *(() if more is None else as_texts(more) or ())], dtype=object)
