@@ -2,7 +2,7 @@ r"""
 Quickstart
 ==========
 
-Five labels per class, 400 texts without a label: one net that learns from the labels only, and this
+Five labels per class, 300 texts without a label: one net that learns from the labels only, and this
 library, on the same rows.
 
 Run ``python examples/01_quickstart.py``; it takes up to two minutes on two cores. The texts
@@ -20,7 +20,7 @@ from sklearn.model_selection import train_test_split
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
 from sklearn_spt.datasets import make_short_texts
 
-PER_CLASS, N_UNLABELED, N_TEST, SEEDS = 5, 400, 400, (0, 1, 2)
+PER_CLASS, N_UNLABELED, N_TEST, SEEDS = 5, 300, 400, (0, 1, 2)
 parser = argparse.ArgumentParser(description="Compare one net with this library.")
 parser.add_argument("--data", metavar="FILE.csv", help="texts of your own (default: made-up ones)")
 parser.add_argument("--out", default="quickstart.png", help="file of the picture")
@@ -36,7 +36,7 @@ else:
 # %%
 # The rows
 # --------
-# Each seed draws five labelled rows of each class, and 400 unlabelled and 400 test rows at random.
+# Each seed draws five labelled rows of each class, and 300 unlabelled and 400 test rows at random.
 # -1 marks the rows without a label.
 def draw(seed):
     """Return the texts and labels to learn from, and those to test on."""
