@@ -22,7 +22,7 @@ from sklearn_spt.datasets import make_short_texts
 
 PER_CLASS, N_UNLABELED, N_TEST, SEEDS = 5, 300, 400, (0, 1, 2)
 parser = argparse.ArgumentParser(description="Compare one net with this library.")
-parser.add_argument("--data", metavar="FILE.csv", help="texts of your own (default: made-up ones)")
+parser.add_argument("--data", metavar="FILE.csv", help="texts of your own")
 parser.add_argument("--out", default="quickstart.png", help="file of the picture")
 options, _ = parser.parse_known_args()  # a notebook has arguments of its own
 if options.data:
@@ -61,21 +61,21 @@ for seed in SEEDS:
     one = BertClassifier(random_state=seed).fit(X[known], y[known].tolist())
     spt = SelfPretrainingClassifier(random_state=seed)
     spt.fit(X, y)
-    results.append([one.score(X_test, y_test), spt.score(X_test, y_test)])
-    print(
-        f"seed {seed}: one net {results[-1][0]:.3f}, this library {results[-1][1]:.3f}", flush=True
-    )
+    found = one.score(X_test, y_test), spt.score(X_test, y_test)
+    print("seed {}: one net {:.3f}, this library {:.3f}".format(seed, *found), flush=True)
+    results.append(found)
 
 # %%
 # The result
 # ----------
-table = pd.DataFrame(results, columns=["one net", "this library"], index=SEEDS).rename_axis("seed")
+table = pd.DataFrame(results, columns=["one net", "this library"], index=SEEDS)
 table["gain"] = table["this library"] - table["one net"]
-print(table.to_string(float_format="{:.3f}".format))
+print(table.rename_axis("seed").to_string(float_format="{:.3f}".format))
 print(
-    f"\nWith {PER_CLASS} labels per class, {N_UNLABELED} unlabelled texts change the mean accuracy "
-    f"from {table['one net'].mean():.3f} to {table['this library'].mean():.3f}: "
-    f"{table['gain'].mean():+.3f}, ahead in {(table['gain'] > 0).sum()} of {len(SEEDS)} seeds."
+    f"\nWith {PER_CLASS} labels per class, {N_UNLABELED} unlabelled texts "
+    f"change the mean accuracy from {table['one net'].mean():.3f} to "
+    f"{table['this library'].mean():.3f}: {table['gain'].mean():+.3f}, "
+    f"ahead in {(table['gain'] > 0).sum()} of {len(SEEDS)} seeds."
 )
 
 fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")

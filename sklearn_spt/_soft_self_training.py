@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from sklearn_spt._labels import (
     FloatArray,
@@ -101,7 +102,8 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
         -------
         self
         """
-        with all_or_nothing(self):
+        # numpy and scipy have a BLAS each, whose waiting threads hold each other up: tenfold
+        with all_or_nothing(self), threadpool_limits(1, user_api="blas"):
             check_scalar(self.C, "C", Real, min_val=0, max_val=1e12, include_boundaries="neither")
             check_scalar(self.sharpening, "sharpening", Real, min_val=1)
             check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
