@@ -30,7 +30,6 @@ from sklearn_spt._labels import (
     encode_labels,
     suspicious_class,
 )
-from sklearn_spt._losses import softmax
 from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing, forget_columns
 from sklearn_spt._random import root_seed
 from sklearn_spt._texts import (
@@ -39,10 +38,10 @@ from sklearn_spt._texts import (
     load_encoder,
     warn_of_lost_content,
 )
-from sklearn_spt._training import Trainer, check_template, predict_logits
+from sklearn_spt._training import Trainer, check_template, probabilities
 
 
-@dataclass
+@dataclass(frozen=True)
 class PartlyLabeled:
     """Encoded documents, split into labelled and unlabelled ones."""
 
@@ -54,9 +53,17 @@ class PartlyLabeled:
     labeled: NDArray[np.bool_]  # which rows are, of X and then of X_unlabeled
     documents: tuple[Any, Any]  # X and X_unlabeled as they were given
 
-    def __post_init__(self) -> None:
-        self.L = self.X, self.y, self.weights
-        self.n_classes, self.n_unlabeled = len(self.classes), int((~self.labeled).sum())
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    @property
+    def L(self) -> tuple[Any, Codes, FloatArray | None]:
+        return self.X, self.y, self.weights
+
+    @property
+    def n_unlabeled(self) -> int:
+        return int((~self.labeled).sum())
 
     def part(self, rows: Codes) -> PartlyLabeled:
         """Return the data with some of the labelled rows only."""
@@ -140,7 +147,7 @@ class BaseSemiSupervisedClassifier(
         total = len(self.estimators_)
         with progress_bar(self.verbose, total, "prediction", unit="net", delay=1) as bar:
             for net in self.estimators_:
-                P.append(softmax(predict_logits(net, encoded, K)))
+                P.append(probabilities(net, encoded, K))
                 bar.update(1)
         return self._combine(P)
 

@@ -23,8 +23,6 @@ WINDOW = 50
 #: Tokens in a batch of inference, padding included. On a CPU the activations of a layer should fit
 #: into the cache; a GPU is idle with few.
 INFERENCE_TOKENS = {"cpu": 1024, "cuda": 65_536}
-#: Widths of batches are multiples of it.
-WIDTH_MULTIPLE = {"cpu": 4, "cuda": 16}
 
 
 def progress_bar(verbose: int, total: int | None, description: str, **options: Any) -> Any:
@@ -34,6 +32,11 @@ def progress_bar(verbose: int, total: int | None, description: str, **options: A
     # leave=None: below another bar, such as that of a comparison, it vanishes at its end
     shown = {"unit": "text", "dynamic_ncols": True, "leave": None, **options}
     return tqdm(total=total, desc=description, **shown)
+
+
+def width_multiple(device: str) -> int:
+    """Return the number of which widths of batches are multiples on a device."""
+    return 16 if torch.device(device).type == "cuda" else 4
 
 
 class TokenBatches:
@@ -96,8 +99,8 @@ def in_batches(
     """
     lengths = sequence_lengths(ids, pad_id)
     order = np.argsort(-lengths, kind="stable")
-    kind = torch.device(device).type
-    tokens, multiple = INFERENCE_TOKENS.get(kind, 8192), WIDTH_MULTIPLE.get(kind, 4)
+    tokens = INFERENCE_TOKENS.get(torch.device(device).type, 8192)
+    multiple = width_multiple(device)
     out, start = torch.empty(0), 0
     while start < len(order):
         width = -(-int(lengths[order[start]]) // multiple) * multiple

@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 from skorch import NeuralNetClassifier
 from skorch.callbacks import Callback, EpochTimer, GradientNormClipping, PassthroughScoring
 
-from sklearn_spt._batches import WIDTH_MULTIPLE, TokenBatches, in_batches, progress_bar
+from sklearn_spt._batches import TokenBatches, in_batches, progress_bar, width_multiple
 from sklearn_spt._encoder import MOST_ROWS, BertModule, before_compile, linear_probe
 from sklearn_spt._labels import (
     Codes,
@@ -26,7 +26,7 @@ from sklearn_spt._labels import (
     check_weights,
     encode_labels,
 )
-from sklearn_spt._losses import DistillationLoss, softmax
+from sklearn_spt._losses import DistillationLoss
 from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing, forget_columns
 from sklearn_spt._random import generator, root_seed, seeded
 from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
@@ -40,7 +40,7 @@ from sklearn_spt._texts import (
     load_encoder,
     warn_of_lost_content,
 )
-from sklearn_spt._training import check_template, predict_logits, train_supervised
+from sklearn_spt._training import check_template, probabilities, train_supervised
 
 #: A look at the driver, which does not start CUDA: that would break forks.
 DEFAULT_DEVICE = "cuda" if torch.cuda.device_count() else "cpu"
@@ -303,7 +303,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
             Columns in the order of ``classes_``; rows sum to 1.
         """
         self.check_is_fitted()
-        return softmax(predict_logits(self, self.encode(X), len(self.classes_)))
+        return probabilities(self, self.encode(X), len(self.classes_))
 
     def __sklearn_tags__(self) -> Tags:
         """Declare that texts are accepted besides matrices."""
@@ -462,8 +462,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         if prefix == "optimizer":
             params.setdefault("lr", self.lr_)
         elif prefix.startswith("iterator") and getattr(self, prefix) is TokenBatches:
-            multiple = WIDTH_MULTIPLE.get(torch.device(self.device).type, 4)
-            usual = {"pad_id": self.source_.pad_id, "multiple": multiple}
+            usual = {"pad_id": self.source_.pad_id, "multiple": width_multiple(self.device)}
             params = {**usual, "in_order": prefix == "iterator_valid", **params}
         return params
 

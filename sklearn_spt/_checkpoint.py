@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,9 @@ from skorch import NeuralNet
 
 from sklearn_spt._base import PartlyLabeled
 from sklearn_spt._labels import Codes, FloatArray
-from sklearn_spt._losses import softmax
 from sklearn_spt._random import seeded
 from sklearn_spt._teachers import split_teachers
-from sklearn_spt._training import Trainer, predict_logits
+from sklearn_spt._training import Trainer, probabilities
 
 
 @dataclass
@@ -50,7 +49,7 @@ class State:
     def predict_proba(self, X: Any, n_classes: int) -> FloatArray:
         """Return the mean of their class probabilities of encoded documents."""
         nets, weights = self.members()
-        P = [softmax(predict_logits(M, X, n_classes)) for M in nets]
+        P = [probabilities(M, X, n_classes) for M in nets]
         return np.asarray(np.average(P, axis=0, weights=weights))
 
 
@@ -159,8 +158,7 @@ class Checkpoint:
         machine = torch.get_num_threads(), torch.backends.cpu.get_cpu_capability()
         # teachers that are no nets read the documents as they were given
         others = split_teachers(model.teacher)[1]
-        encoded = {part.name: getattr(data, part.name) for part in fields(data)}
-        encoded["documents"] = data.documents if others else None
+        encoded = {**vars(data), "documents": data.documents if others else None}
         key = joblib.hash((kinds, params, sorted(net.items(), key=str), encoded, machine))
         self.folder = Path(folder).expanduser() / f"{key}-{trainer.root}"
         self.file = self.folder / "state.json"

@@ -76,7 +76,7 @@ def as_texts(X: Any, name: str = "X", *, allow_empty: bool = True) -> list[str] 
     if column is not X and X.shape[1] > 1:
         raise ValueError(f"{name} has {X.shape[1]} columns; give the one that holds the texts.")
     for row, entry in enumerate(entries):
-        if not (allow_empty or entry.strip()) if isinstance(entry, str) else is_missing(entry):
+        if is_missing(entry) or (isinstance(entry, str) and not (allow_empty or entry.strip())):
             empty = [text for text in entries if is_missing(text) or not str(text).strip()]
             raise ValueError(
                 f"{name} holds an empty or missing text in row {row}, and {len(empty)} in all; "

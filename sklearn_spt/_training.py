@@ -267,6 +267,11 @@ def predict_logits(net: NeuralNet, X: Any, n_classes: int) -> FloatArray:
     return logits
 
 
+def probabilities(net: NeuralNet, X: Any, n_classes: int, temperature: float = 1.0) -> FloatArray:
+    """Return the class probabilities of encoded documents, (n, n_classes)."""
+    return softmax(predict_logits(net, X, n_classes), temperature)
+
+
 @dataclass(eq=False)
 class Trainer:
     """Trains clones of one net on labelled documents, each with a seed of its own.
@@ -370,7 +375,7 @@ class Trainer:
 
     def probabilities(self, net: NeuralNet, X: Any, temperature: float = 1.0) -> FloatArray:
         """Return the class probabilities of encoded documents."""
-        P = softmax(predict_logits(net, X, len(self.classes)), temperature)
+        P = probabilities(net, X, len(self.classes), temperature)
         self.bar.update(len(P))
         return P
 

@@ -451,7 +451,10 @@ def test_status_of_what_ends_a_command(error, status, message, monkeypatch, caps
     [
         ([], "the following arguments are required: command"),
         (["fit", "a.csv"], "the following arguments are required: --out"),
-        (["fit", "a.csv", "--out", "m", "--step-size", "50%"], "--step-size: invalid number value"),
+        (
+            ["fit", "a.csv", "--out", "m", "--step-size", "50%"],
+            "argument --step-size: invalid number value",
+        ),
         (["predict", "m", "a.csv", "--format", "xls"], "argument --format: invalid choice: 'xls'"),
     ],
 )

@@ -20,10 +20,9 @@ from skorch.dataset import get_len
 from sklearn_spt._base import _for_torch, concatenate
 from sklearn_spt._bert import BertClassifier
 from sklearn_spt._labels import Codes, FloatArray, check_scalar, is_missing
-from sklearn_spt._losses import softmax
 from sklearn_spt._mixin import forget_columns
 from sklearn_spt._texts import as_texts
-from sklearn_spt._training import predict_logits
+from sklearn_spt._training import probabilities
 from sklearn_spt.baselines._common import ThrottledClassifier
 
 
@@ -282,7 +281,7 @@ history_, selection_history_
         check_is_fitted(self)
         views = self._encode_views(self.estimators_, X).values()
         K, both = len(self.classes_), zip(self.estimators_, views, strict=True)
-        return self._combine([softmax(predict_logits(net, view, K)) for net, view in both])
+        return self._combine([probabilities(net, view, K) for net, view in both])
 
     def _new(self, pool: Codes, P: list[FloatArray], n: list[int]) -> list[tuple[Codes, Codes]]:
         """Select documents for the training set of each net by the other one."""
