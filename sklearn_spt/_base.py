@@ -142,14 +142,16 @@ class BaseSemiSupervisedClassifier(
             Columns in the order of ``classes_``; rows sum to 1.
         """
         check_is_fitted(self)
-        encoded = self._encode(self.estimators_[0], X)
-        K, P = len(self.classes_), []
-        total = len(self.estimators_)
-        with progress_bar(self.verbose, total, "prediction", unit="net", delay=1) as bar:
-            for net in self.estimators_:
+        inputs, K, P = self._inputs(X), len(self.classes_), []
+        with progress_bar(self.verbose, len(inputs), "prediction", unit="net", delay=1) as bar:
+            for net, encoded in zip(self.estimators_, inputs, strict=True):
                 P.append(probabilities(net, encoded, K))
                 bar.update(1)
         return self._combine(P)
+
+    def _inputs(self, X: Any) -> list[Any]:
+        """Return documents in the form that each fitted net takes."""
+        return [self._encode(self.estimators_[0], X)] * len(self.estimators_)
 
     def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
         """Combine the probabilities of several nets, here to their mean."""
@@ -191,11 +193,11 @@ class BaseSemiSupervisedClassifier(
         return tags
 
     # -- the net --------------------------------------------------------------------------------
-    def _template(self, net: Any, name: str = "estimator") -> NeuralNet:
+    def _template(self, net: Any) -> NeuralNet:
         """Return the unfitted net of a parameter; the fit trains clones of it."""
         if net is None or isinstance(net, str):
             net = BertClassifier() if net is None else BertClassifier(net)
-        check_template(net, name)
+        check_template(net, "estimator")
         kind = BertClassifier if isinstance(net, BertClassifier) else type(net)
         usual = signature(kind).parameters
         own = {
@@ -207,13 +209,13 @@ class BaseSemiSupervisedClassifier(
             given, ours = getattr(net, key, default), getattr(self, instead)
             if given not in (default, 3 if ours == "auto" else ours):
                 raise ValueError(
-                    f"{name}__{key}={given!r} has no effect, since the method trains the net: set "
-                    f"{instead} instead, and leave this parameter at its default."
+                    f"estimator__{key}={given!r} has no effect, since the method trains the net: "
+                    f"set {instead} instead, and leave this parameter at its default."
                 )
         split = net.train_split
         if split and (type(split) is not ValidSplit or split.cv != 5):
             raise ValueError(
-                f"{name} has train_split={split!r}, but nets are trained on all labelled rows; "
+                f"estimator has train_split={split!r}, but nets are trained on all labelled rows; "
                 "leave it at its default, and hold rows out by cross-validation."
             )
         if isinstance(net, BertClassifier):
@@ -245,7 +247,6 @@ class BaseSemiSupervisedClassifier(
             warnings.warn(
                 f"X_unlabeled has as many rows as X ({n}): scikit-learn's cross-validation slices "
                 "such an array together with X. Add or drop a row to prevent that.",
-                UserWarning,
                 stacklevel=3,
             )
         labeled = np.append(labeled, np.zeros(more, dtype=bool))
@@ -279,8 +280,8 @@ class BaseSemiSupervisedClassifier(
                 "SentenceEmbedder."
             )
         if is_mapping(X):
-            return {key: _for_torch(np.asarray(part)) for key, part in X.items()}
-        array = _for_torch(
+            return {key: for_torch(np.asarray(part)) for key, part in X.items()}
+        array = for_torch(
             validate_data(
                 self, X, reset=reset, dtype="numeric", allow_nd=True, force_writeable=True
             )
@@ -309,7 +310,7 @@ class BaseSemiSupervisedClassifier(
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"X_unlabeled is not of the same kind as X: {error}") from error
         if isinstance(both, np.ndarray):
-            both = _for_torch(both)
+            both = for_torch(both)
             self._kind = both.dtype.kind
         return both, get_len(encoded)
 
@@ -327,7 +328,7 @@ class BaseSemiSupervisedClassifier(
         if likely is not None:
             message += f" Is {likely!r} a marker? Then set unlabeled_marker, or replace it in y."
         if data.n_unlabeled == 0 or likely is not None:
-            warnings.warn(message, UserWarning, stacklevel=3)
+            warnings.warn(message, stacklevel=3)
 
     def _set_transduction(self, data: PartlyLabeled, pseudo: Codes, iteration: Codes) -> None:
         """Set ``transduction_`` and ``labeled_iter_``, given both for the unlabelled rows."""
@@ -351,7 +352,7 @@ def class_counts(codes: Codes, classes: NDArray[Any]) -> dict[Any, int]:
     return dict(zip(classes.tolist(), counts, strict=True))
 
 
-def _for_torch(array: NDArray[Any]) -> NDArray[Any]:
+def for_torch(array: NDArray[Any]) -> NDArray[Any]:
     """Return numbers in the byte order of the machine, and floats as float32."""
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     return array.astype(np.float32) if array.dtype.kind == "f" else array

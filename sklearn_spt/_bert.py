@@ -223,9 +223,8 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         ValueError, TypeError
             For unusable parameters, labels, texts, token ids or weights; the message names them.
         """
-        known = None if self.classes is None else np.unique(as_labels(self.classes))
         with all_or_nothing(self):
-            self._fit(X, y, sample_weight, known, fresh=True)
+            self._fit(X, y, sample_weight, self.classes, fresh=True)
         return self
 
     def partial_fit(
@@ -247,17 +246,14 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         -------
         self
         """
-        fresh = not self.initialized_
-        known = self.classes if classes is None else classes
-        if not fresh:
-            known = self.classes_
-        elif known is not None:
-            known = np.unique(as_labels(known))
+        given = self.classes if classes is None else classes
         with all_or_nothing(self):
-            self._fit(X, y, sample_weight, known, fresh=fresh)
+            self._fit(X, y, sample_weight, given, fresh=not self.initialized_)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, known: Any, *, fresh: bool) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, given: Any, *, fresh: bool) -> None:
+        known = self.classes_ if not fresh else given
+        known = None if known is None else np.unique(as_labels(known))
         self.check_params()
         check_template(self, "BertClassifier")
         ids = self.encode(X, allow_empty=False, reset=fresh)
@@ -267,7 +263,6 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
             warnings.warn(
                 f"BertClassifier learns only from labelled rows: {int((~labeled).sum())} "
                 "unlabelled rows are dropped. Use SelfPretrainingClassifier to learn from them.",
-                UserWarning,
                 stacklevel=3,
             )
         ids, codes = ids[labeled], codes[labeled]
@@ -316,7 +311,6 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         self,
         X: Any,
         *,
-        name: str = "X",
         allow_empty: bool = True,
         reset: bool = False,
         full_width: bool = False,
@@ -327,12 +321,12 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         """
         known = self.initialized_ and not reset
         source = self.source_ if known else load_encoder(self.pretrained)
-        texts = as_texts(X, name, allow_empty=allow_empty)
+        texts = as_texts(X, allow_empty=allow_empty)
         if texts is not None:
             if reset:
                 forget_columns(self)
             return source.tokenize(texts, self.max_length, full_width=full_width)
-        check_rows_of_ids(X, name)
+        check_rows_of_ids(X, "X")
         if reset or hasattr(self, "n_features_in_"):
             validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
         return check_token_ids(X, source)

@@ -29,22 +29,20 @@ class State:
     """The state after iteration `t`; at t = 0 the students are the supervised teachers."""
 
     t: int
-    students: list[NeuralNet]  # the teachers of the next iteration
-    teachers: list[NeuralNet]  # of this iteration, if they predict too
-    supervised: list[NeuralNet]  # the first teachers, if they predict too
+    nets: dict[int, list[NeuralNet]]  # by iteration: the students of `t`, after others that predict
     S: dict[int, tuple[float, float]]  # mean and variance of each class, for inertia
     pseudo: Codes  # class code of each row of U, -1 if it was never drawn
     labeled_iter: Codes  # iteration that gave it, or -1
 
-    def members(self) -> tuple[list[NeuralNet], FloatArray]:
-        """Return the nets that predict, each once, and their weights in the mean.
+    @property
+    def students(self) -> list[NeuralNet]:
+        """The teachers of the next iteration."""
+        return self.nets[self.t]
 
-        The weight of each student is 1, and the supervised teachers share 1.
-        """
-        nets = {id(M): M for M in (*self.supervised, *self.teachers, *self.students)}
-        first = {id(M) for M in self.supervised}
-        weights = [1 / len(first) if key in first else 1.0 for key in nets]
-        return list(nets.values()), np.array(weights)
+    def members(self) -> tuple[list[NeuralNet], FloatArray]:
+        """Return the nets that predict, and their weights: 1, which the supervised ones share."""
+        pairs = [(M, 1 if t else 1 / len(nets)) for t, nets in self.nets.items() for M in nets]
+        return [M for M, _ in pairs], np.array([weight for _, weight in pairs], dtype=float)
 
     def predict_proba(self, X: Any, n_classes: int) -> FloatArray:
         """Return the mean of their class probabilities of encoded documents."""
@@ -146,20 +144,15 @@ class Checkpoint:
         self, folder: str | os.PathLike[str], model: Any, trainer: Trainer, data: PartlyLabeled
     ) -> None:
         params = model.get_params(deep=False)
-        # those that change no result, or that stand in the key as the net and the root seed
+        # those that change no result, or that stand in the key as the trainer
         without_effect = "memory", "checkpoint_dir", "on_iteration", "verbose"
         for name in ("estimator", "random_state", *without_effect):
             del params[name]
-        net = trainer.net.get_params(deep=False)
-        for name in ("verbose", "random_state"):
-            net.pop(name, None)
-        weights = trainer.__getstate__()["weights"]
-        kinds = type(model).__qualname__, type(trainer.net).__qualname__, weights
         machine = torch.get_num_threads(), torch.backends.cpu.get_cpu_capability()
         # teachers that are no nets read the documents as they were given
         others = split_teachers(model.teacher)[1]
         encoded = {**vars(data), "documents": data.documents if others else None}
-        key = joblib.hash((kinds, params, sorted(net.items(), key=str), encoded, machine))
+        key = joblib.hash((type(model).__qualname__, params, trainer, encoded, machine))
         self.folder = Path(folder).expanduser() / f"{key}-{trainer.root}"
         self.file = self.folder / "state.json"
         self.trainer, self.data = trainer, data
@@ -168,12 +161,11 @@ class Checkpoint:
     def save(self, state: State, history: list[dict[str, Any]]) -> None:
         """Write the nets that are new, then the state, then remove the nets that are spent."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        nets = (
-            {(0, i): M for i, M in enumerate(state.supervised)}
-            | {(state.t - 1, i): M for i, M in enumerate(state.teachers)}
-            | {(state.t, i): M for i, M in enumerate(state.students)}
-        )
-        files = {self.folder / f"{t}-{i}.safetensors": M for (t, i), M in nets.items()}
+        files = {
+            self.folder / f"{t}-{i}.safetensors": M
+            for t, nets in state.nets.items()
+            for i, M in enumerate(nets)
+        }
         for file, M in files.items():
             if file.name not in self._sealed:  # any other may be half written
                 part = file.with_suffix(".part")
@@ -181,7 +173,7 @@ class Checkpoint:
                 part.replace(file)
         content = {
             "t": state.t,
-            "nets": [len(state.students), len(state.teachers), len(state.supervised)],
+            "nets": [[t, len(nets)] for t, nets in state.nets.items()],
             "S": [[c, *values] for c, values in state.S.items()],
             "pseudo": state.pseudo.tolist(),
             "labeled_iter": state.labeled_iter.tolist(),
@@ -209,22 +201,11 @@ class Checkpoint:
                 f"{self.folder} was written by other versions ({content['versions']}); remove it "
                 "to start again."
             )
-        self._sealed, t, counts = set(content["files"]), content["t"], content["nets"]
-        nets: dict[tuple[int, int], NeuralNet] = {}
-
-        def found(iteration: int, n: int) -> list[NeuralNet]:
-            for i in range(n):
-                if (iteration, i) not in nets:
-                    nets[iteration, i] = self._net(iteration, i)
-            return [nets[iteration, i] for i in range(n)]
-
-        S = {int(c): (m, v) for c, m, v in content["S"]}
+        self._sealed = set(content["files"])
         state = State(
-            t,
-            found(t, counts[0]),
-            found(t - 1, counts[1]),
-            found(0, counts[2]),
-            S,
+            content["t"],
+            {t: [self._net(t, i) for i in range(n)] for t, n in content["nets"]},
+            {int(c): (m, v) for c, m, v in content["S"]},
             np.array(content["pseudo"], dtype=np.intp),
             np.array(content["labeled_iter"], dtype=np.intp),
         )
@@ -236,7 +217,7 @@ class Checkpoint:
 
     def _net(self, t: int, number: int) -> NeuralNet:
         with seeded(0):
-            M = self.trainer.untrained(self.trainer.net)
+            M = self.trainer.untrained()
         file = self.folder / f"{t}-{number}.safetensors"
         M.load_params(f_params=file, use_safetensors=True)
         return M

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import special
 from torch import Tensor
 
 from sklearn_spt._labels import Codes, FloatArray
@@ -108,10 +109,7 @@ def distillation_targets(
 
 def softmax(logits: Any, temperature: float = 1.0) -> FloatArray:
     """Return the softmax of logits of shape (n, K), divided by a temperature T > 0."""
-    z = np.asarray(logits, dtype=np.float64)
-    # the maximum is subtracted first, so that a small T does not overflow z / T
-    p = np.exp((z - z.max(axis=1, keepdims=True)) / temperature)
-    return np.asarray(p / p.sum(axis=1, keepdims=True))
+    return np.asarray(special.softmax(np.asarray(logits, dtype=float) / temperature, axis=1))
 
 
 def predicted_codes(P: FloatArray) -> Codes:

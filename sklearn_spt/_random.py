@@ -1,4 +1,12 @@
-"""Seeds and draws. Every random number of a fit derives from one seed and a path of integers."""
+"""Seeds and draws. Every random number of a fit derives from one seed and a path of integers.
+
+Paths of Self-Pretraining, with iteration t and the number i >= 1 of a further net:
+
+    (t,), (t, 5, i)         a net, and its draws of labelled rows at t = 0
+    (t, 2), (t, 5, i, 2)    the draws of a student's rows
+    (t, 1)                  the sample of iteration t
+    (0, 4)                  the unlabelled rows that choose τ
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -34,7 +33,6 @@ from sklearn_spt._encoder import BertModule
 from sklearn_spt._labels import FloatArray, check_scalar
 from sklearn_spt._losses import distillation_targets, predicted_codes
 from sklearn_spt._random import generator, seeded, set_torch_state, share_of
-from sklearn_spt._settings import FEW_LABELS
 from sklearn_spt._teachers import label, split_teachers
 from sklearn_spt._training import (
     Losses,
@@ -47,6 +45,10 @@ from sklearn_spt._training import (
     train_stage_1,
     train_teacher,
 )
+
+#: Most labelled documents per class, on average, with which "auto" fits linear layers anew; most
+#: per class, and most in all, with which "auto" is ten epochs.
+FEW_LABELS = {"refit_head": 30, "finetune_epochs": 10, "finetune_epochs in all": 100}
 
 
 @dataclass(eq=False, repr=False)
@@ -210,6 +212,12 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     random_state: int | np.random.RandomState | None = None
     verbose: int = 0
 
+    # Steps that an ablation replaces: inertia of the class distributions, the learning rate over
+    # n_C steps of stage 1 and n_L steps of stage 2, and the optimiser (stage 2 has its own).
+    _inertia = staticmethod(inertia)
+    _schedule = RightTrapezoidalLR
+    _keep_optimizer = False
+
     def _check_params(self) -> None:
         for name in ("finetune_epochs", "step_size", "logit_adjustment"):
             if isinstance(value := getattr(self, name), str) and value != "auto":
@@ -263,7 +271,6 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             warnings.warn(
                 f"alpha={self.alpha} has no effect with one iteration; lower step_size, or raise "
                 "max_iter.",
-                UserWarning,
                 stacklevel=3,
             )
         work = self._work(n_nets, len(data.y), n_refit, sizes, epochs)
@@ -273,28 +280,23 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             folder = self.checkpoint_dir
             checkpoint = None if folder is None else Checkpoint(folder, self, trainer, data)
             state, history = self._start(trainer, data, n_nets, checkpoint)  # step 1
-            # labels of U and of L by teachers that are no nets
-            ask = others and state.t == 0 and sizes
-            by_others = label(others, net, data, self.temperature) if ask else None
             for t in range(state.t + 1, len(sizes) + 1):
+                # labels of U and of L by teachers that are no nets
+                ask = others and t == 1
+                on_U, on_L = label(others, net, data, self.temperature) if ask else (None, None)
                 start = time.perf_counter()
                 bar.set_description(f"iteration {t} of {len(sizes)}")
                 bar.update(sum(work[:t]) - bar.n)
                 rng = generator(trainer.root, t, 1)
                 rows = rng.choice(data.n_unlabeled, size=sizes[t - 1], replace=False)  # step 2
                 C = multi_indexing(data.U, rows)
-                on_U, on_L = by_others if by_others and t == 1 else (None, None)
                 on_C = None if on_U is None else on_U[rows]
                 P = self._soft_labels(trainer, state.students, C, on_C)  # step 3
                 q = self._soft_labels(trainer, state.students, data.X, on_L)
                 P, S, groups = self._inertia(P, state.S, self.alpha)  # step 4
-                first = self.ensemble == "all" or (self.ensemble == "last_two" and t == 1)
-                state = replace(  # without the nets that will not predict
-                    state,
-                    students=[],
-                    teachers=[] if self.ensemble == "last" else state.students,
-                    supervised=state.supervised if first else [],
-                )
+                predict = {"last": (), "last_two": (t - 1,), "all": (0, t - 1)}[self.ensemble]
+                kept = {i: nets for i, nets in state.nets.items() if i in predict}
+                state = replace(state, nets=kept)  # frees the others
                 trained = [  # steps 5 and 6
                     self._train_student(trainer, data, t, i, C, P, q)
                     for i in range(self.n_students)
@@ -304,7 +306,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 changed = (earlier != codes)[earlier >= 0]
                 state.pseudo[rows], state.labeled_iter[rows] = codes, t
                 trainer.refit([M for M, _ in trained], *data.L)
-                state = replace(state, t=t, students=[M for M, _ in trained], S=S)  # step 7
+                students = {t: [M for M, _ in trained]}
+                state = replace(state, t=t, nets=kept | students, S=S)  # step 7
                 entry = {
                     "iteration": t,
                     "sample_size": len(rows),
@@ -332,8 +335,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self, trainer: Trainer, data: PartlyLabeled, n_nets: int, checkpoint: Checkpoint | None
     ) -> tuple[State, list[dict[str, Any]]]:
         """Train the first teachers, or find the state that an earlier run left."""
-        found = None if checkpoint is None else checkpoint.load()
-        if found is not None and checkpoint is not None:
+        if checkpoint is not None and (found := checkpoint.load()) is not None:
             if self.verbose:
                 where = f"goes on after iteration {found[0].t}, from {checkpoint.folder}"
                 tqdm.write(where, file=sys.stderr)
@@ -344,7 +346,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         trainer.refit([M for M, _ in taught], *data.L)
         nets, losses = [M for M, _ in taught], [loss for _, loss in taught]
         never = np.full(data.n_unlabeled, -1, dtype=np.intp)
-        state = State(0, nets, [], nets, {}, never, never.copy())
+        state = State(0, {0: nets}, {}, never, never.copy())
         entry = {
             "iteration": 0,
             "sample_size": 0,
@@ -377,10 +379,17 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         # in the first iteration P does not depend on α, and stage 1 never depends on λ
         pretrain = check_memory(self.memory if t == 1 else None).cache(train_stage_1)
         path = seed_path(t, number)
-        stage_1 = self.temperature, self.pretrain_epochs, self.token_deletion
         with seeded(trainer.root, *path):
             M, schedule, rng, loss_1, state = pretrain(
-                trainer, *data.L, path, C, P, *stage_1, self._schedule
+                trainer,
+                *data.L,
+                path=path,
+                C=C,
+                P=P,
+                temperature=self.temperature,
+                epochs=self.pretrain_epochs,
+                token_deletion=self.token_deletion,
+                make_schedule=self._schedule,
             )
             set_torch_state(state)  # the stream goes on as if stage 1 had just run
             on_L = distillation_targets(np.eye(data.n_classes)[data.y], q, data.weights)
@@ -410,16 +419,10 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 f'{type(net).__name__}; set refit_head="auto".'
             )
         refits = refits and n_U > 0 and self.max_iter != 0  # else it is plain fine-tuning
-        few = n_L <= 100 and per_class <= FEW_LABELS["finetune_epochs"]
+        few = per_class <= FEW_LABELS["finetune_epochs"]
+        few = few and n_L <= FEW_LABELS["finetune_epochs in all"]
         auto = 10 if refits and few else 3
         return refits, auto if self.finetune_epochs == "auto" else self.finetune_epochs
-
-    #: The class distributions of P are moved towards those of the iteration before.
-    _inertia = staticmethod(inertia)
-    #: The learning rate over the n_C steps of stage 1 and the n_L steps of stage 2.
-    _schedule = RightTrapezoidalLR
-    #: Whether stage 2 goes on with the optimiser of stage 1.
-    _keep_optimizer = False
 
     def _sample_sizes(self, n_unlabeled: int, auto: float) -> list[int]:
         """Return the size of the sample of each iteration; `auto` is the step of "auto"."""
@@ -433,7 +436,6 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             warnings.warn(
                 f"step_size={self.step_size} makes {len(sizes)} iterations; an int is a number of "
                 "documents and a float is a share of them: 1.0 makes one iteration.",
-                UserWarning,
                 stacklevel=4,
             )
         return sizes
@@ -459,17 +461,14 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         if checkpoint is not None:
             checkpoint.save(state, history)
         if self.on_iteration is not None:
-            predict = partial(self._predict_at, trainer, data, state)
-            self.on_iteration(Iteration(state.t, state.students, history[-1], predict))
 
-    def _predict_at(
-        self, trainer: Trainer, data: PartlyLabeled, state: State, X: Any
-    ) -> FloatArray:
-        """Predict class probabilities as if the fit ended with this state."""
-        encoded = self._encode(state.students[0], X)
-        shares = class_shares(data.y, data.n_classes)
-        tau = self._choose_tau(trainer, data, state)
-        return logit_adjusted(state.predict_proba(encoded, data.n_classes), shares, tau)
+            def predict(X: Any) -> FloatArray:
+                """Predict as if the fit ended with this state."""
+                P = state.predict_proba(self._encode(state.students[0], X), data.n_classes)
+                tau = self._choose_tau(trainer, data, state)
+                return logit_adjusted(P, class_shares(data.y, data.n_classes), tau)
+
+            self.on_iteration(Iteration(state.t, state.students, history[-1], predict))
 
     def _choose_tau(self, trainer: Trainer, data: PartlyLabeled, state: State) -> float:
         """Return τ, as given or by the predicted shares of unlabelled documents."""

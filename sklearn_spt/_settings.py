@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-#: Labelled documents per class, on average, that are few for the "auto" of a parameter. Up to
-#: them, `refit_head` fits linear layers anew, and with up to 100 in all `finetune_epochs` is 10.
-FEW_LABELS = {"refit_head": 30, "finetune_epochs": 10}
-
 #: The paper's parameters of the method, as keyword arguments. The paper's net is
 #: ``BertClassifier("bert-base-uncased", head_init="random")``.
 PAPER_SETTINGS: dict[str, Any] = {

@@ -76,13 +76,14 @@ def as_texts(X: Any, name: str = "X", *, allow_empty: bool = True) -> list[str] 
     if column is not X and X.shape[1] > 1:
         raise ValueError(f"{name} has {X.shape[1]} columns; give the one that holds the texts.")
     for row, entry in enumerate(entries):
-        if is_missing(entry) or (isinstance(entry, str) and not (allow_empty or entry.strip())):
+        is_text = isinstance(entry, str)
+        if not (allow_empty or entry.strip()) if is_text else is_missing(entry):
             empty = [text for text in entries if is_missing(text) or not str(text).strip()]
             raise ValueError(
                 f"{name} holds an empty or missing text in row {row}, and {len(empty)} in all; "
                 "drop these rows."
             )
-        if not isinstance(entry, str):
+        if not is_text:
             raise TypeError(
                 f"{name} must hold texts, but row {row} is of type {type(entry).__name__}; drop "
                 "it, or turn it into a str."
@@ -332,7 +333,7 @@ def warn_of_lost_content(
     if n := int((np.bincount(pairs[:, 0], minlength=1)[which] > 1).sum()):
         lost.append(f"{n} of the labelled texts look to the encoder like one of another class")
     if lost:
-        warnings.warn(". ".join(lost) + ".", UserWarning, stacklevel=stacklevel)
+        warnings.warn(". ".join(lost) + ".", stacklevel=stacklevel)
 
 
 def delete_tokens(ids: Ids, pad_id: int, share: float, rng: np.random.Generator) -> Ids:

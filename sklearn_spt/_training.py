@@ -177,10 +177,10 @@ def train(
     codes: Codes,
     *,
     epochs: int,
-    schedule: RightTrapezoidalLR,
     balanced: bool,
     rng: np.random.Generator,
     bar: tqdm[Any],
+    schedule: RightTrapezoidalLR | None = None,
     augment: Callable[[Any], Any] | None = None,
     on_epoch: Callable[[NeuralNet, int], bool] | None = None,
 ) -> list[float]:
@@ -188,10 +188,11 @@ def train(
 
     `targets` go to the criterion, and `codes` hold the classes for balanced draws. `augment`
     changes the rows that are drawn for an epoch. ``on_epoch(net, epoch)`` ends the training by
-    returning True. The step counter of `schedule` continues.
+    returning True. The step counter of `schedule` continues; None is a slanted learning rate.
     """
     if epochs == 0:
         return []
+    schedule = schedule or RightTrapezoidalLR(0, epochs * steps_per_epoch(net, X, targets))
     own, losses = net.callbacks_, []
     net.callbacks_ = [*own, ("learning_rate", schedule), ("bar", _Bar(bar))]
     try:
@@ -242,9 +243,8 @@ def train_supervised(
 ) -> list[float]:
     """Train an initialised net on true labels with a slanted learning rate; return losses."""
     targets = distillation_targets(np.eye(n_classes)[codes], None, weights)
-    schedule = RightTrapezoidalLR(0, epochs * steps_per_epoch(net, X, targets))
     how: Any = {"epochs": epochs, "balanced": balanced, "rng": rng, "bar": bar}
-    losses = train(net, X, targets, codes, schedule=schedule, on_epoch=on_epoch, **how)
+    losses = train(net, X, targets, codes, on_epoch=on_epoch, **how)
     net.optimizer_.state.clear()  # twice as large as the net
     return losses
 
@@ -286,49 +286,36 @@ class Trainer:
     root: int
     bar: tqdm[Any]
     refit_with: Any = None  # unlabelled documents, if linear layers are fitted anew with them
-    _head: Any = None
-    _checked: list[NeuralNet] = field(default_factory=list)
+    _head: Any = None  # the initial one for the rows of the last net
+    _rows: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a result depends on."""
+        """Return what a result depends on; joblib keeps nets before their layers are refitted."""
         names = ("net", "classes", "epochs", "balanced", "root")
         state = {name: getattr(self, name) for name in names}
         name = getattr(self.net, "pretrained", None) if hasattr(self.net, "encode") else None
         return state | {"weights": None if name is None else load_encoder(name).weights_hash}
 
-    def fresh(
-        self,
-        X: Any,
-        codes: Codes,
-        weights: FloatArray | None = None,
-        *,
-        net: NeuralNet | None = None,
-        same_rows: bool = False,
-    ) -> NeuralNet:
-        """Return an initialised net to train on `X`; call it inside `seeded`.
-
-        With `same_rows` all calls have the same rows, and the initial head is computed once.
-        """
-        net = self.net if net is None else net
-        M = self.untrained(net)
+    def fresh(self, X: Any, codes: Codes, weights: FloatArray | None = None) -> NeuralNet:
+        """Return an initialised net to train on `X`; call it inside `seeded`."""
+        M = self.untrained()
         with seeded(0):  # what follows draws nothing from the stream of the training
-            if not any(net is other for other in self._checked):
-                logits = predict_logits(M, multi_indexing(X, np.arange(1)), len(self.classes))
-                if (logits >= 0).all() and np.allclose(logits.sum(), 1.0, atol=1e-5):
-                    raise ValueError(
-                        f"the net's module {type(M.module_).__name__} returns probabilities (rows "
-                        "without negative values that sum to 1), but logits are needed; remove "
-                        "its final softmax."
-                    )
-                self._checked.append(net)
+            logits = predict_logits(M, multi_indexing(X, np.arange(1)), len(self.classes))
+            if (logits >= 0).all() and np.allclose(logits.sum(), 1.0, atol=1e-5):
+                raise ValueError(
+                    f"the net's module {type(M.module_).__name__} returns probabilities (rows "
+                    "without negative values that sum to 1), but logits are needed; remove "
+                    "its final softmax."
+                )
             if hasattr(M, "start_head"):
-                known = self._head if same_rows else None
+                known = self._head if X is self._rows else None  # the same rows have one head
                 self._head = M.start_head(X, codes, weights, self.balanced, known)
+                self._rows = X
         return M
 
-    def untrained(self, net: NeuralNet) -> NeuralNet:
+    def untrained(self) -> NeuralNet:
         """Return an initialised clone with the settings of the method."""
-        M = clone(net)
+        M = clone(self.net)
         params: dict[str, Any] = {
             "train_split": None,  # skorch would hold out a fifth of the rows
             "criterion": DistillationLoss,
@@ -351,9 +338,7 @@ class Trainer:
         codes: Codes,
         *path: int,
         weights: FloatArray | None = None,
-        net: NeuralNet | None = None,
         epochs: int | None = None,
-        same_rows: bool = False,
         on_epoch: Callable[[NeuralNet, int], bool] | None = None,
     ) -> tuple[NeuralNet, list[float]]:
         """Train a fresh net with cross-entropy and a slanted learning rate; return net and losses.
@@ -364,7 +349,7 @@ class Trainer:
         epochs = self.epochs if epochs is None else epochs
         how = epochs, self.balanced, generator(self.root, *path), self.bar, on_epoch
         with seeded(self.root, *path):
-            M = self.fresh(X, codes, weights, net=net, same_rows=same_rows)
+            M = self.fresh(X, codes, weights)
             losses = train_supervised(M, X, codes, len(self.classes), weights, *how)
         return M, losses
 
@@ -393,7 +378,7 @@ def train_teacher(
     trainer: Trainer, X: Any, y: Any, weights: FloatArray | None, number: int
 ) -> tuple[NeuralNet, Losses]:
     """Train a net on the labelled documents only."""
-    M, losses = trainer.train(X, y, *seed_path(0, number), weights=weights, same_rows=True)
+    M, losses = trainer.train(X, y, *seed_path(0, number), weights=weights)
     return M, {"supervised": losses}
 
 
@@ -402,25 +387,26 @@ def train_stage_1(
     X: Any,
     y: Any,
     weights: FloatArray | None,
+    *,
     path: tuple[int, ...],
     C: Any,
     P: FloatArray,
     temperature: float,
     epochs: int,
-    deletion: float,
+    token_deletion: float,
     make_schedule: Callable[[int, int], RightTrapezoidalLR],
 ) -> tuple[NeuralNet, RightTrapezoidalLR, np.random.Generator, list[float], list[Any]]:
     """Train a fresh student on the pseudo-labelled sample; return all that stage 2 goes on with."""
-    M = trainer.fresh(X, y, weights, same_rows=True)
+    M = trainer.fresh(X, y, weights)
     targets = distillation_targets(np.zeros_like(P), P)
     n_C = epochs * steps_per_epoch(M, C, targets)
     n_L = trainer.epochs * steps_per_epoch(M, X, np.zeros((get_len(X), targets.shape[1])))
     schedule, rng = make_schedule(n_C, max(n_L, 1)), generator(trainer.root, *path, 2)
     set_loss(M, 1.0, temperature)
     augment = None
-    if deletion:
+    if token_deletion:
         pad_id = load_encoder(trainer.net.pretrained).pad_id
-        augment = partial(delete_tokens, pad_id=pad_id, share=deletion, rng=rng)
+        augment = partial(delete_tokens, pad_id=pad_id, share=token_deletion, rng=rng)
     how: Any = {"epochs": epochs, "balanced": trainer.balanced, "rng": rng, "bar": trainer.bar}
     losses = train(M, C, targets, predicted_codes(P), schedule=schedule, augment=augment, **how)
     schedule.step_ = n_C  # EarlyStopping may have ended the stage

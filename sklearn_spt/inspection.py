@@ -159,10 +159,7 @@ def suggest(clf: Any, X: Any, n: int = 10) -> Codes:
         F = clf[:-1].transform(F)
     net = getattr(model, "estimators_", [model])[0]
     if getattr(net, "module", None) is BertModule:
-        two_views = hasattr(model, "views_")
-        F = net.embed(
-            model._encode_views(model.estimators_, F)["sentence"] if two_views else net.encode(F)
-        )
+        F = net.embed(net.encode(F) if net is model else model._inputs(F)[0])
     if not hasattr(F, "tocsr"):
         F = np.asarray(F).reshape(len(near), -1)
     with warnings.catch_warnings():

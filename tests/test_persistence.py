@@ -162,12 +162,12 @@ def test_nets_and_encoders_are_stored_once(several, tiny_sentence_encoder, tiny_
     loaded.save(tmp_path / "again")
     assert contents(tmp_path / "again").keys() == contents(tmp_path / "model").keys()
     assert_same(sklearn_spt.load(tmp_path / "again"), several, TEXTS)
-    other = bert_net(tiny_sentence_encoder)
-    clf = method("CoDecompositionClassifier", several.estimator, keyword_estimator=other)
-    clf.fit(tiny_texts, HALF).save(tmp_path / "two")
+    # a parameter may hold a fitted net with another encoder
+    other = bert_net(tiny_sentence_encoder).fit(tiny_texts, BOTH)
+    several.set_params(teacher=other).save(tmp_path / "two")
     loaded = sklearn_spt.load(tmp_path / "two")
-    assert_same(loaded, clf, TEXTS)
-    configs = [net.module_.encoder.config for net in loaded.estimators_]
+    assert_same(loaded, several, TEXTS)
+    configs = [net.module_.encoder.config for net in (loaded.estimators_[0], loaded.teacher)]
     assert [config.hidden_dropout_prob for config in configs] == [0.0, 0.1]
 
 

@@ -7,7 +7,7 @@ from helpers import bert_net, mlp_net, points
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier, SoftSelfTrainingClassifier
 from sklearn_spt._losses import softmax
-from sklearn_spt._settings import FEW_LABELS
+from sklearn_spt._self_pretraining import FEW_LABELS
 
 Y = np.array([0, 1] * 6 + [-1] * 12)
 

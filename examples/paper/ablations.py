@@ -11,7 +11,7 @@ from sklearn_spt._base import concatenate
 from sklearn_spt._class_distributions import inertia
 from sklearn_spt._losses import distillation_targets, predicted_codes
 from sklearn_spt._random import generator, seeded
-from sklearn_spt._training import seed_path, set_loss, steps_per_epoch, train
+from sklearn_spt._training import seed_path, set_loss, train
 
 
 class WithoutTwoStages(SelfPretrainingClassifier):
@@ -28,8 +28,7 @@ class WithoutTwoStages(SelfPretrainingClassifier):
         on_L = on_L * np.repeat([1 - self.lam, self.lam], K).astype(np.float32)
         X, targets = concatenate(C, data.X), 2 * np.concatenate([on_C, on_L])
         with seeded(trainer.root, *path):
-            M = trainer.fresh(data.X, data.y, data.weights, same_rows=True)
-            n_steps = epochs * steps_per_epoch(M, X, targets)
+            M = trainer.fresh(data.X, data.y, data.weights)
             set_loss(M, 0.5, self.temperature)
             losses = train(
                 M,
@@ -37,7 +36,6 @@ class WithoutTwoStages(SelfPretrainingClassifier):
                 targets,
                 np.concatenate([predicted_codes(P), data.y]),
                 epochs=epochs,
-                schedule=RightTrapezoidalLR(0, n_steps),
                 balanced=self.balanced_batches,
                 rng=generator(trainer.root, *path, 2),
                 bar=trainer.bar,

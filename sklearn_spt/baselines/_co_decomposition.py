@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -13,17 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import Tags, check_array
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples
 from skorch import NeuralNet
 from skorch.dataset import get_len
 
-from sklearn_spt._base import _for_torch, concatenate
+from sklearn_spt._base import concatenate, for_torch
 from sklearn_spt._bert import BertClassifier
 from sklearn_spt._labels import Codes, FloatArray, check_scalar, is_missing
 from sklearn_spt._mixin import forget_columns
 from sklearn_spt._texts import as_texts
-from sklearn_spt._training import probabilities
-from sklearn_spt.baselines._common import ThrottledClassifier
+from sklearn_spt.baselines._self_training import ThrottledClassifier
 
 
 @dataclass(eq=False, repr=False)
@@ -150,8 +148,6 @@ class CoDecompositionClassifier(ThrottledClassifier):
     ----------
     estimator : None, str or skorch.NeuralNet, default=None
         The net of both views, as in `SelfPretrainingClassifier`.
-    keyword_estimator : None, str or skorch.NeuralNet, default=None
-        Another net for the keyword view, if its input has another form; None is `estimator`.
     views : pair or None, default=None
         The sentence view and the keyword view. Each is a transformer (a clone is fitted on all
         rows of X, without y), a callable, or None for the document itself. Both get X and return
@@ -192,7 +188,6 @@ history_, selection_history_
     """
 
     _views = ("sentence", "keyword")
-    keyword_estimator: Any = None
     views: Any = None
     keywords: Any = None
 
@@ -205,18 +200,12 @@ history_, selection_history_
             if not isinstance(self.views, tuple | list) or len(self.views) != 2:
                 raise TypeError(f"views must be None or a pair of views, got {self.views!r}.")
 
-    def _nets(self, net: NeuralNet) -> list[NeuralNet]:
-        own = self.keyword_estimator is not None
-        return [net, self._template(self.keyword_estimator, "keyword_estimator") if own else net]
-
     def _encode_both(self, net: NeuralNet, X: Any, X_unlabeled: Any) -> tuple[Any, int]:
-        nets = self._nets(net)
-        encoded = self._encode_views(nets, X, reset=True)
+        encoded = self._encode_views(net, X, reset=True)
         if self.views is None and np.array_equal(*encoded.values()):
             warnings.warn(
                 "both views of the documents are the same. For texts, pass keywords that occur in "
                 "texts longer than the window; for other documents, pass views.",
-                UserWarning,
                 stacklevel=4,
             )
         if X_unlabeled is None or _num_samples(X_unlabeled) == 0:
@@ -224,7 +213,7 @@ history_, selection_history_
         both = [(X, "X"), (X_unlabeled, "X_unlabeled")]
         if len({self._texts(D, name, allow_empty=False) is None for D, name in both}) == 2:
             raise TypeError("X and X_unlabeled must both hold texts, or neither of them.")
-        more = self._encode_views(nets, X_unlabeled, "X_unlabeled")
+        more = self._encode_views(net, X_unlabeled, "X_unlabeled")
         return concatenate(encoded, more), get_len(encoded)
 
     def _texts(self, X: Any, name: str, *, allow_empty: bool = True) -> list[str] | None:
@@ -235,12 +224,12 @@ history_, selection_history_
         return None if found is None else found[0]
 
     def _encode_views(
-        self, nets: Sequence[NeuralNet], X: Any, name: str = "X", *, reset: bool = False
+        self, net: NeuralNet, X: Any, name: str = "X", *, reset: bool = False
     ) -> dict[str, Any]:
-        """Return both views of documents, each in the form that its net takes."""
+        """Return both views of documents, in the form that the net takes."""
         texts = self._texts(X, name, allow_empty=not reset)
         if texts is None and not (self.views and (isinstance(X, dict) or hasattr(X, "columns"))):
-            X = super()._encode(nets[0], X, name=name, reset=reset)
+            X = super()._encode(net, X, name=name, reset=reset)
         elif reset:
             forget_columns(self)
         if reset:
@@ -249,7 +238,7 @@ history_, selection_history_
                 clone(view).fit(X) if hasattr(view, "transform") else view for view in views
             )
         encoded = {}
-        for key, view, net in zip(self._views, self.views_, nets, strict=True):
+        for key, view in zip(self._views, self.views_, strict=True):
             V = X if texts is None else texts
             if view is not None:
                 V = view.transform(X) if hasattr(view, "transform") else view(X)
@@ -260,28 +249,13 @@ history_, selection_history_
                 encoded[key] = net.encode(V, **wide)
             else:
                 how = {"dtype": "numeric", "allow_nd": True, "force_writeable": True}
-                encoded[key] = _for_torch(check_array(V, input_name=label, **how))
+                encoded[key] = for_torch(check_array(V, input_name=label, **how))
         if len({len(part) for part in encoded.values()}) == 2:
             raise ValueError(f"the views of {name} have different numbers of rows.")
         return encoded
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Class probabilities, the mean of both nets.
-
-        Parameters
-        ----------
-        X : documents, n_samples rows
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``; rows sum to 1.
-        """
-        check_is_fitted(self)
-        views = self._encode_views(self.estimators_, X).values()
-        K, both = len(self.classes_), zip(self.estimators_, views, strict=True)
-        return self._combine([probabilities(net, view, K) for net, view in both])
+    def _inputs(self, X: Any) -> list[Any]:
+        return list(self._encode_views(self.estimators_[0], X).values())
 
     def _new(self, pool: Codes, P: list[FloatArray], n: list[int]) -> list[tuple[Codes, Codes]]:
         """Select documents for the training set of each net by the other one."""

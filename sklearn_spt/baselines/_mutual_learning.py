@@ -20,12 +20,12 @@ from sklearn_spt._batches import progress_bar
 from sklearn_spt._labels import check_scalar
 from sklearn_spt._losses import distillation_targets
 from sklearn_spt._random import generator, seeded, set_torch_state, torch_state
-from sklearn_spt._training import RightTrapezoidalLR, Trainer, steps_per_epoch, train
-from sklearn_spt.baselines._common import Baseline
+from sklearn_spt._training import Trainer, steps_per_epoch, train
+from sklearn_spt.baselines._common import OtherMethod
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MutualLearningClassifier(Baseline):
+class MutualLearningClassifier(OtherMethod):
     """Semi-supervised classifier by Deep Mutual Learning.
 
     Two or more nets are trained together on the same labelled and unlabelled batches. Each net
@@ -123,7 +123,7 @@ class MutualLearningClassifier(Baseline):
         with seeded(root):
             for stream in streams:
                 with stream:
-                    nets.append(trainer.fresh(data.X, data.y, data.weights, same_rows=True))
+                    nets.append(trainer.fresh(data.X, data.y, data.weights))
             batches_U = _endless_batches(nets[0], data, generator(root, 0, 2), streams_U[0])
 
             def step(batch: Any, **fit_params: Any) -> dict[str, Any]:
@@ -171,14 +171,12 @@ class MutualLearningClassifier(Baseline):
             set_torch_state(streams[0].state)
             nets[0].train_step = step
             targets = distillation_targets(np.eye(data.n_classes)[data.y], None, data.weights)
-            n_steps = self.finetune_epochs * steps_per_epoch(nets[0], data.X, targets)
             train(
                 nets[0],
                 data.X,
                 targets,
                 data.y,
                 epochs=self.finetune_epochs,
-                schedule=RightTrapezoidalLR(0, n_steps),
                 balanced=self.balanced_batches,
                 rng=generator(root, 0),
                 bar=bar,

@@ -18,8 +18,7 @@ from sklearn_spt._labels import Codes, FloatArray, check_scalar
 from sklearn_spt._random import generator
 from sklearn_spt._training import Trainer
 from sklearn_spt.baselines._common import (
-    Baseline,
-    check_throttling,
+    ThrottledMethod,
     hold_out,
     positive_code,
     throttle,
@@ -30,7 +29,7 @@ from sklearn_spt.baselines._common import (
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SpacedRepetitionClassifier(Baseline):
+class SpacedRepetitionClassifier(ThrottledMethod):
     """Semi-supervised classifier by spaced repetition: a reconstruction.
 
     The method works in episodes. While a fresh net is trained, the unlabelled documents move
@@ -103,14 +102,11 @@ unlabeled_marker, random_state, verbose
     patience: int = 5
     max_iter: int = 10
     episode_patience: int = 2
-    threshold: float = 0.9
-    max_fraction: float = 0.1
     validation_fraction: float = 0.2
     pos_label: Any = None
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_throttling(self)
         for name in ("n_queues", "episode_epochs", "patience", "episode_patience"):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
 

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from skorch import NeuralNet
 
-from sklearn_spt._base import Codes, FloatArray, PartlyLabeled, class_counts
+from sklearn_spt._base import PartlyLabeled, class_counts
 from sklearn_spt._batches import progress_bar
-from sklearn_spt._labels import check_scalar
+from sklearn_spt._labels import Codes, FloatArray, check_scalar
 from sklearn_spt._random import generator, share_of
 from sklearn_spt.baselines._common import (
-    Baseline,
-    check_throttling,
+    ThrottledMethod,
     pool_size,
     training_set,
     warn_nothing_added,
@@ -28,7 +27,7 @@ _PEERS = ((1, 2), (0, 2), (0, 1))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TriTrainingClassifier(Baseline):
+class TriTrainingClassifier(ThrottledMethod):
     """Semi-supervised classifier by tri-training with disagreement.
 
     Three nets are first trained on bootstrap samples of the labelled documents. If two nets agree
@@ -82,14 +81,10 @@ class TriTrainingClassifier(Baseline):
        domain shift", ACL 2018.
     """
 
-    threshold: float = 0.9
-    max_fraction: float = 0.1
-    max_iter: int = 20
     tol: float = 0.001
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_throttling(self)
         check_scalar(self.tol, "tol", Real, min_val=0, max_val=1)
 
     def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
