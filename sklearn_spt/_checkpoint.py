@@ -186,13 +186,7 @@ class Checkpoint:
                 file.unlink()
 
     def load(self) -> tuple[State, list[dict[str, Any]]] | None:
-        """Return the saved state and history, or None if there is none.
-
-        Raises
-        ------
-        ValueError
-            If a file is damaged, or other versions of the libraries wrote it.
-        """
+        """Return the saved state and history, or None if there is none."""
         if not self.file.exists():
             return None
         content = read_sealed(self.file)

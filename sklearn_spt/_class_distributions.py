@@ -39,26 +39,9 @@ def inertia(
     with (m, v) = S[c]. The other classes keep their proportions. A class that is not in S stays
     as it is; a class without rows keeps its entry of S.
 
-    Parameters
-    ----------
-    P : ndarray of shape (n, K)
-        Probabilities of the pseudo-labels.
-    S : mapping
-        Class code -> (mean, variance) after the iteration before.
-    alpha : float in [0, 1]
-        α, the share of the old distribution.
-    squared : bool, default=False
-        Combine variances with squared weights, the paper's formula. The default is that of its
-        code: it changes nothing if nothing has drifted.
-
-    Returns
-    -------
-    P : ndarray of shape (n, K)
-        The probabilities after the map.
-    S : dict
-        The distributions for the next iteration.
-    groups : dict
-        Class code -> count, mean and variance of P before the map.
+    `squared` combines variances with squared weights, the paper's formula. The default is that of
+    its code: it changes nothing if nothing has drifted. Returned are P of shape (n, K) after the
+    map, S for the next iteration, and by class code count, mean and variance of P before the map.
     """
     codes, power = predicted_codes(P), 2 if squared else 1
     moved, new_S, groups = P.copy(), dict(S), {}

@@ -194,15 +194,11 @@ def linear_probe(
     *,
     balanced: bool = True,
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Fit a logistic regression on vectors F (n, d); logits are ``F @ W.T + b``.
+    """Fit a logistic regression on vectors F (n, d); return W and b of logits ``F @ W.T + b``.
 
-    Shift and scale give the vectors a mean of 0 and a mean variance of 1, and the loss is a mean:
-    the regularisation depends neither on the scale of the vectors nor on the number of rows.
-
-    Returns
-    -------
-    W, b : ndarray of shape (n_classes, d), ndarray of shape (n_classes,)
-        None with one class, or with vectors that are all equal or not finite.
+    None is returned for one class, and for vectors that are all equal or not finite. Shift and
+    scale give the vectors a mean of 0 and a mean variance of 1, and the loss is a mean: the
+    regularisation depends neither on the scale of the vectors nor on the number of rows.
     """
     row_weights = np.ones(len(F)) if weights is None else np.asarray(weights, dtype=np.float64)
     used = row_weights > 0

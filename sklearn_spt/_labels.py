@@ -32,14 +32,7 @@ def is_missing(value: Any) -> bool:
 
 
 def find_labeled(y: Any, marker: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Return which rows of y are labelled, and y as an array of shape (n_rows,).
-
-    Raises
-    ------
-    ValueError
-        If y has more than one column, holds missing values under another marker, or holds the
-        marker as a string.
-    """
+    """Return which rows of y are labelled, and y as an array of shape (n_rows,)."""
     if y is None:
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None. Mark unlabelled "

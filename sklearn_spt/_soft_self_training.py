@@ -110,7 +110,8 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
             F = self._features(X, reset=True)
             labeled, classes, codes = encode_labels(y, F.shape[0], self.unlabeled_marker)
             w_l = np.ones(int(labeled.sum()))
-            if check_weights(sample_weight, labeled) is not None:  # which raises what is wrong
+            # checked, but not scaled to mean one: C times a weight is what a row counts
+            if check_weights(sample_weight, labeled) is not None:
                 w_l = np.broadcast_to(np.asarray(sample_weight, dtype=float), len(codes))[labeled]
             L, U, K = F[labeled], F[~labeled], len(classes)
             y_l, n_U = np.eye(K)[codes[labeled]], len(codes) - len(w_l)

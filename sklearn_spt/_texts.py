@@ -35,13 +35,8 @@ Ids = NDArray[np.int32]
 def as_texts(X: Any, name: str = "X", *, allow_empty: bool = True) -> list[str] | None:
     """Return texts as a list of str; None if X holds something else, such as numbers.
 
-    X is a list, a tuple, an array, a Series or a frame with one column.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If X is one string, or if a row is missing, empty (if that is not allowed), no str, or half
-        of a character.
+    X is a list, a tuple, an array, a Series or a frame with one column. The error names the first
+    row that is missing, no str, half of a character, or empty (if that is not allowed).
     """
     if isinstance(X, str | bytes):
         raise TypeError(f"{name} is a single {type(X).__name__}; wrap it in a list: [{name}].")
@@ -196,11 +191,6 @@ def load_encoder(pretrained: str | os.PathLike[str]) -> PretrainedEncoder:
     """Return a pretrained encoder by name or folder; two stay in memory.
 
     The default encoder is the folder in the extra [offline], if that is installed.
-
-    Raises
-    ------
-    ValueError
-        If there is no such encoder, or its files are incomplete or damaged.
     """
     place = os.path.expanduser(pretrained)
     if place == DEFAULT_ENCODER:

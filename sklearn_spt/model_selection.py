@@ -25,9 +25,9 @@ from sklearn_spt._base import BaseSemiSupervisedClassifier
 from sklearn_spt._labels import (
     Codes,
     FloatArray,
+    as_labels,
     check_scalar,
     encode_labels,
-    find_labeled,
     is_missing,
     labeled_rows,
     suspicious_class,
@@ -333,7 +333,7 @@ def compare_with_supervised(
     check_scalar(confidence, "confidence", Real, min_val=0, max_val=1, include_boundaries="neither")
     marker = getattr(last_step(estimator), "unlabeled_marker", -1)
     labeled, classes, codes = encode_labels(y, _num_samples(X), marker)
-    labels, rows = find_labeled(y, marker)[1], np.flatnonzero(labeled)
+    labels, rows = as_labels(y), np.flatnonzero(labeled)
     estimator = clone(estimator)
     if isinstance(model := last_step(estimator), SelfPretrainingClassifier):
         # "auto" means in each fold, and for the five nets, what it means for all rows

@@ -141,6 +141,7 @@ def nets():
         "one net refit": OneNetRefit(),
         "SetFit": SetFit(),
         "five nets": S(n_teachers=5, max_iter=0),
+        "one net, same epochs": S(max_iter=0, finetune_epochs=None),
         "five nets, same epochs": S(n_teachers=5, max_iter=0, finetune_epochs=None),
         "all labels": AllLabels(),
         "defaults": S(),
