@@ -47,7 +47,7 @@ class PartlyLabeled:
 
     X: Any  # of the labelled rows
     y: Codes  # class codes of the labelled rows
-    weights: FloatArray | None  # of the labelled rows, with mean one
+    weights: FloatArray  # of the labelled rows, with mean one
     U: Any  # the marked rows of X, then those of X_unlabeled; None without any
     classes: NDArray[Any]
     labeled: NDArray[np.bool_]  # which rows are, of X and then of X_unlabeled
@@ -58,7 +58,7 @@ class PartlyLabeled:
         return len(self.classes)
 
     @property
-    def L(self) -> tuple[Any, Codes, FloatArray | None]:
+    def L(self) -> tuple[Any, Codes, FloatArray]:
         return self.X, self.y, self.weights
 
     @property
@@ -67,7 +67,7 @@ class PartlyLabeled:
 
     def part(self, rows: Codes) -> PartlyLabeled:
         """Return the data with some of the labelled rows only."""
-        weights = None if self.weights is None else self.weights[rows] / self.weights[rows].mean()
+        weights = self.weights[rows] / self.weights[rows].mean()
         return replace(self, X=multi_indexing(self.X, rows), y=self.y[rows], weights=weights)
 
 

@@ -335,7 +335,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         self,
         X: Ids,
         codes: Codes,
-        weights: FloatArray | None = None,
+        weights: FloatArray,
         balanced: bool = True,
         known: Any = None,
     ) -> Any:
@@ -349,13 +349,12 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         # an adapter may be drawn, so that the vectors are those of this net only
         if known is None or getattr(self, "module__adapter", None) is not None:
             if len(X) > MOST_ROWS:
-                w = np.ones(len(X)) if weights is None else weights
-                rows = np.random.default_rng(0).permutation(np.flatnonzero(w > 0))
+                rows = np.random.default_rng(0).permutation(np.flatnonzero(weights > 0))
                 turn = pd.Series(rows).groupby(codes[rows]).cumcount()  # each class in turn
                 rows = rows[np.argsort(turn.to_numpy(), kind="stable")[:MOST_ROWS]]
-                whole, drawn = np.bincount(codes, w), np.bincount(codes[rows], w[rows])
+                whole, drawn = (np.bincount(codes[i], weights[i]) for i in (slice(None), rows))
                 X, codes = X[rows], codes[rows]  # a class keeps its weight
-                weights = w[rows] * whole[codes] / drawn[codes]
+                weights = weights[rows] * whole[codes] / drawn[codes]
             F, K = self.embed(X), len(self.classes_)
             known = linear_probe(F, codes, K, weights, balanced=balanced)
         if known is not None:
@@ -368,7 +367,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         self,
         X: Ids,
         codes: Codes,
-        weights: Any,
+        weights: FloatArray,
         U: Ids,
         balanced: bool = True,
         bar: Any = None,
@@ -380,11 +379,10 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         """
         F = np.vstack([self.embed(X, bar), self.embed(U, bar)])
         size = np.sqrt((F**2).sum(axis=1).mean())  # one for all rows, so that a layer has it
-        w = np.ones(len(codes)) if weights is None else weights
         if balanced:  # as the batches were
-            w = w / np.maximum(np.bincount(codes, weights=w), 1e-12)[codes]
-            w = w / w.mean()
-        y, w = np.append(codes, np.full(len(U), -1)), np.append(w, np.ones(len(U)))
+            weights = weights / np.maximum(np.bincount(codes, weights=weights), 1e-12)[codes]
+            weights = weights / weights.mean()
+        y, w = np.append(codes, np.full(len(U), -1)), np.append(weights, np.ones(len(U)))
         model = SoftSelfTrainingClassifier(C=3.0, normalize=False).fit(F / size, y, w)
         head = before_compile(self.module_).head
         with torch.no_grad():

@@ -190,7 +190,7 @@ def linear_probe(
     F: FloatArray,
     codes: Codes,
     n_classes: int,
-    weights: FloatArray | None = None,
+    weights: FloatArray,
     *,
     balanced: bool = True,
 ) -> tuple[FloatArray, FloatArray] | None:
@@ -200,9 +200,8 @@ def linear_probe(
     scale give the vectors a mean of 0 and a mean variance of 1, and the loss is a mean: the
     regularisation depends neither on the scale of the vectors nor on the number of rows.
     """
-    row_weights = np.ones(len(F)) if weights is None else np.asarray(weights, dtype=np.float64)
-    used = row_weights > 0
-    F, codes, row_weights = F[used], codes[used], row_weights[used]
+    used = weights > 0
+    F, codes, weights = F[used], codes[used], weights[used]
     n, present = len(codes), np.unique(codes)
     if len(present) < 2 or not np.isfinite(F).all():
         return None
@@ -214,9 +213,9 @@ def linear_probe(
     # would be large, and dropout on the common part would drown them.
     scale = max(spread, 0.1 * size)
     if balanced:
-        row_weights = row_weights / np.bincount(codes, weights=row_weights)[codes]
+        weights = weights / np.bincount(codes, weights=weights)[codes]
     model = LogisticRegression(C=1.0, max_iter=1000)
-    model.fit((F - center) / scale, codes, sample_weight=row_weights / row_weights.sum())
+    model.fit((F - center) / scale, codes, sample_weight=weights / weights.sum())
     coef, intercept = model.coef_, model.intercept_
     if len(present) == 2:  # scikit-learn returns one row for two classes, their difference
         coef, intercept = np.vstack([-coef, coef]) / 2, np.concatenate([-intercept, intercept]) / 2

@@ -169,10 +169,9 @@ def suspicious_class(classes: NDArray[Any], others: tuple[str, ...] = ()) -> Any
     return None
 
 
-def check_weights(sample_weight: Any, labeled: NDArray[np.bool_]) -> FloatArray | None:
-    """Return the weights of the labelled rows, scaled to mean one, or None."""
-    if sample_weight is None:
-        return None
+def check_weights(sample_weight: Any, labeled: NDArray[np.bool_]) -> FloatArray:
+    """Return the weights of the labelled rows, scaled to mean one; None is equal weights."""
+    sample_weight = 1.0 if sample_weight is None else sample_weight
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(len(labeled), float(weights))

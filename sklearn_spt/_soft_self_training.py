@@ -109,10 +109,9 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
             check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
             F = self._features(X, reset=True)
             labeled, classes, codes = encode_labels(y, F.shape[0], self.unlabeled_marker)
-            w_l = np.ones(int(labeled.sum()))
-            # checked, but not scaled to mean one: C times a weight is what a row counts
-            if check_weights(sample_weight, labeled) is not None:
-                w_l = np.broadcast_to(np.asarray(sample_weight, dtype=float), len(codes))[labeled]
+            check_weights(sample_weight, labeled)  # but not scaled: a row counts C times its weight
+            w = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=float)
+            w_l = np.broadcast_to(w, labeled.shape)[labeled]
             L, U, K = F[labeled], F[~labeled], len(classes)
             y_l, n_U = np.eye(K)[codes[labeled]], len(codes) - len(w_l)
             theta = _logistic_regression(L, y_l, w_l, self.C)

@@ -49,13 +49,13 @@ def label(
     y = np.full(len(data.labeled), -1, dtype=np.int64)
     y[data.labeled] = data.y
     weights = np.ones(len(y))
-    weights[data.labeled] = 1 if data.weights is None else data.weights
+    weights[data.labeled] = data.weights
     P = []
     for teacher in teachers:
         model = _on_embeddings(net) if isinstance(teacher, str) else clone(teacher)
         name, last = model.steps[-1] if isinstance(model, Pipeline) else ("", model)
         how = {}
-        if data.weights is not None and has_fit_parameter(last, "sample_weight"):
+        if np.ptp(data.weights) > 0 and has_fit_parameter(last, "sample_weight"):
             how[f"{name}__sample_weight".removeprefix("__")] = weights
         with config_context(enable_metadata_routing=False):  # the weights of one step need none
             model.fit(X, y, **how)

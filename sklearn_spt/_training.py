@@ -234,7 +234,7 @@ def train_supervised(
     X: Any,
     codes: Codes,
     n_classes: int,
-    weights: FloatArray | None,
+    weights: FloatArray,
     epochs: int,
     balanced: bool,
     rng: np.random.Generator,
@@ -296,7 +296,7 @@ class Trainer:
         name = getattr(self.net, "pretrained", None) if hasattr(self.net, "encode") else None
         return state | {"weights": None if name is None else load_encoder(name).weights_hash}
 
-    def fresh(self, X: Any, codes: Codes, weights: FloatArray | None = None) -> NeuralNet:
+    def fresh(self, X: Any, codes: Codes, weights: FloatArray) -> NeuralNet:
         """Return an initialised net to train on `X`; call it inside `seeded`."""
         M = self.untrained()
         with seeded(0):  # what follows draws nothing from the stream of the training
@@ -336,8 +336,8 @@ class Trainer:
         self,
         X: Any,
         codes: Codes,
+        weights: FloatArray,
         *path: int,
-        weights: FloatArray | None = None,
         epochs: int | None = None,
         on_epoch: Callable[[NeuralNet, int], bool] | None = None,
     ) -> tuple[NeuralNet, list[float]]:
@@ -353,7 +353,7 @@ class Trainer:
             losses = train_supervised(M, X, codes, len(self.classes), weights, *how)
         return M, losses
 
-    def refit(self, nets: list[Any], X: Any, codes: Codes, weights: FloatArray | None) -> None:
+    def refit(self, nets: list[Any], X: Any, codes: Codes, weights: FloatArray) -> None:
         """Fit the linear layers of nets anew, if that is asked for."""
         for M in nets if self.refit_with is not None else ():
             M.refit_head(X, codes, weights, self.refit_with, self.balanced, self.bar)
@@ -375,10 +375,10 @@ def seed_path(t: int, number: int) -> tuple[int, ...]:
 
 
 def train_teacher(
-    trainer: Trainer, X: Any, y: Any, weights: FloatArray | None, number: int
+    trainer: Trainer, X: Any, y: Any, weights: FloatArray, number: int
 ) -> tuple[NeuralNet, Losses]:
     """Train a net on the labelled documents only."""
-    M, losses = trainer.train(X, y, *seed_path(0, number), weights=weights)
+    M, losses = trainer.train(X, y, weights, *seed_path(0, number))
     return M, {"supervised": losses}
 
 
@@ -386,7 +386,7 @@ def train_stage_1(
     trainer: Trainer,
     X: Any,
     y: Any,
-    weights: FloatArray | None,
+    weights: FloatArray,
     *,
     path: tuple[int, ...],
     C: Any,

@@ -114,7 +114,7 @@ def test_the_probe_is_a_logistic_regression(K):
     codes = np.arange(90) % K
     F = rng.normal(size=(90, 5)) + 2 * np.eye(5)[codes]
     F = (F - F.mean(axis=0)) / np.sqrt(F.var(axis=0).mean())
-    W, b = linear_probe(F, codes, K, balanced=False)
+    W, b = linear_probe(F, codes, K, np.ones(len(F)), balanced=False)
     expected = LogisticRegression(C=1.0).fit(F, codes, sample_weight=np.full(90, 1 / 90))
     P = np.exp(F @ W.T + b)
     found = P / P.sum(axis=1, keepdims=True)
@@ -123,9 +123,9 @@ def test_the_probe_is_a_logistic_regression(K):
 
 def test_limits_of_the_probe():
     F = np.random.default_rng(0).normal(size=(6, 3))
-    assert linear_probe(F, np.zeros(6, dtype=int), 2) is None
-    assert linear_probe(np.ones((6, 3)), np.array([0, 1] * 3), 2) is None
-    W, b = linear_probe(F, np.array([0, 2] * 3), 3)
+    assert linear_probe(F, np.zeros(6, dtype=int), 2, np.ones(6)) is None
+    assert linear_probe(np.ones((6, 3)), np.array([0, 1] * 3), 2, np.ones(6)) is None
+    W, b = linear_probe(F, np.array([0, 2] * 3), 3, np.ones(6))
     assert (W[1] == 0).all()
     assert b[1] == pytest.approx(-np.log(9))
 

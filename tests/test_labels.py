@@ -242,7 +242,7 @@ def test_weights_have_mean_one(weights, factor):
     found = check_weights(given_, labeled)
     assert found.mean() == pytest.approx(1)
     np.testing.assert_allclose(found, check_weights(given_ * factor, labeled), atol=1e-9)
-    assert check_weights(None, labeled) is None
+    assert check_weights(None, labeled).tolist() == [1.0] * 4
     assert check_weights(3.0, labeled).tolist() == [1.0] * 4
 
 

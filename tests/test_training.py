@@ -68,7 +68,7 @@ def test_each_epoch_draws_its_rows(data):
     for balanced in (True, False):
         one = trainer(mlp_net(callbacks=[("notes", Notes())]), epochs=2)
         one.balanced = balanced
-        net, losses = one.train(*data, 0)
+        net, losses = one.train(*data, np.ones(len(data[1])), 0)
         notes = dict(net.callbacks_)["notes"]
         first, second = np.split(np.concatenate(notes.rows)[:, 0], 2)
         assert len(first) == len(losses) * 15
@@ -78,7 +78,7 @@ def test_each_epoch_draws_its_rows(data):
 
 
 def test_training_lowers_the_loss_and_leaves_nothing_behind(data):
-    net, losses = trainer(epochs=30).train(*data, 0)
+    net, losses = trainer(epochs=30).train(*data, np.ones(len(data[1])), 0)
     assert losses[-1] < 0.5 * losses[0]
     assert "learning_rate" not in dict(net.callbacks_)
     assert all(weight.grad is None for weight in net.module_.parameters())
@@ -102,10 +102,10 @@ def test_on_epoch_ends_the_training(data, last):
         seen.append((epoch, len(net.history)))
         return epoch == last
 
-    _, losses = trainer(epochs=5).train(*data, 0, on_epoch=after)
+    _, losses = trainer(epochs=5).train(*data, np.ones(len(data[1])), 0, on_epoch=after)
     assert len(losses) == last
     assert seen == [(epoch, epoch) for epoch in range(1, last + 1)]
-    assert trainer().train(*data, 0, epochs=0)[1] == []
+    assert trainer().train(*data, np.ones(len(data[1])), 0, epochs=0)[1] == []
 
 
 def test_early_stopping_ends_a_stage_and_not_the_fit():
@@ -127,7 +127,7 @@ def test_ctrl_c_is_raised(data):
 
     for more in ([], [EarlyStopping("train_loss")]):
         with pytest.raises(KeyboardInterrupt):
-            trainer(mlp_net(callbacks=[Interrupt(), *more])).train(*data, 0)
+            trainer(mlp_net(callbacks=[Interrupt(), *more])).train(*data, np.ones(len(data[1])), 0)
 
 
 def test_own_callbacks_are_called_and_may_be_disabled():
@@ -143,7 +143,7 @@ def test_a_new_loss_keeps_the_weights_and_on_request_the_moments(data, keep):
     X, codes = data
     one = trainer(mlp_net(optimizer=torch.optim.Adam))
     with seeded(0):
-        net = one.fresh(X, codes)
+        net = one.fresh(X, codes, np.ones(len(codes)))
         targets = distillation_targets(np.eye(2)[codes])
         rate = RightTrapezoidalLR(0, 8)
         settings = {"balanced": True, "rng": np.random.default_rng(0), "bar": one.bar}
@@ -171,7 +171,7 @@ def test_batches_that_are_dropped():
 def test_a_trainer_is_a_key_of_joblib():
     """Its hash does not change by training, and depends on what a result depends on."""
     first, second = trainer(), trainer()
-    first.train(*[np.zeros((4, 2), dtype=np.float32), np.array([0, 1, 0, 1])], 0)
+    first.train(np.zeros((4, 2), dtype=np.float32), np.array([0, 1, 0, 1]), np.ones(4), 0)
     assert joblib.hash(first) == joblib.hash(second)
     assert joblib.hash(first) != joblib.hash(trainer(mlp_net(lr=0.2)))
     assert joblib.hash(first) != joblib.hash(trainer(epochs=4))

@@ -124,7 +124,8 @@ class OneNetRefit(BertClassifier):
     def fit(self, X, y):
         known = y >= 0
         super().fit(X[known], y[known])
-        self.refit_head(self.encode(X[known]), y[known], None, self.encode(X[~known]))
+        L, U = self.encode(X[known]), self.encode(X[~known])
+        self.refit_head(L, y[known], np.ones(len(L)), U)
         return self
 
 

@@ -64,12 +64,10 @@ def pool_size(t: int, n_unlabeled: int) -> int:
     return min(n_unlabeled, t * math.ceil(n_unlabeled / 10))
 
 
-def training_set(
-    data: PartlyLabeled, rows: Codes, pseudo: Codes
-) -> tuple[Any, Codes, FloatArray | None]:
+def training_set(data: PartlyLabeled, rows: Codes, pseudo: Codes) -> tuple[Any, Codes, FloatArray]:
     """Return X, y and weights of the labelled rows, then of unlabelled rows, with weight 1."""
     X = data.X if len(rows) == 0 else concatenate(data.X, multi_indexing(data.U, rows))
-    w = None if data.weights is None else np.concatenate([data.weights, np.ones(len(rows))])
+    w = np.concatenate([data.weights, np.ones(len(rows))])
     return X, np.concatenate([data.y, pseudo]), w
 
 
@@ -92,7 +90,7 @@ def hold_out(
 
     Rows of weight zero are not held out. A method that `_fit` calls does this.
     """
-    counted = np.arange(len(data.y)) if data.weights is None else np.flatnonzero(data.weights)
+    counted = np.flatnonzero(data.weights)
     codes, n = data.y[counted], len(counted)
     sizes, n_valid = np.unique(codes, return_counts=True)[1], share_of(fraction, n, up=True)
     if sizes.min() < 2 or min(n_valid, n - n_valid) < len(sizes):

@@ -130,7 +130,7 @@ class ThrottledClassifier(ThrottledMethod):
             for i, (part, new) in enumerate(zip(parts, added, strict=True)):
                 X, y, weights = training_set(part, *new)
                 path = (t,) if i == 0 else (t, i + 1)
-                M, loss = trainer.train(X, y, *path, weights=weights)
+                M, loss = trainer.train(X, y, weights, *path)
                 nets.append(M)
                 losses.append(loss)
                 n_train.append(len(y))

@@ -236,8 +236,7 @@ class _Run:
 
     def train(self, rows: Codes, codes: Codes, *path: int, **options: Any) -> Any:
         """Train a fresh net on labelled rows, and on unlabelled ones with pseudo-labels."""
-        X, y, weights = training_set(self.data, rows, codes)
-        return self.trainer.train(X, y, *path, weights=weights, **options)
+        return self.trainer.train(*training_set(self.data, rows, codes), *path, **options)
 
     def probabilities(self, net: NeuralNet, rows: Codes) -> FloatArray:
         """Return the class probabilities of unlabelled rows."""

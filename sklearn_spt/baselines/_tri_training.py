@@ -130,7 +130,7 @@ class TriTrainingClassifier(ThrottledMethod):
                         part = bootstrap(data, generator(trainer.root, 0, 0, i))
                     rows = np.flatnonzero(sets[i] >= 0)
                     X, y, weights = training_set(part, rows, sets[i][rows])
-                    nets[i], loss[f"net_{i + 1}"] = trainer.train(X, y, *path, weights=weights)
+                    nets[i], loss[f"net_{i + 1}"] = trainer.train(X, y, weights, *path)
                     P[i] = trainer.probabilities(nets[i], data.U) if n_U else 0
                 in_set, share = sets >= 0, float(np.mean(majority_vote(P) != votes)) if t else 0.0
                 entry = {
@@ -163,7 +163,7 @@ def bootstrap(data: PartlyLabeled, rng: np.random.Generator) -> PartlyLabeled:
 
     Rows of weight zero are in no sample.
     """
-    counted = np.arange(len(data.y)) if data.weights is None else np.flatnonzero(data.weights)
+    counted = np.flatnonzero(data.weights)
     codes, classes = data.y[counted], np.unique(data.y[counted])
     for _ in range(101):
         rows = rng.integers(len(codes), size=len(codes))
