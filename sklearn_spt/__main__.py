@@ -101,16 +101,19 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
                 if not isinstance(part.index, pd.RangeIndex):
                     raise ValueError("the rows have more fields than the first line has names")
                 yield part
-    except (LookupError, ValueError) as error:
+    except (EOFError, LookupError, ValueError) as error:
         hint = "; add --encoding, such as cp1252" if isinstance(error, UnicodeError) else ""
         raise ValueError(f"{source}: {error}{hint}") from error
 
 
 def _json(row: Any, line: str) -> Any:
     try:
-        return json.loads(line)
+        found = json.loads(line)
     except ValueError as error:
         raise ValueError(f"row {row + 1}: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"row {row + 1} is no object; write one JSON object in each line")
+    return found
 
 
 def _load(options: Namespace) -> Any:
@@ -254,7 +257,7 @@ def _in_options(message: str) -> str:
     message = message.replace("compare_with_supervised(clf, X, y)", "the command compare")
     message = message.replace("that save wrote", "that fit wrote")
     own = {"X": "text", "y": "label", "X_unlabeled": "unlabeled"}
-    own |= {"pos_label": "positive", "pretrained": "encoder"}
+    own |= {"pos_label": "positive", "pretrained": "encoder", "cv": "folds"}
     same = "alpha|checkpoint_dir|lam|max_length|step_size|unlabeled_marker"
     names = rf"(?<![\w'\"./\\-])({same}|{'|'.join(own)})(?![\w'\"./\\])"
     return re.sub(names, lambda at: f"--{own.get(at[0], at[0]).replace('_', '-')}", message)

@@ -265,10 +265,10 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
                 "unlabelled rows are dropped. Use SelfPretrainingClassifier to learn from them.",
                 stacklevel=3,
             )
-        ids, codes = ids[labeled], codes[labeled]
         source = load_encoder(self.pretrained) if fresh else self.source_
         given_ids = hasattr(self, "n_features_in_")
         warn_of_lost_content(ids, codes, source, None if given_ids else self.max_length)
+        ids, codes = ids[labeled], codes[labeled]
         self.classes_inferred_ = classes
         path = (0,) if fresh else (0, len(self.history))
         root = root_seed(self.random_state)
@@ -383,7 +383,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
             weights = weights / np.maximum(np.bincount(codes, weights=weights), 1e-12)[codes]
             weights = weights / weights.mean()
         y, w = np.append(codes, np.full(len(U), -1)), np.append(weights, np.ones(len(U)))
-        model = SoftSelfTrainingClassifier(C=3.0, normalize=False).fit(F / size, y, w)
+        model = SoftSelfTrainingClassifier(C=3.0, normalize=False).fit(F / size, y, sample_weight=w)
         head = before_compile(self.module_).head
         with torch.no_grad():
             head.weight.copy_(torch.from_numpy(model.coef_ / size))

@@ -20,10 +20,10 @@ _NOT_A_CLASS = ("", "?", "na", "n/a", "nan", "null", "none", "unknown", "unlabel
 
 
 def check_scalar(value: Any, name: str, kind: Any, **limits: Any) -> None:
-    """Check a number as scikit-learn does, whose function lets NaN pass."""
+    """Check a number as scikit-learn does, whose function lets NaN and booleans pass."""
     utils.check_scalar(value, name, kind, **limits)
-    if value != value:
-        raise ValueError(f"{name} must be a number, got nan.")
+    if value != value or isinstance(value, bool):
+        raise ValueError(f"{name} must be a number, got {value}.")
 
 
 def is_missing(value: Any) -> bool:
@@ -131,10 +131,11 @@ def encode_labels(
     if given.dtype.kind == "f" and is_missing(marker) and (given == np.floor(given)).all():
         given = given.astype(np.int64)  # whole numbers that became floats beside NaN
     try:
+        found = np.unique(given)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The number of unique classes is greater")
             check_classification_targets(given)
-        classes = np.unique(given) if known is None else known
+        classes = found if known is None else known
     except TypeError:
         names = sorted({type(label).__name__ for label in given})
         raise ValueError(

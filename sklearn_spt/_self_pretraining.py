@@ -269,8 +269,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         n_refit = len(data.labeled) if refits else 0
         if len(sizes) == 1 and self.alpha not in (0, 0.1):  # the default was hardly meant
             warnings.warn(
-                f"alpha={self.alpha} has no effect with one iteration; lower step_size, or raise "
-                "max_iter.",
+                f"alpha={self.alpha} has no effect with one iteration; "
+                + ("raise max_iter." if self.max_iter == 1 else "lower step_size."),
                 stacklevel=3,
             )
         work = self._work(n_nets, len(data.y), n_refit, sizes, epochs)

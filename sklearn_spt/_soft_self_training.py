@@ -24,6 +24,7 @@ from sklearn_spt._labels import (
 )
 from sklearn_spt._losses import softmax
 from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing
+from sklearn_spt._texts import as_texts
 
 #: Weights of a labelled and of an unlabelled row.
 _LABELED, _UNLABELED = 3.0, 0.5
@@ -64,8 +65,8 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
         Class labels in sorted order.
     coef_, intercept_ : ndarray of shape (n_classes, n_features), (n_classes,)
         Weights of the last regression.
-    transduction_ : ndarray of shape (n_samples,)
-        Given labels, and predictions of the unlabelled rows.
+    transduction_ : ndarray of shape (n_rows,)
+        Given labels, and predictions of the unlabelled rows; those of X_unlabeled come last.
     n_features_in_ : int
         Number of columns of X.
     n_iter_ : int
@@ -86,7 +87,9 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
     normalize: bool = True
     unlabeled_marker: Any = -1
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SoftSelfTrainingClassifier:
+    def fit(
+        self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None
+    ) -> SoftSelfTrainingClassifier:
         """Fit on labelled and unlabelled rows.
 
         Parameters
@@ -95,6 +98,8 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
             Numbers.
         y : array-like of shape (n_samples,)
             Class labels; unlabelled rows carry `unlabeled_marker`.
+        X_unlabeled : array-like or sparse matrix of shape (n_more, n_features), default=None
+            More unlabelled rows.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the labelled rows.
 
@@ -112,8 +117,13 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
             check_weights(sample_weight, labeled)  # but not scaled: a row counts C times its weight
             w = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=float)
             w_l = np.broadcast_to(w, labeled.shape)[labeled]
-            L, U, K = F[labeled], F[~labeled], len(classes)
-            y_l, n_U = np.eye(K)[codes[labeled]], len(codes) - len(w_l)
+            stack = vstack if issparse(F) else np.vstack
+            if X_unlabeled is not None:
+                F = stack([F, self._features(X_unlabeled)])
+                more = F.shape[0] - len(codes)
+                labeled, codes = np.pad(labeled, (0, more)), np.pad(codes, (0, more))
+            L, U = F[labeled], F[~labeled]
+            y_l, n_U = np.eye(len(classes))[codes[labeled]], U.shape[0]
             theta = _logistic_regression(L, y_l, w_l, self.C)
             P = softmax(U @ theta[:-1] + theta[-1])
             # equally many labels of each class (one less in a fold) were drawn by class: their
@@ -122,7 +132,7 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
             least = _LEAST_SHARE * P.sum(axis=0) if held else None
             rounds = self.max_iter if n_U else 0
             w = np.append(_LABELED * w_l, np.full(n_U, _UNLABELED))
-            both = vstack([L, U]) if issparse(F) else np.vstack([L, U])
+            both = stack([L, U])
             for left in reversed(range(rounds)):
                 P = _sharpened(P, self.sharpening, least) if left else P
                 theta = _logistic_regression(both, np.vstack([y_l, P]), w, self.C, theta)
@@ -156,6 +166,11 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
         return tags
 
     def _features(self, X: Any, reset: bool = False) -> Any:
+        if as_texts(X) is not None:
+            raise TypeError(
+                "X holds texts, but SoftSelfTrainingClassifier takes numbers: put SentenceEmbedder "
+                "before it, as in make_pipeline(SentenceEmbedder(), SoftSelfTrainingClassifier())."
+            )
         F = validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse="csr")
         return normalize(F) if self.normalize else F
 

@@ -95,6 +95,12 @@ def as_texts(X: Any, name: str = "X", *, allow_empty: bool = True) -> list[str] 
 
 def check_rows_of_ids(X: Any, name: str) -> None:
     """Raise an error for a list that cannot be a matrix of token ids."""
+    if hasattr(X, "tocsr") or isinstance(X, dict):
+        kind = "sparse matrix" if hasattr(X, "tocsr") else "dict"
+        raise TypeError(
+            f"{name} is a {kind}, but this net reads texts: pass them as a list, a column of a "
+            "frame or an array, without a vectorizer before it."
+        )
     if not hasattr(X, "shape") or len(X.shape) == 1:
         if any(not hasattr(row, "__len__") for row in X):
             raise TypeError(f"{name} must hold texts or rows of token ids; are X and y swapped?")
@@ -121,8 +127,8 @@ def check_token_ids(X: Any, encoder: PretrainedEncoder) -> Ids:
         row, column = np.argwhere(wrong)[0]
         raise ValueError(
             f"X must hold token ids, whole numbers from 0 to {size - 1}, but row {row}, column "
-            f"{column} is {ids[row, column]}. Is X the output of TokenIdVectorizer with "
-            f"pretrained={encoder.name!r}?"
+            f"{column} is {ids[row, column]}. Pass the texts themselves, or the output of "
+            f"TokenIdVectorizer with pretrained={encoder.name!r}."
         )
     empty = np.flatnonzero((ids == encoder.pad_id).all(axis=1))
     if len(empty):
@@ -311,17 +317,27 @@ def warn_of_lost_content(
             f"{cut:.0%} of the texts reach max_length={limit} tokens, and what is longer is cut "
             f"there; the encoder reads up to {source.max_positions}"
         )
-    unknown = source.tokenizer.unk_token_id
-    strange = (ids == unknown).sum(axis=1) > lengths / 2
-    if unknown != source.pad_id and strange.mean() >= 0.01:
+    unknown, special = source.tokenizer.unk_token_id, source.tokenizer.num_special_tokens_to_add()
+    strange = (unknown != source.pad_id) & ((ids == unknown).sum(axis=1) > (lengths - special) / 2)
+    if strange.mean() >= 0.01:
         lost.append(
             f"{strange.mean():.0%} of the texts are mostly tokens that the encoder does not know; "
             "choose one for their language"
         )
-    which = np.unique(ids[codes >= 0], axis=0, return_inverse=True)[1].reshape(-1)
-    pairs = np.unique(np.column_stack([which, codes[codes >= 0]]), axis=0)
-    if n := int((np.bincount(pairs[:, 0], minlength=1)[which] > 1).sum()):
-        lost.append(f"{n} of the labelled texts look to the encoder like one of another class")
+    rows = np.flatnonzero((codes >= 0) & ~strange)
+    which = np.unique(ids[rows], axis=0, return_inverse=True)[1].reshape(-1)
+    pairs = np.unique(np.column_stack([which, codes[rows]]), axis=0)
+    if n := len(rows := rows[np.bincount(pairs[:, 0], minlength=1)[which] > 1]):
+        lost.append(
+            f"{n} of the labelled texts look to the encoder like one of another class; the first "
+            f"is that of row {rows[0]}"
+        )
+    first = source.tokenizer.cls_token_id
+    if max_length is None and first is not None and not (ids[:, 0] == first).any():
+        lost.append(
+            f"no row of X begins with the token {source.tokenizer.cls_token} of the encoder; if X "
+            "holds counts of words, leave the vectorizer out and pass the texts"
+        )
     if lost:
         warnings.warn(". ".join(lost) + ".", stacklevel=stacklevel)
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sklearn_spt._encoder import BertModule
 from sklearn_spt._labels import Codes, check_scalar
@@ -173,7 +173,11 @@ def suggest(clf: Any, X: Any, n: int = 10) -> Codes:
 
 def _with_history(clf: Any) -> Any:
     if not hasattr(model := last_step(clf), "labeled_iter_"):
-        raise NotFittedError(f"this {type(model).__name__} holds no iterations of a fit with nets.")
+        check_is_fitted(model)
+        raise TypeError(
+            f"a {type(model).__name__} has no iterations; fit a SelfPretrainingClassifier, or "
+            "another classifier that labels the rows in iterations."
+        )
     return model
 
 

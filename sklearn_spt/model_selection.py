@@ -328,12 +328,18 @@ def compare_with_supervised(
     >>> clf = SelfPretrainingClassifier(random_state=0)
     >>> print(compare_with_supervised(clf, bunch.data, bunch.target_partial))  # doctest: +SKIP
     """
+    check_scalar(cv, "cv", Integral, min_val=2)
     check_scalar(n_repeats, "n_repeats", Integral, min_val=1)
     check_scalar(n_resamples, "n_resamples", Integral, min_val=1)
     check_scalar(confidence, "confidence", Real, min_val=0, max_val=1, include_boundaries="neither")
     marker = getattr(last_step(estimator), "unlabeled_marker", -1)
     labeled, classes, codes = encode_labels(y, _num_samples(X), marker)
     labels, rows = as_labels(y), np.flatnonzero(labeled)
+    if (most := np.bincount(codes[rows]).max()) < cv:
+        raise ValueError(
+            f"cv={cv} needs a class with {cv} labelled rows, but the largest has {most}: lower cv, "
+            "or label more rows."
+        )
     estimator = clone(estimator)
     if isinstance(model := last_step(estimator), SelfPretrainingClassifier):
         # "auto" means in each fold, and for the five nets, what it means for all rows

@@ -87,7 +87,8 @@ def load(folder: str | os.PathLike[str]) -> Any:
     """
     place = Path(folder).expanduser()
     if not (place / _STATE).is_file():
-        what = "holds no saved classifier" if place.is_dir() else "is missing"
+        what = "is no folder" if place.is_file() else "is missing"
+        what = "holds no saved classifier" if place.is_dir() else what
         raise ValueError(f"{place} {what}: give the folder that save wrote.")
     content = read_sealed(place / _STATE)
     # one more file can change the tokenizer; hidden ones come from programs that show folders

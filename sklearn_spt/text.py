@@ -128,7 +128,9 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def fit(self, X: Any, y: Any = None) -> SentenceEmbedder:
         """Check the documents; nothing is learned, and y is ignored."""
-        self._encode(X, reset=True)
+        ids, source = self._encode(X, reset=True), load_encoder(self.pretrained)
+        length = self.max_length if as_texts(X) is not None else None
+        warn_of_lost_content(ids, np.full(len(ids), -1), source, length, stacklevel=3)
         self._n_features_out = load_encoder(self.pretrained).config.hidden_size
         return self
 

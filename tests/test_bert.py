@@ -8,13 +8,19 @@ import pytest
 import torch
 from helpers import bert_net, build_encoder
 from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from skorch.callbacks import Callback
 from skorch.dataset import Dataset
 from skorch.exceptions import NotInitializedError
 from transformers import AutoTokenizer, GPT2Config, GPT2Model, T5Config, T5Model
 
-from sklearn_spt import BertClassifier, SelfPretrainingClassifier, TokenIdVectorizer
+from sklearn_spt import (
+    BertClassifier,
+    SelfPretrainingClassifier,
+    SentenceEmbedder,
+    TokenIdVectorizer,
+)
 from sklearn_spt._batches import TokenBatches
 from sklearn_spt._encoder import (
     BertModule,
@@ -223,8 +229,30 @@ def test_what_the_encoder_does_not_see_is_said_once(kind, tiny_encoder, tiny_tex
         "7% of the texts reach max_length=24 tokens, and what is longer is cut there; the encoder "
         "reads up to 64. 4% of the texts are mostly tokens that the encoder does not know; choose "
         "one for their language. 2 of the labelled texts look to the encoder like one of another "
-        "class."
+        "class; the first is that of row 24."
     )
+
+
+@pytest.mark.parametrize("fit", ["net", "method", "embedder"])
+def test_texts_without_spaces_are_one_unknown_token(fit, tiny_encoder, tiny_texts):
+    """Two special tokens beside it do not count, and that such texts are equal says nothing."""
+    net = bert_net(tiny_encoder)
+    clf = SentenceEmbedder(tiny_encoder) if fit == "embedder" else net
+    clf = SelfPretrainingClassifier(net, max_iter=1) if fit == "method" else clf
+    y = [0, 1, 0, 1, *([-1] * 20 if fit == "method" else [0, 1] * 10)]
+    with pytest.warns(UserWarning, match="encoder does not know") as caught:
+        clf.fit(["พัสดุของฉัน", "ยังไม่ได้รับ", "ของมาช้ามาก", "จ่ายเงินไม่", *tiny_texts[:20]], y)
+    assert not any("another class" in str(one.message) for one in caught)
+
+
+def test_counts_of_words_are_no_token_ids(tiny_encoder):
+    X = CountVectorizer().fit_transform(["flu shot", "no shot"] * 4)
+    with pytest.raises(TypeError, match="X is a sparse matrix, but this net reads texts"):
+        bert_net(tiny_encoder).fit(X, [0, 1] * 4)
+    with pytest.raises(TypeError, match="X is a dict, but this net reads texts"):
+        bert_net(tiny_encoder).fit({"text": ["a", "b"]}, [0, 1])
+    with pytest.warns(UserWarning, match=r"no row of X begins with the token \[CLS\]"):
+        SelfPretrainingClassifier(bert_net(tiny_encoder)).fit(X.toarray(), [0, 1, 0, 1, *[-1] * 4])
 
 
 def test_encoders_that_are_none(tmp_path, tiny_encoder, tiny_texts):

@@ -131,7 +131,7 @@ def test_rows_are_suggested_for_texts_and_pipelines(tiny_encoder, tiny_texts):
 # -- the report of a fit ---------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def texts():
-    got, skipped = "i got the flu shot <b>today</b>", "we never want a needle & a shot"
+    got, skipped = "i got the flu shot at the clinic <b>today", "we never want a needle & a shot"
     return [f"{(got, skipped)[i % 2]} {'again ' * (i // 2 % 20)}".strip() for i in range(40)]
 
 
@@ -216,3 +216,6 @@ def test_input_that_cannot_be_reported(of_texts, texts):
     for other in (SelfPretrainingClassifier(), BertClassifier(), LogisticRegression()):
         with pytest.raises(NotFittedError):
             FitReport.from_estimator(other)
+    soft = SoftSelfTrainingClassifier().fit([[0.0], [1.0], [1.0]], [0, 1, -1])
+    with pytest.raises(TypeError, match="a SoftSelfTrainingClassifier has no iterations"):
+        FitReport.from_estimator(soft)

@@ -380,6 +380,8 @@ def test_compare_prints_the_comparison(tiny_encoder, tmp_path, capsys):
         ("a.csv", "text,label\na,b\nc,d\n", ["--threads=0"], "positive"),
         ("a.csv", "text,label\na,b\nc,d\n", ["--encoding=no"], "unknown encoding: no"),
         ("a.jsonl", '{"text": "a"}\n{"te', [], "a.jsonl: row 2: Unterminated string"),
+        ("a.json", '[{"text": "a"}]', [], "row 1 is no object; write one JSON object in each"),
+        ("a.csv.gz", gzip.compress(b"text,label\n" * 99)[:-9], [], "file ended before the end-of"),
         ("a.jsonl", '{"text": "a \\ud83d", "label": 1}\n', [], "half of a character"),
         ("a.dat", "text,label\na,b\n", [], "the name does not say the format; add --format."),
         ("b.csv/a.csv", None, [], "No such file or directory"),
@@ -387,7 +389,7 @@ def test_compare_prints_the_comparison(tiny_encoder, tmp_path, capsys):
 )
 def test_one_line_says_what_is_wrong(name, content, options, message, model, tmp_path, capsys):
     if content is not None:
-        (tmp_path / name).write_text(content)
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     out = tmp_path / "model"
     options = ["--encoder", sklearn_spt.load(model[0]).estimator.pretrained, "--quiet", *options]
     assert main(["fit", str(tmp_path / name), "--out", str(out), *options]) == 1

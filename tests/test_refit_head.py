@@ -104,8 +104,10 @@ def test_one_iteration_where_labels_are_few(tiny_encoder, tiny_texts):
     assert clf.sample_sizes_ == [12]
     clf.set_params(refit_head=False).fit(tiny_texts, Y)
     assert clf.sample_sizes_ == [3, 6, 9, 12]
-    with pytest.warns(UserWarning, match="alpha=0.5 has no effect with one iteration"):
+    with pytest.warns(UserWarning, match="alpha=0.5 has no effect with one iteration; lower step"):
         clf.set_params(refit_head=True, alpha=0.5).fit(tiny_texts, Y)
+    with pytest.warns(UserWarning, match="with one iteration; raise max_iter"):
+        clf.set_params(refit_head=False, max_iter=1).fit(tiny_texts, Y)
 
 
 def test_parameters(tiny_encoder, tiny_texts):

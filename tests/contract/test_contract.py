@@ -253,6 +253,21 @@ def test_soft_self_training_uses_unlabeled_rows():
     assert not np.allclose(clf.coef_, plain.coef_)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+def test_soft_self_training_takes_more_rows(kind):
+    X, y, _ = points(2)
+    rows = np.r_[np.flatnonzero(y >= 0), np.flatnonzero(y < 0)]
+    X, y, n = X[rows], y[rows], (y >= 0).sum() + 5
+    whole = SoftSelfTrainingClassifier().fit(kind(X), y)
+    weights = np.full(n, 1.0)
+    parts = SoftSelfTrainingClassifier().fit(kind(X[:n]), y[:n], kind(X[n:]), weights)
+    np.testing.assert_array_equal(parts.coef_, whole.coef_)
+    np.testing.assert_array_equal(parts.transduction_, whole.transduction_)
+    with pytest.raises(TypeError, match=r"make_pipeline\(SentenceEmbedder\(\), SoftSelf"):
+        parts.fit(["a text", "another"], [0, 1])
+    np.testing.assert_array_equal(parts.coef_, whole.coef_)
+
+
 def test_soft_self_training_keeps_a_rare_class():
     """Sharpened probabilities favour the frequent class, which took all rows in six rounds."""
     rng = np.random.default_rng(0)
