@@ -332,11 +332,11 @@ def warn_of_lost_content(
             f"{n} of the labelled texts look to the encoder like one of another class; the first "
             f"is that of row {rows[0]}"
         )
-    first = source.tokenizer.cls_token_id
-    if max_length is None and first is not None and not (ids[:, 0] == first).any():
+    cls = source.tokenizer.cls_token_id
+    if max_length is None and cls is not None and not (ids == cls).any():
         lost.append(
-            f"no row of X begins with the token {source.tokenizer.cls_token} of the encoder; if X "
-            "holds counts of words, leave the vectorizer out and pass the texts"
+            f"no row of X has the token {source.tokenizer.cls_token} of the encoder; if X holds "
+            "counts of words, leave the vectorizer out and pass the texts"
         )
     if lost:
         warnings.warn(". ".join(lost) + ".", stacklevel=stacklevel)
