@@ -110,9 +110,9 @@ def _json(row: Any, line: str) -> Any:
     try:
         found = json.loads(line)
     except ValueError as error:
-        raise ValueError(f"row {row + 1}: {error}") from error
+        raise ValueError(f"row {row + 1}: {error}; each line must hold one object") from error
     if not isinstance(found, dict):
-        raise ValueError(f"row {row + 1} is no object; write one JSON object in each line")
+        raise ValueError(f"row {row + 1}: each line must hold one object")
     return found
 
 

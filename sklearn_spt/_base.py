@@ -29,6 +29,7 @@ from sklearn_spt._labels import (
     decode_labels,
     encode_labels,
     suspicious_class,
+    warn_of_equal_numbers,
 )
 from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing, forget_columns
 from sklearn_spt._random import root_seed
@@ -220,7 +221,9 @@ class BaseSemiSupervisedClassifier(
             )
         if isinstance(net, BertClassifier):
             net.check_params()
-        return clone(net)  # a fitted one would compare X with its own
+        net = clone(net).set_params(verbose=0)  # a fitted one would compare X with its own
+        # has no effect in a method, and is no part of the key by which a fit is found again
+        return net.set_params(random_state=None) if isinstance(net, BertClassifier) else net
 
     def _trainer(
         self, net: NeuralNet, data: PartlyLabeled, bar: Any, epochs: int | None = None
@@ -243,12 +246,7 @@ class BaseSemiSupervisedClassifier(
         labeled, classes, codes = encode_labels(y, n, self.unlabeled_marker)
         weights = check_weights(sample_weight, labeled)
         more = get_len(D) - n
-        if more == n:
-            warnings.warn(
-                f"X_unlabeled has as many rows as X ({n}): scikit-learn's cross-validation slices "
-                "such an array together with X. Add or drop a row to prevent that.",
-                stacklevel=3,
-            )
+        warn_of_equal_numbers(n, more)
         labeled = np.append(labeled, np.zeros(more, dtype=bool))
         codes = np.append(codes, np.full(more, -1))
         if isinstance(net, BertClassifier) and not isinstance(D, dict):

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -270,7 +271,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         if len(sizes) == 1 and self.alpha not in (0, 0.1):  # the default was hardly meant
             warnings.warn(
                 f"alpha={self.alpha} has no effect with one iteration; "
-                + ("raise max_iter." if self.max_iter == 1 else "lower step_size."),
+                + ("raise max_iter." if sizes[0] < data.n_unlabeled else "lower step_size."),
                 stacklevel=3,
             )
         work = self._work(n_nets, len(data.y), n_refit, sizes, epochs)
@@ -296,7 +297,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 P, S, groups = self._inertia(P, state.S, self.alpha)  # step 4
                 predict = {"last": (), "last_two": (t - 1,), "all": (0, t - 1)}[self.ensemble]
                 kept = {i: nets for i, nets in state.nets.items() if i in predict}
-                state = replace(state, nets=kept)  # frees the others
+                state = replace(state, nets=kept)  # without those that will not predict
                 trained = [  # steps 5 and 6
                     self._train_student(trainer, data, t, i, C, P, q)
                     for i in range(self.n_students)
@@ -461,14 +462,16 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         if checkpoint is not None:
             checkpoint.save(state, history)
         if self.on_iteration is not None:
-
-            def predict(X: Any) -> FloatArray:
-                """Predict as if the fit ended with this state."""
-                P = state.predict_proba(self._encode(state.students[0], X), data.n_classes)
-                tau = self._choose_tau(trainer, data, state)
-                return logit_adjusted(P, class_shares(data.y, data.n_classes), tau)
-
+            predict = partial(self._predict_at, trainer, data, state)
             self.on_iteration(Iteration(state.t, state.students, history[-1], predict))
+
+    def _predict_at(
+        self, trainer: Trainer, data: PartlyLabeled, state: State, X: Any
+    ) -> FloatArray:
+        """Predict class probabilities as if the fit ended with this state."""
+        P = state.predict_proba(self._encode(state.students[0], X), data.n_classes)
+        tau = self._choose_tau(trainer, data, state)
+        return logit_adjusted(P, class_shares(data.y, data.n_classes), tau)
 
     def _choose_tau(self, trainer: Trainer, data: PartlyLabeled, state: State) -> float:
         """Return τ, as given or by the predicted shares of unlabelled documents."""

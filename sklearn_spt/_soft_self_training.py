@@ -12,7 +12,7 @@ from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from sklearn_spt._labels import (
@@ -21,6 +21,7 @@ from sklearn_spt._labels import (
     check_weights,
     decode_labels,
     encode_labels,
+    warn_of_equal_numbers,
 )
 from sklearn_spt._losses import softmax
 from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing
@@ -117,10 +118,13 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
             check_weights(sample_weight, labeled)  # but not scaled: a row counts C times its weight
             w = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=float)
             w_l = np.broadcast_to(w, labeled.shape)[labeled]
-            stack = vstack if issparse(F) else np.vstack
-            if X_unlabeled is not None:
-                F = stack([F, self._features(X_unlabeled)])
-                more = F.shape[0] - len(codes)
+            if X_unlabeled is not None and (more := _num_samples(X_unlabeled)):
+                warn_of_equal_numbers(len(codes), more)
+                try:
+                    F = _stacked(F, self._features(X_unlabeled))
+                except (TypeError, ValueError) as error:
+                    kind = TypeError if isinstance(error, TypeError) else ValueError
+                    raise kind(f"X_unlabeled is not of the same kind as X: {error}") from error
                 labeled, codes = np.pad(labeled, (0, more)), np.pad(codes, (0, more))
             L, U = F[labeled], F[~labeled]
             y_l, n_U = np.eye(len(classes))[codes[labeled]], U.shape[0]
@@ -132,7 +136,7 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
             least = _LEAST_SHARE * P.sum(axis=0) if held else None
             rounds = self.max_iter if n_U else 0
             w = np.append(_LABELED * w_l, np.full(n_U, _UNLABELED))
-            both = stack([L, U])
+            both = _stacked(L, U)
             for left in reversed(range(rounds)):
                 P = _sharpened(P, self.sharpening, least) if left else P
                 theta = _logistic_regression(both, np.vstack([y_l, P]), w, self.C, theta)
@@ -166,13 +170,20 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
         return tags
 
     def _features(self, X: Any, reset: bool = False) -> Any:
-        if as_texts(X) is not None:
+        if getattr(X, "ndim", 1) == 1 and as_texts(X) is not None:
             raise TypeError(
                 "X holds texts, but SoftSelfTrainingClassifier takes numbers: put SentenceEmbedder "
                 "before it, as in make_pipeline(SentenceEmbedder(), SoftSelfTrainingClassifier())."
             )
         F = validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse="csr")
         return normalize(F) if self.normalize else F
+
+
+def _stacked(first: Any, second: Any) -> Any:
+    """Return the rows of two matrices, of which any may be sparse, in one."""
+    if issparse(first) or issparse(second):
+        return vstack([first, second], format="csr")
+    return np.vstack([first, second])
 
 
 def _sharpened(P: FloatArray, power: float, least: FloatArray | None) -> FloatArray:

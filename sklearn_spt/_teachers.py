@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,9 @@ def label(
         how = {}
         if np.ptp(data.weights) > 0 and has_fit_parameter(last, "sample_weight"):
             how[f"{name}__sample_weight".removeprefix("__")] = weights
-        with config_context(enable_metadata_routing=False):  # the weights of one step need none
+        # the weights of one step need no routing; what an encoder loses has been said
+        with config_context(enable_metadata_routing=False), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*the encoder")
             model.fit(X, y, **how)
         P.append(np.asarray(model.predict_proba(X), dtype=np.float64))
         _check_answers(P[-1], model, len(y), data.classes.tolist())

@@ -317,8 +317,9 @@ def warn_of_lost_content(
             f"{cut:.0%} of the texts reach max_length={limit} tokens, and what is longer is cut "
             f"there; the encoder reads up to {source.max_positions}"
         )
-    unknown, special = source.tokenizer.unk_token_id, source.tokenizer.num_special_tokens_to_add()
-    strange = (unknown != source.pad_id) & ((ids == unknown).sum(axis=1) > (lengths - special) / 2)
+    unknown, special = source.tokenizer.unk_token_id, source.tokenizer("")["input_ids"]
+    words = lengths - len(special)
+    strange = (unknown != source.pad_id) & ((ids == unknown).sum(axis=1) > words / 2)
     if strange.mean() >= 0.01:
         lost.append(
             f"{strange.mean():.0%} of the texts are mostly tokens that the encoder does not know; "
@@ -332,11 +333,11 @@ def warn_of_lost_content(
             f"{n} of the labelled texts look to the encoder like one of another class; the first "
             f"is that of row {rows[0]}"
         )
-    cls = source.tokenizer.cls_token_id
-    if max_length is None and cls is not None and not (ids == cls).any():
+    ends = ids[np.arange(len(ids)), lengths - 1] == (special or [-1])[-1]
+    if max_length is None and special and ends.mean() < 0.5:
         lost.append(
-            f"no row of X has the token {source.tokenizer.cls_token} of the encoder; if X holds "
-            "counts of words, leave the vectorizer out and pass the texts"
+            "X holds whole numbers, but few rows end with the token by which the encoder ends a "
+            "text; if they are counts of words, leave the vectorizer out and pass the texts"
         )
     if lost:
         warnings.warn(". ".join(lost) + ".", stacklevel=stacklevel)

@@ -288,6 +288,7 @@ class Trainer:
     refit_with: Any = None  # unlabelled documents, if linear layers are fitted anew with them
     _head: Any = None  # the initial one for the rows of the last net
     _rows: Any = None
+    _checked: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a result depends on; joblib keeps nets before their layers are refitted."""
@@ -300,13 +301,15 @@ class Trainer:
         """Return an initialised net to train on `X`; call it inside `seeded`."""
         M = self.untrained()
         with seeded(0):  # what follows draws nothing from the stream of the training
-            logits = predict_logits(M, multi_indexing(X, np.arange(1)), len(self.classes))
-            if (logits >= 0).all() and np.allclose(logits.sum(), 1.0, atol=1e-5):
-                raise ValueError(
-                    f"the net's module {type(M.module_).__name__} returns probabilities (rows "
-                    "without negative values that sum to 1), but logits are needed; remove "
-                    "its final softmax."
-                )
+            if not self._checked:
+                logits = predict_logits(M, multi_indexing(X, np.arange(1)), len(self.classes))
+                if (logits >= 0).all() and np.allclose(logits.sum(), 1.0, atol=1e-5):
+                    raise ValueError(
+                        f"the net's module {type(M.module_).__name__} returns probabilities (rows "
+                        "without negative values that sum to 1), but logits are needed; remove "
+                        "its final softmax."
+                    )
+                self._checked = True
             if hasattr(M, "start_head"):
                 known = self._head if X is self._rows else None  # the same rows have one head
                 self._head = M.start_head(X, codes, weights, self.balanced, known)

@@ -20,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from sklearn_spt._base import BaseSemiSupervisedClassifier
 from sklearn_spt._encoder import BertModule
 from sklearn_spt._labels import Codes, check_scalar
 from sklearn_spt.model_selection import last_step
@@ -159,7 +160,8 @@ def suggest(clf: Any, X: Any, n: int = 10) -> Codes:
         F = clf[:-1].transform(F)
     net = getattr(model, "estimators_", [model])[0]
     if getattr(net, "module", None) is BertModule:
-        F = net.embed(net.encode(F) if net is model else model._inputs(F)[0])
+        ours = isinstance(model, BaseSemiSupervisedClassifier)
+        F = net.embed(model._inputs(F)[0] if ours else net.encode(F))
     if not hasattr(F, "tocsr"):
         F = np.asarray(F).reshape(len(near), -1)
     with warnings.catch_warnings():

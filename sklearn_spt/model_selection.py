@@ -335,11 +335,6 @@ def compare_with_supervised(
     marker = getattr(last_step(estimator), "unlabeled_marker", -1)
     labeled, classes, codes = encode_labels(y, _num_samples(X), marker)
     labels, rows = as_labels(y), np.flatnonzero(labeled)
-    if (most := np.bincount(codes[rows]).max()) < cv:
-        raise ValueError(
-            f"cv={cv} needs a class with {cv} labelled rows, but the largest has {most}: lower cv, "
-            "or label more rows."
-        )
     estimator = clone(estimator)
     if isinstance(model := last_step(estimator), SelfPretrainingClassifier):
         # "auto" means in each fold, and for the five nets, what it means for all rows
@@ -355,6 +350,11 @@ def compare_with_supervised(
     if labeled.all():
         raise ValueError(
             f"y holds no unlabelled row (marker {marker!r}) to compare with; append such rows."
+        )
+    if (most := np.bincount(codes[rows]).max()) < cv:
+        raise ValueError(
+            f"cv={cv} needs a class with {cv} labelled rows, but the largest has {most}: lower cv, "
+            "or label more rows."
         )
     # half of the interval, in simulations with classifiers that differ in a quarter of the rows
     decisive = np.sum(codes == averaged[0]) if len(averaged) == 1 else len(rows) / 2

@@ -20,6 +20,7 @@ from sklearn_spt._texts import (
     DEFAULT_ENCODER,
     Ids,
     as_texts,
+    check_rows_of_ids,
     check_token_ids,
     load_encoder,
     warn_of_lost_content,
@@ -160,6 +161,7 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         source, texts = load_encoder(self.pretrained), as_texts(X)
         if texts is not None:
             return source.tokenize(texts, self.max_length)
+        check_rows_of_ids(X, "X")
         matrix = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
         return check_token_ids(matrix, source)
 

@@ -1,6 +1,7 @@
 """States in a folder: a fit that is cut at any moment goes on to the same bits."""
 
 import json
+import pickle
 import warnings
 from pathlib import Path
 
@@ -19,9 +20,9 @@ X, Y, _ = points(3)
 PARAMS = {"step_size": 0.5, "n_teachers": 2, "alpha": 0.4, "random_state": 0}
 
 
-def fitted(folder=None, **params):
+def fitted(folder=None, net=None, **params):
     params = {**PARAMS, **params}
-    return SelfPretrainingClassifier(mlp_net(), checkpoint_dir=folder, **params).fit(X, Y)
+    return SelfPretrainingClassifier(net or mlp_net(), checkpoint_dir=folder, **params).fit(X, Y)
 
 
 def test_a_state_belongs_to_this_version_and_to_what_teachers_read(tmp_path):
@@ -167,8 +168,11 @@ def test_verbose_callbacks_and_the_place_change_nothing(tmp_path):
     (tmp_path / "one").rename(tmp_path / "two")
     seen = []
     with warnings.catch_warnings(action="ignore"):
-        fitted(tmp_path / "two", on_iteration=lambda it: seen.append(it.number), verbose=1)
-    assert seen == [2]
+        net = mlp_net(verbose=1)
+        fitted(tmp_path / "two", net, on_iteration=seen.append, verbose=1)
+    assert [iteration.number for iteration in seen] == [2]
+    again = pickle.loads(pickle.dumps(seen[0]))
+    np.testing.assert_array_equal(again.predict_proba(X), seen[0].predict_proba(X))
 
 
 def test_sealed_files(tmp_path):

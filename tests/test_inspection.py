@@ -13,6 +13,7 @@ import pytest
 from helpers import bert_net, mlp_net, points
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
+from sklearn.ensemble import VotingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -116,6 +117,8 @@ def test_rows_are_suggested_for_texts_and_pipelines(tiny_encoder, tiny_texts):
         found = suggest(model.fit(tiny_texts, y), tiny_texts[12:], n=4)
         assert len(set(found.tolist())) == 4
         assert max(found) < 12
+    voting = VotingClassifier([("a", bert_net(tiny_encoder)), ("b", linear)], voting="soft")
+    assert len(suggest(voting.fit(tiny_texts[:12], y[:12]), tiny_texts[12:], n=4)) == 4
     views = CoDecompositionClassifier(bert_net(tiny_encoder), n_iterations=1, threshold=0.5)
     long = pd.DataFrame({"text": [" ".join([text] * 3) for text in tiny_texts], "words": "flu"})
     assert len(suggest(views.set_params(random_state=0).fit(long, y), long[12:], n=4)) == 4

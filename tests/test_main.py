@@ -380,7 +380,7 @@ def test_compare_prints_the_comparison(tiny_encoder, tmp_path, capsys):
         ("a.csv", "text,label\na,b\nc,d\n", ["--threads=0"], "positive"),
         ("a.csv", "text,label\na,b\nc,d\n", ["--encoding=no"], "unknown encoding: no"),
         ("a.jsonl", '{"text": "a"}\n{"te', [], "a.jsonl: row 2: Unterminated string"),
-        ("a.json", '[{"text": "a"}]', [], "row 1 is no object; write one JSON object in each"),
+        ("a.json", '[{"text": "a"}]', [], "row 1: each line must hold one object"),
         ("a.csv.gz", gzip.compress(b"text,label\n" * 99)[:-9], [], "file ended before the end-of"),
         ("a.jsonl", '{"text": "a \\ud83d", "label": 1}\n', [], "half of a character"),
         ("a.dat", "text,label\na,b\n", [], "the name does not say the format; add --format."),

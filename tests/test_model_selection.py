@@ -534,7 +534,7 @@ def test_few_labels_are_a_warning_before_the_start(n, n_positive, scoring, least
     ("params", "match"),
     [
         ({"cv": 1}, "cv == 1, must be >= 2"),
-        ({"cv": 40}, "cv=40 needs a class with 40 labelled rows, but the largest has"),
+        ({"cv": 40}, "cv=40 needs a class with 40 labelled rows, but the largest has 17"),
         ({"n_repeats": 0}, "n_repeats == 0"),
         ({"n_resamples": 0}, "n_resamples == 0"),
         ({"confidence": 1.0}, "confidence == 1.0"),

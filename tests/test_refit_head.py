@@ -108,6 +108,8 @@ def test_one_iteration_where_labels_are_few(tiny_encoder, tiny_texts):
         clf.set_params(refit_head=True, alpha=0.5).fit(tiny_texts, Y)
     with pytest.warns(UserWarning, match="with one iteration; raise max_iter"):
         clf.set_params(refit_head=False, max_iter=1).fit(tiny_texts, Y)
+    with pytest.warns(UserWarning, match="with one iteration; lower step_size"):
+        clf.set_params(step_size=1.0).fit(tiny_texts, Y)
 
 
 def test_parameters(tiny_encoder, tiny_texts):

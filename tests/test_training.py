@@ -8,7 +8,7 @@ import joblib
 import numpy as np
 import pytest
 import torch
-from helpers import MLP, Net, mlp_net, points
+from helpers import MLP, Net, bert_net, mlp_net, points
 from sklearn.model_selection import cross_val_score
 from skorch import NeuralNet, NeuralNetClassifier
 from skorch.callbacks import Callback, EarlyStopping, EpochScoring
@@ -16,7 +16,8 @@ from skorch.helper import SliceDict
 from torch import nn
 from tqdm.auto import tqdm
 
-from sklearn_spt import SelfPretrainingClassifier
+from sklearn_spt import SelfPretrainingClassifier, _bert
+from sklearn_spt._encoder import linear_probe as probe
 from sklearn_spt._losses import distillation_targets
 from sklearn_spt._random import seeded
 from sklearn_spt._training import RightTrapezoidalLR, Trainer, predict_logits, set_loss, train
@@ -166,6 +167,41 @@ def test_batches_that_are_dropped():
     assert [len(batch) for batch in rows] == [20] * 6  # three of 62 rows, then one of 28 in turn
     with pytest.raises(ValueError, match=r"yields no batch from 28 rows.*drop_last=False"):
         learner(mlp_net(batch_size=64, iterator_train__drop_last=True)).fit(X, y)
+
+
+def test_nets_for_the_same_rows_share_one_probe(tiny_encoder, tiny_texts, monkeypatch):
+    net, probes = bert_net(tiny_encoder), []
+    monkeypatch.setattr(_bert, "linear_probe", lambda *a, **k: probes.append(1) or probe(*a, **k))
+    X, codes, one = net.encode(tiny_texts), np.array([0, 1] * 12), trainer(net)
+    data = X, codes, np.ones(24)
+    other = X[:12].copy(), 1 - codes[:12], np.ones(12)
+    heads = []
+    for rows in (data, data, other, data):
+        with seeded(0):
+            heads.append(one.fresh(*rows).module_.head.weight.detach().numpy().copy())
+    assert len(probes) == 3
+    np.testing.assert_array_equal(heads[0], heads[1])
+    np.testing.assert_array_equal(heads[0], heads[3])
+    assert not np.allclose(heads[0], heads[2])
+
+
+class Lazy(MLP):
+    """Draws the weights of its last layer in the first forward."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.last = nn.LazyLinear(2)
+
+    def forward(self, X):
+        return self.last(torch.relu(self.first(X)))
+
+
+@pytest.mark.filterwarnings("ignore:Lazy modules are a new feature")
+def test_lazy_layers_of_nets_differ():
+    X, y, _ = points()
+    clf = learner(mlp_net(module=Lazy), n_teachers=3, max_iter=0, finetune_epochs=0).fit(X, y)
+    weights = [net.module_.last.weight[0, 0].item() for net in clf.estimators_]
+    assert len(set(weights)) == 3
 
 
 def test_a_trainer_is_a_key_of_joblib():

@@ -258,14 +258,22 @@ def test_soft_self_training_takes_more_rows(kind):
     X, y, _ = points(2)
     rows = np.r_[np.flatnonzero(y >= 0), np.flatnonzero(y < 0)]
     X, y, n = X[rows], y[rows], (y >= 0).sum() + 5
-    whole = SoftSelfTrainingClassifier().fit(kind(X), y)
-    weights = np.full(n, 1.0)
-    parts = SoftSelfTrainingClassifier().fit(kind(X[:n]), y[:n], kind(X[n:]), weights)
-    np.testing.assert_array_equal(parts.coef_, whole.coef_)
+    weights = np.linspace(0.5, 2, len(X))
+    whole = SoftSelfTrainingClassifier().fit(kind(X), y, sample_weight=weights)
+    parts = SoftSelfTrainingClassifier().fit(kind(X[:n]), y[:n], X[n:], weights[:n])
+    np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
     np.testing.assert_array_equal(parts.transduction_, whole.transduction_)
+    coef = parts.coef_
+    with pytest.raises(ValueError, match="X_unlabeled is not of the same kind as X: X has 1 feat"):
+        parts.fit(X[:n], y[:n], X[:3, :1])
+    with pytest.warns(UserWarning, match="X_unlabeled has as many rows as X"):
+        SoftSelfTrainingClassifier().fit(X[:n], y[:n], X[:n])
+    assert SoftSelfTrainingClassifier().fit(X[:n], y[:n], []).transduction_.shape == (n,)
     with pytest.raises(TypeError, match=r"make_pipeline\(SentenceEmbedder\(\), SoftSelf"):
         parts.fit(["a text", "another"], [0, 1])
-    np.testing.assert_array_equal(parts.coef_, whole.coef_)
+    np.testing.assert_array_equal(parts.coef_, coef)
+    strings = np.array([["1", "2"], ["3", "4"], ["1", "3"]])
+    assert SoftSelfTrainingClassifier().fit(strings, [0, 1, -1]).n_features_in_ == 2
 
 
 def test_soft_self_training_keeps_a_rare_class():
