@@ -246,7 +246,8 @@ class BaseSemiSupervisedClassifier(
         labeled, classes, codes = encode_labels(y, n, self.unlabeled_marker)
         weights = check_weights(sample_weight, labeled)
         more = get_len(D) - n
-        warn_of_equal_numbers(n, more)
+        if more == n:
+            warn_of_equal_numbers(n, stacklevel=4)
         labeled = np.append(labeled, np.zeros(more, dtype=bool))
         codes = np.append(codes, np.full(more, -1))
         if isinstance(net, BertClassifier) and not isinstance(D, dict):

@@ -170,14 +170,13 @@ def suspicious_class(classes: NDArray[Any], others: tuple[str, ...] = ()) -> Any
     return None
 
 
-def warn_of_equal_numbers(n: int, more: int) -> None:
-    """Warn, called by what `fit` calls, of X_unlabeled with as many rows as X."""
-    if more == n:
-        warnings.warn(
-            f"X_unlabeled has as many rows as X ({n}): scikit-learn's cross-validation slices "
-            "such an array together with X. Add or drop a row to prevent that.",
-            stacklevel=4,
-        )
+def warn_of_equal_numbers(n: int, stacklevel: int) -> None:
+    """Warn of X_unlabeled with as many rows as X."""
+    warnings.warn(
+        f"X_unlabeled has as many rows as X ({n}): scikit-learn's cross-validation slices such an "
+        "array together with X. Add or drop a row to prevent that.",
+        stacklevel=stacklevel,
+    )
 
 
 def check_weights(sample_weight: Any, labeled: NDArray[np.bool_]) -> FloatArray:

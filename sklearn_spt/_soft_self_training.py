@@ -119,14 +119,18 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
             w = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=float)
             w_l = np.broadcast_to(w, labeled.shape)[labeled]
             if X_unlabeled is not None and (more := _num_samples(X_unlabeled)):
-                warn_of_equal_numbers(len(codes), more)
+                if more == len(codes):
+                    warn_of_equal_numbers(more, stacklevel=3)
                 try:
-                    F = _stacked(F, self._features(X_unlabeled))
+                    parts = F, self._features(X_unlabeled)
+                    sparse = any(map(issparse, parts))
+                    F = vstack(parts, format="csr") if sparse else np.vstack(parts)
                 except (TypeError, ValueError) as error:
                     kind = TypeError if isinstance(error, TypeError) else ValueError
                     raise kind(f"X_unlabeled is not of the same kind as X: {error}") from error
                 labeled, codes = np.pad(labeled, (0, more)), np.pad(codes, (0, more))
-            L, U = F[labeled], F[~labeled]
+            both = F[np.argsort(~labeled, kind="stable")]  # first the labelled rows
+            L, U = both[: len(w_l)], both[len(w_l) :]
             y_l, n_U = np.eye(len(classes))[codes[labeled]], U.shape[0]
             theta = _logistic_regression(L, y_l, w_l, self.C)
             P = softmax(U @ theta[:-1] + theta[-1])
@@ -136,7 +140,6 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
             least = _LEAST_SHARE * P.sum(axis=0) if held else None
             rounds = self.max_iter if n_U else 0
             w = np.append(_LABELED * w_l, np.full(n_U, _UNLABELED))
-            both = _stacked(L, U)
             for left in reversed(range(rounds)):
                 P = _sharpened(P, self.sharpening, least) if left else P
                 theta = _logistic_regression(both, np.vstack([y_l, P]), w, self.C, theta)
@@ -177,13 +180,6 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
             )
         F = validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse="csr")
         return normalize(F) if self.normalize else F
-
-
-def _stacked(first: Any, second: Any) -> Any:
-    """Return the rows of two matrices, of which any may be sparse, in one."""
-    if issparse(first) or issparse(second):
-        return vstack([first, second], format="csr")
-    return np.vstack([first, second])
 
 
 def _sharpened(P: FloatArray, power: float, least: FloatArray | None) -> FloatArray:
