@@ -179,7 +179,9 @@ def warn_of_equal_numbers(n: int, stacklevel: int) -> None:
     )
 
 
-def check_weights(sample_weight: Any, labeled: NDArray[np.bool_]) -> FloatArray:
+def check_weights(
+    sample_weight: Any, labeled: NDArray[np.bool_], *, scaled: bool = True
+) -> FloatArray:
     """Return the weights of the labelled rows, scaled to mean one; None is equal weights."""
     sample_weight = 1.0 if sample_weight is None else sample_weight
     weights = np.asarray(sample_weight, dtype=np.float64)
@@ -201,6 +203,8 @@ def check_weights(sample_weight: Any, labeled: NDArray[np.bool_]) -> FloatArray:
         raise ValueError(
             "sample_weight is zero for every labelled row; at least one must be positive."
         )
+    if not scaled:
+        return used
     used = used / used.max()  # the sum of huge weights would overflow
     return np.asarray(used / used.mean())
 

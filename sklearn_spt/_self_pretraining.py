@@ -306,9 +306,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 earlier = state.pseudo[rows]
                 changed = (earlier != codes)[earlier >= 0]
                 state.pseudo[rows], state.labeled_iter[rows] = codes, t
-                trainer.refit([M for M, _ in trained], *data.L)
-                students = {t: [M for M, _ in trained]}
-                state = replace(state, t=t, nets=kept | students, S=S)  # step 7
+                students = [M for M, _ in trained]
+                trainer.refit(students, *data.L)
+                state = replace(state, t=t, nets=kept | {t: students}, S=S)  # step 7
                 entry = {
                     "iteration": t,
                     "sample_size": len(rows),
@@ -344,8 +344,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         start = time.perf_counter()
         teach = check_memory(self.memory).cache(train_teacher)
         taught = [teach(trainer, *data.L, number) for number in range(n_nets)]
-        trainer.refit([M for M, _ in taught], *data.L)
         nets, losses = [M for M, _ in taught], [loss for _, loss in taught]
+        trainer.refit(nets, *data.L)
         never = np.full(data.n_unlabeled, -1, dtype=np.intp)
         state = State(0, {0: nets}, {}, never, never.copy())
         entry = {

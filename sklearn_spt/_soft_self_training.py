@@ -115,9 +115,8 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
             check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
             F = self._features(X, reset=True)
             labeled, classes, codes = encode_labels(y, F.shape[0], self.unlabeled_marker)
-            check_weights(sample_weight, labeled)  # but not scaled: a row counts C times its weight
-            w = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=float)
-            w_l = np.broadcast_to(w, labeled.shape)[labeled]
+            # a row counts C times its weight
+            w_l = check_weights(sample_weight, labeled, scaled=False)
             if X_unlabeled is not None and (more := _num_samples(X_unlabeled)):
                 if more == len(codes):
                     warn_of_equal_numbers(more, stacklevel=3)

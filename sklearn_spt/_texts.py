@@ -333,8 +333,8 @@ def warn_of_lost_content(
             f"{n} of the labelled texts look to the encoder like one of another class; the first "
             f"is that of row {rows[0]}"
         )
-    ends = ids[np.arange(len(ids)), lengths - 1] == (special or [-1])[-1]
-    if max_length is None and special and ends.mean() < 0.5:
+    last = ids[np.arange(len(ids)), lengths - 1]
+    if max_length is None and special and (last == special[-1]).mean() < 0.5:
         lost.append(
             "X holds whole numbers, but few rows end with the token by which the encoder ends a "
             "text; if they are counts of words, leave the vectorizer out and pass the texts"

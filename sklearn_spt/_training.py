@@ -325,7 +325,6 @@ class Trainer:
             "criterion__lam": 0.0,
             "criterion__temperature": 1.0,
             "max_epochs": self.epochs,
-            "verbose": 0,
         }
         if "classes" in M.get_params(deep=False):
             params["classes"] = self.classes.tolist()

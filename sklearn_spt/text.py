@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 from sklearn_spt._batches import in_batches, progress_bar
 from sklearn_spt._bert import DEFAULT_DEVICE
 from sklearn_spt._encoder import BertModule
+from sklearn_spt._mixin import forget_columns
 from sklearn_spt._texts import (
     DEFAULT_ENCODER,
     Ids,
@@ -130,9 +131,9 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def fit(self, X: Any, y: Any = None) -> SentenceEmbedder:
         """Check the documents; nothing is learned, and y is ignored."""
         ids, source = self._encode(X, reset=True), load_encoder(self.pretrained)
-        length = self.max_length if as_texts(X) is not None else None
+        length = None if hasattr(self, "n_features_in_") else self.max_length
         warn_of_lost_content(ids, np.full(len(ids), -1), source, length, stacklevel=3)
-        self._n_features_out = load_encoder(self.pretrained).config.hidden_size
+        self._n_features_out = source.config.hidden_size
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
@@ -160,6 +161,8 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _encode(self, X: Any, reset: bool = False) -> Ids:
         source, texts = load_encoder(self.pretrained), as_texts(X)
         if texts is not None:
+            if reset:
+                forget_columns(self)
             return source.tokenize(texts, self.max_length)
         check_rows_of_ids(X, "X")
         matrix = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)

@@ -194,6 +194,7 @@ BAD = [
     ({"max_fraction": 0}, ValueError, "max_fraction == 0, must be > 0"),
     ({"pos_label": "spam"}, ValueError, r"pos_label='spam' is none of the classes \[0, 1\]"),
     ({"tol": 1.5}, ValueError, r"tol == 1\.5, must be <= 1"),
+    ({"validation_fraction": None}, TypeError, "validation_fraction must be an instance of"),
     ({"n_queues": 0}, ValueError, "n_queues == 0, must be >= 1"),
     ({"episode_patience": 1.5}, TypeError, "episode_patience must be an instance of int"),
     ({"n_nets": 1}, ValueError, "n_nets == 1, must be >= 2"),

@@ -128,3 +128,11 @@ def test_the_embedder_leaves_the_shared_encoder_as_it_is(embedder, tiny_texts):
     for name, weight in model.named_parameters():
         assert torch.equal(weight, before[name])
     assert any(isinstance(layer, torch.nn.Dropout) for layer in model.modules())
+
+
+def test_an_embedder_is_fitted_on_each_kind_of_documents(tiny_encoder, tiny_texts):
+    ids = TokenIdVectorizer(tiny_encoder).fit_transform(tiny_texts)
+    embedder = SentenceEmbedder(tiny_encoder).fit(ids)
+    assert embedder.n_features_in_ == ids.shape[1]
+    embedder.fit(text for text in tiny_texts)  # read once
+    assert not hasattr(embedder, "n_features_in_")

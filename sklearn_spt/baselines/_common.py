@@ -46,7 +46,8 @@ class ThrottledMethod(OtherMethod):
         check_scalar(self.threshold, "threshold", Real, min_val=0)
         check_scalar(self.max_fraction, "max_fraction", Real, **limits)
         check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
-        if (share := getattr(self, "validation_fraction", None)) is not None:
+        if hasattr(self, "validation_fraction"):
+            share = self.validation_fraction
             check_scalar(share, "validation_fraction", Real, max_val=1, **limits)
 
 
