@@ -31,10 +31,11 @@ from sklearn_spt._labels import (
     suspicious_class,
     warn_of_equal_numbers,
 )
-from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing, forget_columns
+from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing, forget_columns, snapshot
 from sklearn_spt._random import root_seed
 from sklearn_spt._texts import (
     as_texts,
+    check_not_empty,
     check_rows_of_ids,
     load_encoder,
     warn_of_lost_content,
@@ -112,13 +113,13 @@ class BaseSemiSupervisedClassifier(
         ValueError, TypeError
             If a parameter, document, label or weight is unusable. Nothing has changed then.
         """
-        with all_or_nothing(self):
-            self._check_params()
-            net = self._template(self.estimator)
-            data = self._validate(net, X, y, X_unlabeled, sample_weight)
-            self._warn_of_markers(data)
-            self._fit(net, data)
-            self.classes_ = data.classes
+        with all_or_nothing(self) as new:
+            new._check_params()
+            net = new._template(new.estimator)
+            data = new._validate(net, X, y, X_unlabeled, sample_weight)
+            new._warn_of_markers(data)
+            new._fit(net, data)
+            new.classes_ = data.classes
         return self
 
     def _check_params(self) -> None:
@@ -143,12 +144,13 @@ class BaseSemiSupervisedClassifier(
             Columns in the order of ``classes_``; rows sum to 1.
         """
         check_is_fitted(self)
-        inputs, K, P = self._inputs(X), len(self.classes_), []
+        fitted = snapshot(self)
+        inputs, K, P = fitted._inputs(X), len(fitted.classes_), []
         with progress_bar(self.verbose, len(inputs), "prediction", unit="net", delay=1) as bar:
-            for net, encoded in zip(self.estimators_, inputs, strict=True):
+            for net, encoded in zip(fitted.estimators_, inputs, strict=True):
                 P.append(probabilities(net, encoded, K))
                 bar.update(1)
-        return self._combine(P)
+        return fitted._combine(P)
 
     def _inputs(self, X: Any) -> list[Any]:
         """Return documents in the form that each fitted net takes."""
@@ -252,7 +254,9 @@ class BaseSemiSupervisedClassifier(
         codes = np.append(codes, np.full(more, -1))
         if isinstance(net, BertClassifier) and not isinstance(D, dict):
             max_length = None if hasattr(self, "n_features_in_") else net.max_length
-            warn_of_lost_content(D, codes, load_encoder(net.pretrained), max_length)
+            source = load_encoder(net.pretrained)
+            check_not_empty(D, source, n)
+            warn_of_lost_content(D, codes, source, max_length)
         L = multi_indexing(D, np.flatnonzero(labeled))
         U = None if labeled.all() else multi_indexing(D, np.flatnonzero(~labeled))
         given = X, X_unlabeled if more else None

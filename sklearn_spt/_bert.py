@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from dataclasses import replace
 from numbers import Integral, Real
@@ -27,7 +28,7 @@ from sklearn_spt._labels import (
     encode_labels,
 )
 from sklearn_spt._losses import DistillationLoss
-from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing, forget_columns
+from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing, forget_columns, snapshot
 from sklearn_spt._random import generator, root_seed, seeded
 from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
 from sklearn_spt._texts import (
@@ -35,6 +36,7 @@ from sklearn_spt._texts import (
     Ids,
     PretrainedEncoder,
     as_texts,
+    check_not_empty,
     check_rows_of_ids,
     check_token_ids,
     load_encoder,
@@ -223,8 +225,8 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         ValueError, TypeError
             For unusable parameters, labels, texts, token ids or weights; the message names them.
         """
-        with all_or_nothing(self):
-            self._fit(X, y, sample_weight, self.classes, fresh=True)
+        with all_or_nothing(self) as new:
+            new._fit(X, y, sample_weight, new.classes, fresh=True)
         return self
 
     def partial_fit(
@@ -247,8 +249,12 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         self
         """
         given = self.classes if classes is None else classes
-        with all_or_nothing(self):
-            self._fit(X, y, sample_weight, given, fresh=not self.initialized_)
+        with all_or_nothing(self) as new:
+            if self.initialized_:  # other threads predict with the present weights until the end
+                state = {name: v for name, v in vars(self).items() if name.endswith("_")}
+                kept = [self.source_, *(callback for _, callback in self.callbacks_)]
+                vars(new).update(copy.deepcopy(state, {id(one): one for one in kept}))
+            new._fit(X, y, sample_weight, given, fresh=not self.initialized_)
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, given: Any, *, fresh: bool) -> None:
@@ -266,6 +272,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
                 stacklevel=3,
             )
         source = load_encoder(self.pretrained) if fresh else self.source_
+        check_not_empty(ids, source, len(ids))
         given_ids = hasattr(self, "n_features_in_")
         warn_of_lost_content(ids, codes, source, None if given_ids else self.max_length)
         ids, codes = ids[labeled], codes[labeled]
@@ -298,7 +305,8 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
             Columns in the order of ``classes_``; rows sum to 1.
         """
         self.check_is_fitted()
-        return probabilities(self, self.encode(X), len(self.classes_))
+        fitted = snapshot(self)
+        return probabilities(fitted, fitted.encode(X), len(fitted.classes_))
 
     def __sklearn_tags__(self) -> Tags:
         """Declare that texts are accepted besides matrices."""

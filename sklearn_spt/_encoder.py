@@ -15,6 +15,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from sklearn_spt._labels import Codes, FloatArray
+from sklearn_spt._random import one_blas_thread
 from sklearn_spt._texts import load_encoder, quiet
 
 
@@ -215,7 +216,8 @@ def linear_probe(
     if balanced:
         weights = weights / np.bincount(codes, weights=weights)[codes]
     model = LogisticRegression(C=1.0, max_iter=1000)
-    model.fit((F - center) / scale, codes, sample_weight=weights / weights.sum())
+    with one_blas_thread():
+        model.fit((F - center) / scale, codes, sample_weight=weights / weights.sum())
     coef, intercept = model.coef_, model.intercept_
     if len(present) == 2:  # scikit-learn returns one row for two classes, their difference
         coef, intercept = np.vstack([-coef, coef]) / 2, np.concatenate([-intercept, intercept]) / 2

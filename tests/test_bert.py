@@ -251,7 +251,7 @@ def test_counts_of_words_are_no_token_ids(tiny_encoder):
         bert_net(tiny_encoder).fit(X, [0, 1] * 4)
     with pytest.raises(TypeError, match="X is a dict, but this net reads texts"):
         bert_net(tiny_encoder).fit({"text": ["a", "b"]}, [0, 1])
-    with pytest.warns(UserWarning, match="few rows end with the token by which the encoder ends"):
+    with pytest.raises(ValueError, match="pass texts in place of counts of words"):
         SelfPretrainingClassifier(bert_net(tiny_encoder)).fit(X.toarray(), [0, 1, 0, 1, *[-1] * 4])
 
 

@@ -47,6 +47,11 @@ def test_frames_in_and_out(tiny_encoder, tiny_texts):
     found = vectorizer.set_output(transform="pandas").fit_transform(frame)
     np.testing.assert_array_equal(found, expected)
     assert found.index.tolist() == frame.index.tolist()
+    for transformer in (vectorizer, SentenceEmbedder(tiny_encoder)):  # nothing is learned
+        unfitted = clone(transformer).set_output(transform="pandas")
+        found = unfitted.transform(frame)
+        assert found.columns.tolist() == unfitted.fit(frame).get_feature_names_out().tolist()
+        assert len(found) == 24
 
 
 def test_a_pipeline_is_the_classifier_alone(tiny_encoder, tiny_texts):

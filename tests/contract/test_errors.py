@@ -13,7 +13,13 @@ from skorch.callbacks import EarlyStopping, EpochScoring, LRScheduler
 from skorch.dataset import ValidSplit
 from transformers import BatchEncoding
 
-from sklearn_spt import BertClassifier, SelfPretrainingClassifier, SoftSelfTrainingClassifier
+from sklearn_spt import (
+    BertClassifier,
+    SelfPretrainingClassifier,
+    SentenceEmbedder,
+    SoftSelfTrainingClassifier,
+    TokenIdVectorizer,
+)
 
 X, Y, _ = points()
 TEXTS = ["i got the flu", "no vaccine", "we are fine", "a sore arm"]
@@ -163,9 +169,32 @@ DOCUMENTS = {
     "dicts": ([{"text": text} for text in TEXTS], TypeError, "take the text out of a dict"),
     "bytes": ([text.encode() for text in TEXTS], TypeError, "holds bytes objects; decode"),
     "padding": (np.zeros((4, 3), dtype=int), ValueError, "nothing but padding in row 0"),
+    "set": (set(TEXTS), TypeError, "X is a set, whose rows have no order; pass a list"),
+    "frozenset": (frozenset(TEXTS), TypeError, "X is a frozenset, whose rows have no order"),
+    "keys": (dict.fromkeys(TEXTS).keys(), TypeError, "X is a dict_keys, whose rows have no order"),
+    "no width": (
+        [*TEXTS[:3], "\u200b"],
+        ValueError,
+        "a text without a token in row 3, and 1 in all",
+    ),
+    "no character": (["\x00", *TEXTS[1:]], ValueError, "X holds a text without a token in row 0"),
+    "accent": (["\u0301", *TEXTS[1:]], ValueError, "X holds a text without a token in row 0"),
+    "swapped, with a string marker": (
+        ["flu", -1, "no", -1],
+        TypeError,
+        "row 1 is of type int; are X and y swapped",
+    ),
+    "numbers before ids": (
+        [[7, 2, 20, 3], [8, 2, 30, 3], [9, 2, 22, 3], [9, 2, 30, 3]],
+        ValueError,
+        r"alone, from \[2\] to \[3\] in each row, but row 0 and 3 others do not. Leave other",
+    ),
+    "a number after ids": ([[2, 20, 3, 0], *[[2, 20, 3, 5]] * 3], ValueError, "row 1 and 2 others"),
+    "ids that are cut": ([[2, 20, 30, 5], *[[2, 20, 3, 0]] * 3], ValueError, "row 0 and 0 others"),
 }
 
 
+@pytest.mark.filterwarnings("ignore:BertClassifier learns only from labelled rows")
 @pytest.mark.parametrize("kind", [BertClassifier, SelfPretrainingClassifier])
 @pytest.mark.parametrize("what", DOCUMENTS)
 def test_documents(what, kind, tiny_encoder):
@@ -338,6 +367,26 @@ def test_x_and_y_are_swapped(tiny_encoder):
     for y in ([0, 1, -1, -1], np.array([0, 1, -1, -1])):
         with pytest.raises(TypeError, match="are X and y swapped"):
             SelfPretrainingClassifier(bert_net(tiny_encoder)).fit(y, TEXTS)
+
+
+def test_containers_without_an_order(tiny_encoder):
+    """Their rows would not be those of y, whatever reads them."""
+    fitted = bert_net(tiny_encoder).fit(TEXTS, [0, 1, 0, 1])
+    for read in (
+        fitted.predict,
+        SentenceEmbedder(tiny_encoder).transform,
+        TokenIdVectorizer(tiny_encoder).fit,
+        lambda X: SoftSelfTrainingClassifier().fit(X, [0, 1, -1, -1]),
+    ):
+        with pytest.raises(TypeError, match="X is a set, whose rows have no order"):
+            read(set(TEXTS))
+    clf = SelfPretrainingClassifier(bert_net(tiny_encoder))
+    with pytest.raises(TypeError, match="X_unlabeled is a set, whose rows have no order"):
+        clf.fit(TEXTS, [0, 1, 0, 1], X_unlabeled={"a cold", "no fever"})
+    with pytest.raises(ValueError, match="X_unlabeled holds a text without a token in row 1"):
+        clf.fit(TEXTS, [0, 1, 0, 1], X_unlabeled=["a cold", "\u200b", "no fever"])
+    with pytest.raises((TypeError, ValueError), match=r"y must|y should|1d array"):
+        clf.fit(TEXTS[:2], {"a", "b"})
 
 
 def test_an_encoder_that_is_not_there():

@@ -41,9 +41,10 @@ SKORCH = {"check_no_attributes_set_in_init": "skorch sets history_ and initializ
 
 
 # -- estimators of texts that take numbers: the checks pass matrices of floats --------------------
-def as_ids(X):
-    """Numbers as token ids in steps of a tenth, without the padding id."""
-    return np.clip(np.rint(X * 10) + 40, 1, len(TINY_VOCABULARY) - 1).astype(np.int32)
+def as_texts(X):
+    """Rows of numbers as texts: a number, in steps of a tenth, is one of the whole words."""
+    ids = np.clip(np.rint(X * 10) + 45, 19, len(TINY_VOCABULARY) - 1).astype(np.int32)
+    return [" ".join(TINY_VOCABULARY[number] for number in row) for row in ids]
 
 
 class VectorizerOfRows(TokenIdVectorizer):
@@ -57,8 +58,7 @@ class VectorizerOfRows(TokenIdVectorizer):
         return super().transform(X if texts else self._texts(X, reset=False))
 
     def _texts(self, X, reset):
-        ids = as_ids(validate_data(self, X, reset=reset))
-        return [" ".join(TINY_VOCABULARY[max(number, 13)] for number in row) for row in ids]
+        return as_texts(validate_data(self, X, reset=reset))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -67,10 +67,10 @@ class VectorizerOfRows(TokenIdVectorizer):
 
 
 class EmbedderOfIds(SentenceEmbedder):
-    """Reads each number as a token id."""
+    """Reads each row of a matrix as a text."""
 
     def _encode(self, X, reset=False):
-        return super()._encode(as_ids(validate_data(self, X, reset=reset)))
+        return super()._encode(as_texts(validate_data(self, X, reset=reset)))
 
 
 class ModuleOfIds(nn.Module):
@@ -81,14 +81,14 @@ class ModuleOfIds(nn.Module):
         self.mlp = PaddedMLP(n_classes)
 
     def forward(self, ids):
-        return self.mlp((ids.float() - 40) / 10)
+        return self.mlp((ids.float() - 45) / 10)
 
 
 class ClassifierOfIds(BertClassifier):
-    """Reads each number as a token id, and has an MLP for an encoder."""
+    """Reads each row of a matrix as a text, and has an MLP for an encoder."""
 
     def encode(self, X, *, reset=False, **options):
-        return super().encode(as_ids(validate_data(self, X, reset=reset)))
+        return super().encode(as_texts(validate_data(self, X, reset=reset)))
 
 
 def whole_batches(kind, **params):
