@@ -284,7 +284,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             for t in range(state.t + 1, len(sizes) + 1):
                 # labels of U and of L by teachers that are no nets
                 ask = others and t == 1
-                on_U, on_L = label(others, net, data, self.temperature) if ask else (None, None)
+                on_U, on_L = label(others, trainer, data, self.temperature) if ask else (None, None)
                 start = time.perf_counter()
                 bar.set_description(f"iteration {t} of {len(sizes)}")
                 bar.update(sum(work[:t]) - bar.n)
