@@ -54,9 +54,8 @@ def label(
         name, last = model.steps[-1] if isinstance(model, Pipeline) else ("", model)
         # a clone that has classes, or holds what has, was fitted before, and knows labels
         fitted = any(hasattr(part, "classes_") for part in (last, *last.get_params().values()))
-        how = {}
-        if np.ptp(data.weights) > 0 and has_fit_parameter(last, "sample_weight"):
-            how[f"{name}__sample_weight".removeprefix("__")] = weights
+        weighted = np.ptp(data.weights) > 0 and has_fit_parameter(last, "sample_weight")
+        how = {f"{name}__sample_weight".removeprefix("__"): weights} if weighted else {}
         try:
             # the weights of one step need no routing; what an encoder loses has been said
             with config_context(enable_metadata_routing=False), warnings.catch_warnings():
@@ -65,9 +64,7 @@ def label(
             answers = np.asarray(model.predict_proba(X), dtype=np.float64)
             P.append(_by_class(answers, model, len(y), data.classes.tolist(), fitted))
         except Exception as error:
-            if np.ndim(X) == 2 and as_texts(X) is not None:
-                got = f"The teacher {type(model).__name__} got X as it is, a {type(X).__name__}"
-                error.add_note(f"{got}; if it needs texts, pass the column of texts as X.")
+            error.add_note(f"The teacher {type(model).__name__} got X as a {type(X).__name__}.")
             raise
     with np.errstate(divide="ignore"):  # a probability of 0 stays one
         tempered = softmax(np.log(np.mean(P, axis=0)), temperature)
@@ -78,9 +75,8 @@ def _in_one(X: Any, more: Any) -> Any:
     """Return X and X_unlabeled in one: a frame, a Series or a matrix, else an array of texts."""
     parts = [X] if more is None else [X, more]
     if hasattr(X, "iloc") and all(type(part) is type(X) for part in parts):
-        if X.ndim == 2:  # the encoder does not read the name of the column
-            parts = [part.set_axis(X.columns, axis=1) for part in parts]
-        return pd.concat(parts, ignore_index=True)
+        named = [part.set_axis(X.columns, axis=1) for part in parts] if X.ndim == 2 else parts
+        return pd.concat(named, ignore_index=True)
     if as_texts(X) is not None and {len(getattr(part, "shape", ())) for part in parts} != {2}:
         return np.array([text for part in parts for text in as_texts(part) or ()], dtype=object)
     return X if more is None else concatenate(X, more)
@@ -89,11 +85,9 @@ def _in_one(X: Any, more: Any) -> Any:
 def _by_class(P: FloatArray, model: Any, n: int, classes: list[Any], fitted: bool) -> FloatArray:
     """Return a teacher's probabilities with a column for each class of y, 0 if it lacks one."""
     known = np.asarray(model.classes_).tolist() if hasattr(model, "classes_") else classes
-    names, codes = classes, list(range(len(classes)))
-    if not fitted and (known == codes or not set(known) <= set(classes)):
-        names = codes  # which it was fitted on
+    name, codes = type(model).__name__, list(range(len(classes)))
+    names = codes if not fitted and (known == codes or not set(known) <= set(classes)) else classes
     foreign = "".join(f"; {label!r} is no class of y" for label in known if label not in names)
-    name = type(model).__name__
     if foreign or P.shape != (n, len(known)):
         raise ValueError(
             f"the teacher {name} returned probabilities of shape {P.shape} for the classes "
