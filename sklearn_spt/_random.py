@@ -6,6 +6,7 @@ Paths of Self-Pretraining, with iteration t and the number i >= 1 of a further n
     (t, 2), (t, 5, i, 2)    the draws of a student's rows
     (t, 1)                  the sample of iteration t
     (0, 4)                  the unlabelled rows that choose τ
+    (0, 6, k)               teacher k that is no net, or view k of co-decomposition
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
@@ -61,6 +63,15 @@ def derive_seed(root: int, *path: int) -> int:
 def generator(root: int, *path: int) -> np.random.Generator:
     """Return numpy's generator for one purpose."""
     return np.random.default_rng(derive_seed(root, *path))
+
+
+def seeded_clone(estimator: Any, root: int, *path: int) -> Any:
+    """Return a clone with a seed for each `random_state` that is None, also of nested parts."""
+    made, rng = clone(estimator), generator(root, *path)
+    for name, value in sorted(made.get_params().items()):
+        if value is None and name.split("__")[-1] == "random_state":
+            made.set_params(**{name: int(rng.integers(2**31 - 1))})
+    return made
 
 
 @contextmanager

@@ -85,10 +85,11 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     teacher : None, "nets", "embeddings", estimator or list of these, default=None
         The first teachers. None or "nets" are nets that are trained on the labelled documents
         (paper). "embeddings" is `SoftSelfTrainingClassifier` on frozen embeddings by the encoder of
-        the net, which takes seconds. An estimator or pipeline is cloned and fitted on the documents
-        as they were given, with class codes 0 to K - 1 as y, -1 at unlabelled rows, and the weights
-        if its fit takes them. For a list, their mean probabilities are used. Without "nets", only
-        the students predict.
+        the net, which takes seconds. An estimator or pipeline is cloned, seeded where its
+        `random_state` is None, and fitted on the documents as they were given, with class codes 0
+        to K - 1 as y, -1 at unlabelled rows, and the weights if its fit takes them. The classes of
+        a fitted one, in a FrozenEstimator, are labels. For a list, their mean probabilities are
+        used. Without "nets", only the students predict.
     n_teachers : int, default=1
         Number of nets that are trained on the labelled documents (paper: 1). They are the
         first teachers, and by default they predict, too.
@@ -284,7 +285,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             for t in range(state.t + 1, len(sizes) + 1):
                 # labels of U and of L by teachers that are no nets
                 ask = others and t == 1
-                on_U, on_L = label(others, net, data, self.temperature) if ask else (None, None)
+                on_U, on_L = label(others, trainer, data, self.temperature) if ask else (None, None)
                 start = time.perf_counter()
                 bar.set_description(f"iteration {t} of {len(sizes)}")
                 bar.update(sum(work[:t]) - bar.n)

@@ -126,7 +126,7 @@ def suggest(clf: Any, X: Any, n: int = 10) -> Codes:
     k-means groups the 10 n rows with the smallest margin into n clusters, by the vectors of the net
     or by X. The row closest to each centre is suggested. With five labels per class, five rounds of
     ten such rows gave a mean accuracy of 0.734 on eight tasks, and random rows 0.714
-    (``examples/studies/next_labels.py``).
+    (``examples/studies/next_labels.py``). Rows that the classifier reads alike are one row.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def suggest(clf: Any, X: Any, n: int = 10) -> Codes:
     Returns
     -------
     ndarray of shape (n,)
-        Positions of rows in X, unordered.
+        Positions of rows in X, unordered. Fewer than n, with a warning, if fewer are distinct.
 
     Raises
     ------
@@ -153,22 +153,31 @@ def suggest(clf: Any, X: Any, n: int = 10) -> Codes:
     >>> [texts[row] for row in suggest(clf, texts, n=5)]  # doctest: +SKIP
     """
     check_scalar(n, "n", Integral, min_val=1, max_val=_num_samples(X))
-    two = np.sort(clf.predict_proba(X), axis=1)[:, -2:]
-    near = np.argsort(two[:, 1] - two[:, 0], kind="stable")[: 10 * n]
-    F, model = _safe_indexing(X, near), last_step(clf)
-    if model is not clf:
-        F = clf[:-1].transform(F)
+    model = last_step(clf)
+    F: Any = clf[:-1].transform(X) if model is not clf and len(clf) > 1 else X
+    two = np.sort(model.predict_proba(F), axis=1)[:, -2:]
     net = getattr(model, "estimators_", [model])[0]
-    if getattr(net, "module", None) is BertModule:
+    if reads_texts := getattr(net, "module", None) is BertModule:
         ours = isinstance(model, BaseSemiSupervisedClassifier)
-        F = net.embed(model._inputs(F)[0] if ours else net.encode(F))
-    if not hasattr(F, "tocsr"):
-        F = np.asarray(F).reshape(len(near), -1)
+        F = model._inputs(F)[0] if ours else net.encode(F)
+    sparse = hasattr(F, "tocsr")
+    F = F.tocsr() if sparse else np.asarray(F).reshape(len(two), -1)
+    distinct: dict[int, int] = {}
+    for row in np.argsort(two[:, 1] - two[:, 0], kind="stable"):
+        if len(distinct) < 10 * n:
+            one = F[[row]].toarray() if sparse else F[row]
+            distinct.setdefault(hash(one.tobytes()), row)
+    near = np.array(list(distinct.values()))
+    if len(near) < n:
+        warnings.warn(f"X holds fewer distinct rows ({len(near)}) than n={n}.", stacklevel=2)
+    if len(near) <= n:
+        return near
+    F = net.embed(F[near]) if reads_texts else F[near]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of equal rows
         distances = KMeans(n, n_init=3, random_state=0).fit_transform(F)
     chosen: list[int] = []
-    for column in distances.T:  # equal rows may be closest to two centres
+    for column in distances.T:  # a row may be closest to two centres
         chosen.append(next(i for i in np.argsort(column) if i not in chosen))
     return near[chosen]
 

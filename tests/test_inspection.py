@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.ensemble import VotingClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -106,7 +107,44 @@ def test_suggested_rows_are_in_doubt_and_spread():
 
     found = suggest(Margins(), X, n=3)
     assert sorted((found - 90) // 10) == [0, 1, 2], "one row of each group in doubt"
-    assert len(set(suggest(Margins(), np.ones((30, 2)), n=12))) == 12
+    with pytest.warns(UserWarning, match=r"X holds fewer distinct rows \(1\) than n=12"):
+        assert suggest(Margins(), np.ones((30, 2)), n=12).tolist() == [0]
+
+
+@pytest.mark.parametrize("kind", ["net", "token ids", "embeddings", "words", "numbers"])
+def test_copies_are_suggested_once(tiny_encoder, tiny_texts, kind):
+    y = [0, 1] * 6 + [-1] * 12
+    ids = TokenIdVectorizer(tiny_encoder, max_length=24).fit_transform(tiny_texts)
+    X = np.array(tiny_texts, dtype=object)
+    if kind == "net":
+        model = SelfPretrainingClassifier(bert_net(tiny_encoder), step_size=1.0, random_state=0)
+    elif kind == "token ids":
+        model, X = SelfPretrainingClassifier(bert_net(tiny_encoder), random_state=0), ids
+    elif kind == "numbers":
+        model, X = SoftSelfTrainingClassifier(), csr_array(ids / 9)
+    else:
+        words = kind == "words"
+        first = TfidfVectorizer() if words else SentenceEmbedder(tiny_encoder)
+        model = make_pipeline(first, SoftSelfTrainingClassifier())
+    model.fit(X, y)
+    rows = np.repeat(np.arange(12, 24), 30)  # in doubt or not, each row has many copies
+    copies = X[rows]
+    if kind in ("net", "embeddings", "words"):  # the same to an uncased encoder
+        copies[::2] = [text.upper() for text in copies[::2]]
+    found = suggest(model, copies, n=5)
+    assert len(set(rows[found].tolist())) == 5
+    message = r"X holds fewer distinct rows \(12\) than n=40"
+    with pytest.warns(UserWarning, match=message) as caught:
+        found = suggest(model, copies, n=40)
+    assert sorted(rows[found]) == list(range(12, 24))
+    assert caught[0].filename == __file__
+    assert sorted(suggest(model, X[12:], n=12)) == list(range(12))
+
+
+def test_a_pipeline_of_one_step_is_its_classifier():
+    X, y, _ = points()
+    model = make_pipeline(SoftSelfTrainingClassifier()).fit(X, y)
+    np.testing.assert_array_equal(suggest(model, X, n=3), suggest(model[-1], X, n=3))
 
 
 def test_rows_are_suggested_for_texts_and_pipelines(tiny_encoder, tiny_texts):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import _num_samples
 from skorch import NeuralNet
@@ -20,6 +20,7 @@ from sklearn_spt._base import concatenate, for_torch
 from sklearn_spt._bert import BertClassifier
 from sklearn_spt._labels import Codes, FloatArray, check_scalar, is_missing
 from sklearn_spt._mixin import forget_columns
+from sklearn_spt._random import root_seed, seeded_clone
 from sklearn_spt._texts import as_texts
 from sklearn_spt.baselines._self_training import ThrottledClassifier
 
@@ -234,8 +235,10 @@ history_, selection_history_
             forget_columns(self)
         if reset:
             views = self.views or (None, None if texts is None else KeywordWindow(self.keywords))
+            root = root_seed(self.random_state)
             self.views_ = tuple(
-                clone(view).fit(X) if hasattr(view, "transform") else view for view in views
+                seeded_clone(view, root, 0, 6, k).fit(X) if hasattr(view, "transform") else view
+                for k, view in enumerate(views)
             )
         encoded = {}
         for key, view in zip(self._views, self.views_, strict=True):

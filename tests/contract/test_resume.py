@@ -8,13 +8,30 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers import bert_net, mlp_net, points
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
 
 import sklearn_spt._training as training
 from sklearn_spt import SelfPretrainingClassifier
 
 PARAMS = {"n_teachers": 2, "n_students": 2, "step_size": 0.25, "alpha": 0.3, "random_state": 0}
+
+
+def teachers():
+    """Return nets and what is no net: without a seed, with a moving one, and fitted before."""
+    forests = (RandomForestClassifier(5, random_state=s) for s in (None, np.random.RandomState(1)))
+    X, y, _ = points(3)
+    linear = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[y >= 0], y[y >= 0])
+    return [*map(SelfTrainingClassifier, forests), FrozenEstimator(linear), "nets"]
 
 
 class Stop:
@@ -41,39 +58,56 @@ def same(first, second):
         assert {**one, "seconds": 0} == {**other, "seconds": 0}
 
 
-@pytest.mark.parametrize("ensemble", ["last", "last_two", "all"])
+@pytest.mark.parametrize(
+    "params",
+    [*({"ensemble": name} for name in ("last", "last_two", "all")), {"teacher": teachers()}],
+    ids=["last", "last_two", "all", "teachers"],
+)
 @pytest.mark.parametrize("after", [0, 1, 3])
-def test_a_fit_goes_on(tmp_path, ensemble, after):
-    expected = fitted(ensemble=ensemble)
+def test_a_fit_goes_on(tmp_path, params, after):
+    expected = fitted(**params)
     with pytest.raises(KeyboardInterrupt):
-        fitted(tmp_path, ensemble=ensemble, on_iteration=Stop(after))
+        fitted(tmp_path, on_iteration=Stop(after), **params)
     assert list(tmp_path.rglob("state.json"))
     seen = []
-    resumed = fitted(tmp_path, ensemble=ensemble, on_iteration=lambda i: seen.append(i.number))
+    resumed = fitted(tmp_path, on_iteration=lambda i: seen.append(i.number), **params)
     same(resumed, expected)
     assert seen == list(range(after + 1, 5))
     assert not list(tmp_path.rglob("*.*")), "a complete fit removes its state"
 
 
-def test_a_fit_goes_on_after_sigkill(tmp_path):
+@pytest.mark.parametrize("taught", [False, True])
+def test_a_fit_goes_on_after_sigkill(tmp_path, taught):
+    teacher = teachers() if taught else None
     code = (
         "import os, signal, sys; sys.path[:0] = sys.argv[2:]\n"
         "from contract import test_resume as t\n"
         "kill = lambda i: i.number == 2 and os.kill(os.getpid(), signal.SIGKILL)\n"
-        "t.fitted(sys.argv[1], on_iteration=kill)"
+        f"t.fitted(sys.argv[1], on_iteration=kill, teacher=t.teachers() if {taught} else None)"
     )
     tests = Path(__file__).parents[1]
     command = [sys.executable, "-W", "ignore", "-c", code, tmp_path, tests, tests.parent]
     run = subprocess.run(command, env={**os.environ, "HF_HUB_OFFLINE": "1"}, check=False)
     assert run.returncode == -signal.SIGKILL
-    same(fitted(tmp_path), fitted())
+    seen = []
+    resumed = fitted(tmp_path, teacher=teacher, on_iteration=lambda i: seen.append(i.number))
+    same(resumed, fitted(teacher=teacher))
+    assert seen == [3, 4]
 
 
-def test_texts_go_on(tmp_path, tiny_sentence_encoder, tiny_texts, tiny_y, capfd):
+@pytest.mark.parametrize("framed", [False, True])
+def test_texts_go_on(tmp_path, tiny_sentence_encoder, tiny_texts, tiny_y, capfd, framed):
+    X, teacher = tiny_texts, None
+    if framed:
+        X = pd.DataFrame({"text": tiny_texts})
+        words = ColumnTransformer([("words", TfidfVectorizer(), "text")])
+        forest = SelfTrainingClassifier(RandomForestClassifier(5))
+        teacher = [make_pipeline(words, forest), "embeddings", "nets"]
+
     def fit(**params):
         net = bert_net(tiny_sentence_encoder, dropout=0.1)
         clf = SelfPretrainingClassifier(net, unlabeled_marker=None, **PARAMS | params)
-        return clf.fit(tiny_texts, tiny_y)
+        return clf.set_params(teacher=teacher).fit(X, tiny_y)
 
     with pytest.raises(KeyboardInterrupt):
         fit(checkpoint_dir=tmp_path, on_iteration=Stop(2))
@@ -121,15 +155,16 @@ def test_states_of_other_versions_are_refused(tmp_path, monkeypatch):
         fitted(tmp_path)
 
 
-def test_memory_saves_fits(tmp_path, monkeypatch):
-    calls = []
+@pytest.mark.parametrize("taught", [False, True])
+def test_memory_saves_fits(tmp_path, monkeypatch, taught):
+    calls, teacher = [], teachers() if taught else None
     train = training.train
     monkeypatch.setattr(training, "train", lambda *a, **k: calls.append(0) or train(*a, **k))
-    expected = {lam: fitted(lam=lam) for lam in (0.1, 0.9)}
+    expected = {lam: fitted(lam=lam, teacher=teacher) for lam in (0.1, 0.9)}
     n = len(calls)
-    first = fitted(memory=str(tmp_path), lam=0.1)
+    first = fitted(memory=str(tmp_path), lam=0.1, teacher=teacher)
     assert len(calls) == n + n // 2
-    again = fitted(memory=str(tmp_path), lam=0.9)
+    again = fitted(memory=str(tmp_path), lam=0.9, teacher=teacher)
     assert len(calls) == n + n - 4, "two teachers and stage 1 of two students are recalled"
     same(first, expected[0.1])
     same(again, expected[0.9])
