@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn import config_context
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import has_fit_parameter
 from skorch import NeuralNet
 
@@ -57,9 +57,7 @@ def label(
         weighted = np.ptp(data.weights) > 0 and has_fit_parameter(last, "sample_weight")
         how = {f"{name}__sample_weight".removeprefix("__"): weights} if weighted else {}
         try:
-            # the weights of one step need no routing; what an encoder loses has been said
-            with config_context(enable_metadata_routing=False), warnings.catch_warnings():
-                warnings.filterwarnings("ignore", ".*the encoder")
+            with config_context(enable_metadata_routing=False):  # one step needs no routing
                 model.fit(X, y, **how)
             answers = np.asarray(model.predict_proba(X), dtype=np.float64)
             P.append(_by_class(answers, model, len(y), data.classes.tolist(), fitted))
@@ -112,4 +110,5 @@ def _on_embeddings(net: NeuralNet) -> Any:
         return SoftSelfTrainingClassifier()
     names = ("pooling", "max_length", "device", "precision")
     settings = {name: getattr(net, name) for name in names}
-    return make_pipeline(SentenceEmbedder(net.pretrained, **settings), SoftSelfTrainingClassifier())
+    embed = SentenceEmbedder(net.pretrained, **settings).transform  # fit would warn as the net did
+    return make_pipeline(FunctionTransformer(embed), SoftSelfTrainingClassifier())

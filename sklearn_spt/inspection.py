@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier
 from sklearn_spt._encoder import BertModule
 from sklearn_spt._labels import Codes, check_scalar
+from sklearn_spt._random import one_blas_thread, process_lock
 from sklearn_spt.model_selection import last_step
 
 if TYPE_CHECKING:
@@ -173,8 +173,7 @@ def suggest(clf: Any, X: Any, n: int = 10) -> Codes:
     if len(near) <= n:
         return near
     F = net.embed(F[near]) if reads_texts else F[near]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # of equal rows
+    with one_blas_thread():
         distances = KMeans(n, n_init=3, random_state=0).fit_transform(F)
     chosen: list[int] = []
     for column in distances.T:  # a row may be closest to two centres
@@ -285,8 +284,11 @@ class FitReport:
         Path(path).write_text(page, encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        # no border of the 1990s, and texts in full
-        with pd.option_context("display.html.border", 0, "display.max_colwidth", None):
+        # no border of the 1990s, and texts in full; the options are those of the process
+        with (
+            process_lock(),
+            pd.option_context("display.html.border", 0, "display.max_colwidth", None),
+        ):
             facts = pd.DataFrame(list(self.facts.items())).to_html(index=False, header=False)
             parts = [facts, "<h2>Iterations</h2>", self.history.to_html(**_TABLE)]
             if len(self.doubtful):
