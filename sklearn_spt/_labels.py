@@ -15,6 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 FloatArray = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
+#: What a class label may be.
+_LABEL = (str, bool, int, float, np.bool_, np.integer, np.floating)
 #: Class labels of y that hardly name a class, in lower case.
 _NOT_A_CLASS = ("", "?", "na", "n/a", "nan", "null", "none", "unknown", "unlabeled", "unlabelled")
 
@@ -64,6 +66,14 @@ def find_labeled(y: Any, marker: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
             )
     if none:
         return ~missing, labels
+    if labels.dtype.kind == "u" and marker < 0:
+        wrapped = int(marker) % 256**labels.dtype.itemsize
+        if (labels == wrapped).any():
+            raise ValueError(
+                f"y holds {wrapped} in row {int((labels == wrapped).argmax())}: its dtype "
+                f"{labels.dtype} cannot hold unlabeled_marker={marker!r}, which became this number. "
+                "Give y a signed dtype, as by y.astype(int), before rows are marked."
+            )
     if labels.dtype.kind in "iuf":
         return labels != marker, labels
     # True equals 1 and is no marker
@@ -77,6 +87,8 @@ def as_labels(y: Any) -> NDArray[Any]:
         y = y.to_pylist()
     elif hasattr(y, "to_numpy"):  # pandas, polars
         y = y.to_numpy()
+    if getattr(y, "dtype", None) == object and np.ndim(y) == 1:
+        y = y.tolist()  # its entries may be lists
     if isinstance(y, list | tuple) and all(np.ndim(label) == 0 for label in y):
         labels = np.empty(len(y), dtype=object)
         labels[:] = y
@@ -119,11 +131,19 @@ def encode_labels(
             f"{marker!r}. At least one row of each of two classes must be labelled."
         )
     given = labels[labeled]
+    for row, label in zip(np.flatnonzero(labeled), given, strict=True):
+        if not isinstance(label, _LABEL) or isinstance(label, np.timedelta64):
+            how = "label.decode()" if isinstance(label, bytes) else "str(label)"
+            raise ValueError(
+                f"Unknown label type: y holds a label of type {type(label).__name__} in row {row}, "
+                f"{label!s:.80}. Labels must be strings, numbers or booleans: make strings of them "
+                f"({how})."
+            )
     if given.dtype == object:
-        kinds = {type(label) for label in given}
-        if kinds <= {str, np.str_}:
-            given = given.astype(str)
-        elif all(issubclass(kind, bool | int | float | np.number | np.bool_) for kind in kinds):
+        strings = {isinstance(label, str) for label in given}
+        if strings == {True}:
+            given = np.array([str.__str__(label) for label in given])  # an Enum may be a str
+        elif strings == {False}:
             given = np.array(given.tolist())
     if given.dtype.kind == "f" and not np.isfinite(given).all():
         row = int(np.flatnonzero(labeled)[np.isinf(given).argmax()])
