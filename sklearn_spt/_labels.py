@@ -67,12 +67,12 @@ def find_labeled(y: Any, marker: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     if none:
         return ~missing, labels
     if labels.dtype.kind == "u" and marker < 0:
-        wrapped = int(marker) % 256**labels.dtype.itemsize
-        if (labels == wrapped).any():
+        wrapped = labels == np.asarray(marker).item() % 256**labels.dtype.itemsize
+        if wrapped.any():
             raise ValueError(
-                f"y holds {wrapped} in row {int((labels == wrapped).argmax())}: its dtype "
-                f"{labels.dtype} cannot hold unlabeled_marker={marker!r}, which became this number. "
-                "Give y a signed dtype, as by y.astype(int), before rows are marked."
+                f"y holds {labels[wrapped][0]} in row {int(wrapped.argmax())}: its dtype "
+                f"{labels.dtype} cannot hold unlabeled_marker={marker!r}, which became this "
+                "number. Give y a signed dtype, as by y.astype(int), before rows are marked."
             )
     if labels.dtype.kind in "iuf":
         return labels != marker, labels
@@ -87,7 +87,7 @@ def as_labels(y: Any) -> NDArray[Any]:
         y = y.to_pylist()
     elif hasattr(y, "to_numpy"):  # pandas, polars
         y = y.to_numpy()
-    if getattr(y, "dtype", None) == object and np.ndim(y) == 1:
+    if isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1:
         y = y.tolist()  # its entries may be lists
     if isinstance(y, list | tuple) and all(np.ndim(label) == 0 for label in y):
         labels = np.empty(len(y), dtype=object)
@@ -131,13 +131,13 @@ def encode_labels(
             f"{marker!r}. At least one row of each of two classes must be labelled."
         )
     given = labels[labeled]
-    for row, label in zip(np.flatnonzero(labeled), given, strict=True):
+    for number, label in zip(np.flatnonzero(labeled).tolist(), given, strict=True):
         if not isinstance(label, _LABEL) or isinstance(label, np.timedelta64):
             how = "label.decode()" if isinstance(label, bytes) else "str(label)"
             raise ValueError(
-                f"Unknown label type: y holds a label of type {type(label).__name__} in row {row}, "
-                f"{label!s:.80}. Labels must be strings, numbers or booleans: make strings of them "
-                f"({how})."
+                f"Unknown label type: y holds a label of type {type(label).__name__} in row "
+                f"{number}, {label!s:.80}. Labels must be strings, numbers or booleans: make "
+                f"strings of them ({how})."
             )
     if given.dtype == object:
         strings = {isinstance(label, str) for label in given}

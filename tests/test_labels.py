@@ -186,7 +186,7 @@ class Color(enum.Enum):
     BLUE = 2
 
 
-class Name(str, enum.Enum):
+class Name(str, enum.Enum):  # noqa: UP042 (its str is not its value)
     RED = "red"
     BLUE = "blue"
 
