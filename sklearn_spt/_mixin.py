@@ -11,19 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score
 
-from sklearn_spt._labels import labeled_rows
+from sklearn_spt._labels import labeled_rows, running_fits
 
 
 @contextmanager
 def all_or_nothing(estimator: Any) -> Iterator[None]:
     """Restore the estimator's attributes if the block raises, so that it keeps its former state."""
-    before = dict(vars(estimator))
+    before, outside = dict(vars(estimator)), running_fits.get()
+    running_fits.set(outside + 1)
     try:
         yield
     except BaseException:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+    finally:
+        running_fits.set(outside)
 
 
 def forget_columns(estimator: Any) -> None:

@@ -76,9 +76,9 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
     Examples
     --------
     >>> from sklearn_spt import SoftSelfTrainingClassifier
-    >>> X = [[1.0, 0.1], [0.1, 1.0], [1.0, 0.3], [0.2, 1.0]]
-    >>> SoftSelfTrainingClassifier().fit(X, [0, 1, -1, -1]).transduction_.tolist()
-    [0, 1, 0, 1]
+    >>> X = [[1.0, 0.1], [0.1, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.3], [0.2, 1.0]]
+    >>> SoftSelfTrainingClassifier().fit(X, [0, 1, 0, 1, -1, -1]).transduction_.tolist()
+    [0, 1, 0, 1, 0, 1]
     """
 
     C: float = 10.0
@@ -114,7 +114,8 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
             check_scalar(self.sharpening, "sharpening", Real, min_val=1)
             check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
             F = self._features(X, reset=True)
-            labeled, classes, codes = encode_labels(y, F.shape[0], self.unlabeled_marker)
+            marker, n = self.unlabeled_marker, F.shape[0]
+            labeled, classes, codes = encode_labels(y, n, marker, stacklevel=4)
             # a row counts C times its weight
             w_l = check_weights(sample_weight, labeled, scaled=False)
             if X_unlabeled is not None and (more := _num_samples(X_unlabeled)):

@@ -230,6 +230,6 @@ def test_input_that_cannot_be_reported(of_texts, texts):
     for other in (SelfPretrainingClassifier(), BertClassifier(), LogisticRegression()):
         with pytest.raises(NotFittedError):
             FitReport.from_estimator(other)
-    soft = SoftSelfTrainingClassifier().fit([[0.0], [1.0], [1.0]], [0, 1, -1])
+    soft = SoftSelfTrainingClassifier().fit([[0.0], [1.0], [1.0]] * 2, [0, 1, -1] * 2)
     with pytest.raises(TypeError, match="a SoftSelfTrainingClassifier has no iterations"):
         FitReport.from_estimator(soft)

@@ -149,21 +149,21 @@ def test_a_marker_as_a_string_is_refused(y, marker, row):
 
 
 UNSIGNED = {
-    "uint8": (np.array([0, 1, -1, 1]).astype(np.uint8), -1, "255 in row 2"),
-    "uint16": (np.array([0, 1, -1, -1]).astype(np.uint16), -1, "65535 in row 2"),
-    "uint32": (np.array([-1, 1, 0, 1]).astype(np.uint32), -1, "4294967295 in row 0"),
-    "uint64": (np.array([0, 1, 0, -1]).astype(np.uint64), -1, "18446744073709551615 in row 3"),
-    "Series": (pd.Series([0, 255, 1, 1], dtype="uint8"), -1.0, "255 in row 1"),
-    "UInt8": (pd.Series([0, 255, 1, 1], dtype="UInt8"), -1, "255 in row 1"),
-    "tensor": (torch.tensor([0, 1, 255, 1], dtype=torch.uint8), -1, "255 in row 2"),
-    "list": ([np.uint8(0), np.uint8(1), np.uint8(1), np.uint8(254)], -2, "254 in row 3"),
+    "uint8": (np.array([0, 1, -1, 1]).astype(np.uint8), -1, "255"),
+    "uint16": (np.array([0, 1, -1, -1]).astype(np.uint16), -1, "65535"),
+    "uint32": (np.array([-1, 1, 0, 1]).astype(np.uint32), -1, "4294967295"),
+    "uint64": (np.array([0, 1, 0, -1]).astype(np.uint64), -1, "18446744073709551615"),
+    "Series": (pd.Series([0, 255, 1, 1], dtype="uint8"), -1.0, "255"),
+    "UInt8": (pd.Series([0, 255, 1, 1], dtype="UInt8"), -1, "255"),
+    "tensor": (torch.tensor([0, 1, 255, 1], dtype=torch.uint8), -1, "255"),
+    "list": ([np.uint8(0), np.uint8(1), np.uint8(1), np.uint8(254)], -2, "254"),
 }
 
 
 @pytest.mark.parametrize("kind", UNSIGNED)
 def test_a_marker_that_the_dtype_of_y_cannot_hold(kind):
     y, marker, found = UNSIGNED[kind]
-    with pytest.raises(ValueError, match=f"y holds {found}.*cannot hold unlabeled_marker={marker}"):
+    with pytest.raises(ValueError, match=f"y holds {found}, which unlabeled_marker={marker}"):
         encode(y, marker)
 
 
@@ -184,11 +184,6 @@ def test_fractions_are_no_classes(y, marker):
 class Color(enum.Enum):
     RED = 1
     BLUE = 2
-
-
-class Name(str, enum.Enum):  # noqa: UP042 (its str is not its value)
-    RED = "red"
-    BLUE = "blue"
 
 
 @pytest.mark.parametrize("y", [[Color.RED, Color.BLUE], [None, "a", "b"], [{1}, {2}]])
@@ -218,24 +213,15 @@ STRANGE = {
 def test_labels_of_another_kind(kind):
     y, name = STRANGE[kind]
     row = int(isinstance(y, list))
-    message = rf"y holds a label of type {name} in row {row}.*strings, numbers or.*\(str\(label\)\)"
-    with pytest.raises(ValueError, match=f"Unknown label type: {message}"):
+    message = rf"neither strings nor numbers.*\({name}\) in row {row}. Make .*\(str\(label\)"
+    with pytest.raises(ValueError, match=f"Unknown label type: .*{message}"):
         encode(y)
 
 
 @pytest.mark.parametrize("y", [[-1, b"a", b"b"], np.array([b"a", b"b"])], ids=["list", "array"])
 def test_bytes_as_labels(y):
-    with pytest.raises(ValueError, match=r"of type bytes_? in row \d, b'a'.*\(label.decode\(\)\)"):
+    with pytest.raises(ValueError, match=r"b'a' \(bytes_?\) in row \d.*label.decode\(\)"):
         encode(y)
-
-
-def test_names_of_an_enumeration_are_strings():
-    _, classes, codes = encode_labels([Name.RED, Name.BLUE, -1], 3)
-    assert (classes.dtype.kind, classes.tolist(), codes.tolist()) == (
-        "U",
-        ["blue", "red"],
-        [1, 0, -1],
-    )
 
 
 NESTED = {
