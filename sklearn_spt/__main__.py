@@ -19,6 +19,7 @@ import pandas as pd
 from sklearn.metrics import classification_report
 
 import sklearn_spt
+from sklearn_spt._labels import form_of
 from sklearn_spt._texts import DEFAULT_ENCODER
 
 _FILES = """Files are CSV (with commas or semicolons), TSV, JSON lines or parquet by their names;
@@ -87,11 +88,13 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
     lines = {"sep": "\x01", "quoting": 3, "names": ["line"], **how}  # no line has this separator
     try:
         if kind == "parquet":
-            yield pd.read_parquet(io.BytesIO(stream.read()) if source == "-" else stream)
+            stream = io.BytesIO(stream.read()) if source == "-" else stream
+            yield pd.read_parquet(stream).reset_index(drop=True)
         elif "json" in kind:
             # read_json would lose digits of large numbers in a column with missing values
             for part in pd.read_csv(stream, chunksize=10_000, **lines):
-                yield pd.DataFrame([_json(*pair) for pair in part["line"].items()], dtype=object)
+                rows = [_json(*pair) for pair in part["line"].items()]
+                yield pd.DataFrame(rows, part.index, dtype=object)
         else:
             head = io.BytesIO(stream.peek().partition(b"\n")[0]) if source == "-" else stream
             header = "".join(pd.read_csv(head, nrows=1, **lines)["line"])
@@ -128,11 +131,19 @@ def _load(options: Namespace) -> Any:
     return clf
 
 
-def _column(options: Namespace, table: pd.DataFrame, name: str, source: str) -> pd.Series:
-    """Return a column, with "" where a value is missing."""
+def _column(options: Namespace, table: pd.DataFrame, name: str, source: str) -> list[Any]:
+    """Return a column, with "" where a value is missing; labels may be in lists of one."""
     given, table = getattr(options, name), table.rename(columns=str)
     if given in table:
-        return table[given].astype(object).where(table[given].notna(), "")
+        values = []
+        for row, value in table[given].astype(object).items():
+            if name == "label" and isinstance(value, list | np.ndarray) and len(value) < 2:
+                value = value[0] if len(value) else None  # as labelling tools export it
+            if isinstance(value, bytes) or not pd.api.types.is_scalar(value):
+                what = f"row {row + 1} of column {given!r} holds {value!s:.60}"
+                raise ValueError(f"{source}: {what}, not one {name}.")
+            values.append("" if pd.isna(value) else value)
+        return values
     others = [other for other in table if other != options.text]
     hint = f" Add --{name} {shlex.quote(others[0])}." if len(others) == 1 else ""
     listed = ", ".join(map(repr, table))
@@ -141,7 +152,7 @@ def _column(options: Namespace, table: pd.DataFrame, name: str, source: str) -> 
 
 def _texts(options: Namespace, tables: Iterable[Any], source: str) -> tuple[Any, list[str]]:
     """Return all rows and their texts; empty texts are left out, predicted, or an error."""
-    table = pd.concat(tables, ignore_index=True)
+    table = pd.concat(tables)
     texts = [*map(str, _column(options, table, "text", source))]
     empty = np.array([not text.strip() for text in texts], dtype=bool)
     if options.skip_empty:
@@ -158,11 +169,17 @@ def _texts(options: Namespace, tables: Iterable[Any], source: str) -> tuple[Any,
     return table, texts
 
 
-def _labels(options: Namespace, table: pd.DataFrame) -> list[Any]:
+def _labels(options: Namespace, table: pd.DataFrame, known: Iterable[str] = ()) -> list[Any]:
     """Return the label of each row, -1 where there is none."""
-    labels = map(_spelled, _column(options, table, "label", options.file))
-    none = {"", "-1", _spelled(options.unlabeled_marker or "")}
-    return [-1 if label in none else label for label in labels]
+    labels = [str(label).strip() for label in _column(options, table, "label", options.file)]
+    marker = _spelled(options.unlabeled_marker or "")
+    given = {label for label in labels if _spelled(label) not in ("", "-1", marker)}
+    if near := sorted(label for label in given if form_of(label) == form_of(marker)):
+        message = f"The labels {near} differ only in form from unlabeled_marker={marker!r}."
+        warnings.warn(message, stacklevel=2)
+    apart = len({*map(_spelled, given)}) < len(given)  # "2" and "2.0", which the fit names
+    spelled = {x: x if apart or x in known else _spelled(x) for x in given}
+    return [spelled.get(label, -1) for label in labels]
 
 
 def _spelled(label: Any) -> str:
@@ -237,15 +254,16 @@ def _predict(options: Namespace) -> None:
 def _evaluate(options: Namespace) -> None:
     """Print the scores of a model on the labelled rows of a file."""
     clf = _load(options)
-    names = [_spelled(label) for label in clf.classes_.tolist()]
+    names = [x if isinstance(x, str) else _spelled(x) for x in clf.classes_.tolist()]
     table, texts = _texts(options, _tables(options, options.file), options.file)
-    pairs = [pair for pair in zip(texts, _labels(options, table), strict=True) if pair[1] != -1]
+    labels = _labels(options, table, names)
+    pairs = [pair for pair in zip(texts, labels, strict=True) if pair[1] != -1]
     if not pairs:
         raise ValueError(f"{options.file} has no labelled row.")
     X, y = zip(*pairs, strict=True)
     if unknown := {*y} - {*names}:
         raise ValueError(f"{options.file}: {min(unknown)!r} is no class of the model: {names}.")
-    predicted = [_spelled(label) for label in clf.predict(list(X)).tolist()]
+    predicted = np.array(names)[clf.predict_proba(list(X)).argmax(axis=1)]
     print(classification_report(y, predicted, labels=names, digits=3, zero_division=0.0))
 
 

@@ -30,6 +30,7 @@ from sklearn_spt._labels import (
     encode_labels,
     suspicious_class,
     warn_of_equal_numbers,
+    warn_of_labels,
 )
 from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing, forget_columns, snapshot
 from sklearn_spt._random import root_seed
@@ -320,6 +321,8 @@ class BaseSemiSupervisedClassifier(
     def _warn_of_markers(self, data: PartlyLabeled) -> None:
         """Warn of a fit without unlabelled rows, and of a class like a second marker."""
         marker, names = self.unlabeled_marker, data.classes.tolist()
+        codes = data.y if data.n_unlabeled == 0 else np.append(data.y, -1)
+        warn_of_labels(data.classes, codes, marker, stacklevel=4)
         others = () if data.n_unlabeled and data.n_classes < 3 else ("-1", "-1.0")
         likely = suspicious_class(data.classes, others)
         message = f"The classes are {', '.join(map(repr, names[:10]))}."

@@ -26,6 +26,8 @@ from sklearn_spt._labels import (
     check_scalar,
     check_weights,
     encode_labels,
+    known_labels,
+    warn_of_labels,
 )
 from sklearn_spt._losses import DistillationLoss
 from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing, forget_columns, snapshot
@@ -273,6 +275,8 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
             )
         source = load_encoder(self.pretrained) if fresh else self.source_
         check_not_empty(ids, source, len(ids))
+        if known is None:
+            warn_of_labels(classes, codes, self.unlabeled_marker, stacklevel=4)
         given_ids = hasattr(self, "n_features_in_")
         warn_of_lost_content(ids, codes, source, None if given_ids else self.max_length)
         ids, codes = ids[labeled], codes[labeled]
@@ -391,7 +395,9 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
             weights = weights / np.maximum(np.bincount(codes, weights=weights), 1e-12)[codes]
             weights = weights / weights.mean()
         y, w = np.append(codes, np.full(len(U), -1)), np.append(weights, np.ones(len(U)))
-        model = SoftSelfTrainingClassifier(C=3.0, normalize=False).fit(F / size, y, sample_weight=w)
+        with known_labels():
+            model = SoftSelfTrainingClassifier(C=3.0, normalize=False)
+            model.fit(F / size, y, sample_weight=w)
         head = before_compile(self.module_).head
         with torch.no_grad():
             head.weight.copy_(torch.from_numpy(model.coef_ / size))

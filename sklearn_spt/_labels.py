@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -10,11 +15,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn import utils
 from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 
 FloatArray = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
+_LABEL = (str, bool, int, float, np.number, np.bool_)
+_KNOWN: ContextVar[bool] = ContextVar("_KNOWN", default=False)
+#: What -1 becomes in an unsigned dtype.
+_WRAPPED = [256**size - 1 for size in (1, 2, 4, 8)]
 #: Class labels of y that hardly name a class, in lower case.
 _NOT_A_CLASS = ("", "?", "na", "n/a", "nan", "null", "none", "unknown", "unlabeled", "unlabelled")
 
@@ -64,6 +72,13 @@ def find_labeled(y: Any, marker: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
             )
     if none:
         return ~missing, labels
+    if labels.dtype.kind == "u" and marker < 0:
+        wrapped = np.asarray(marker).item() % 256**labels.dtype.itemsize
+        if (labels == wrapped).any():
+            raise ValueError(
+                f"y holds {int(wrapped)}, which unlabeled_marker={marker!r} becomes in its dtype "
+                f"{labels.dtype}. Give y a signed dtype, as by y.astype(int), before you mark rows."
+            )
     if labels.dtype.kind in "iuf":
         return labels != marker, labels
     # True equals 1 and is no marker
@@ -77,6 +92,8 @@ def as_labels(y: Any) -> NDArray[Any]:
         y = y.to_pylist()
     elif hasattr(y, "to_numpy"):  # pandas, polars
         y = y.to_numpy()
+    if isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1:
+        y = y.tolist()  # its entries may be lists
     if isinstance(y, list | tuple) and all(np.ndim(label) == 0 for label in y):
         labels = np.empty(len(y), dtype=object)
         labels[:] = y
@@ -118,30 +135,29 @@ def encode_labels(
             f"y has no labelled row: all {n_rows} rows carry the marker of unlabelled rows, "
             f"{marker!r}. At least one row of each of two classes must be labelled."
         )
-    given = labels[labeled]
-    if given.dtype == object:
-        kinds = {type(label) for label in given}
-        if kinds <= {str, np.str_}:
-            given = given.astype(str)
-        elif all(issubclass(kind, bool | int | float | np.number | np.bool_) for kind in kinds):
-            given = np.array(given.tolist())
-    if given.dtype.kind == "f" and not np.isfinite(given).all():
-        row = int(np.flatnonzero(labeled)[np.isinf(given).argmax()])
-        raise ValueError(f"y contains infinity in row {row}; labels must be finite.")
-    if given.dtype.kind == "f" and is_missing(marker) and (given == np.floor(given)).all():
-        given = given.astype(np.int64)  # whole numbers that became floats beside NaN
-    try:
-        found = np.unique(given)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The number of unique classes is greater")
-            check_classification_targets(given)
-        classes = found if known is None else known
-    except TypeError:
-        names = sorted({type(label).__name__ for label in given})
-        raise ValueError(
-            f"Unknown label type: y holds labels that cannot be sorted together ({names}). Make "
-            "all labels strings, or all numbers."
-        ) from None
+    given, rows = labels[labeled], np.flatnonzero(labeled).tolist()
+    strings = isinstance(given[0], str)
+    for row, label in zip(rows, given, strict=True):
+        plain = given.dtype.kind in "biufUO" and isinstance(label, _LABEL)
+        if not plain or isinstance(label, str) != strings:
+            raise ValueError(
+                "Unknown label type: y holds labels that cannot be sorted together, or are neither "
+                f"strings nor numbers: {label!s:.60} ({type(label).__name__}) in row {row}. Make "
+                "all labels strings (str(label), or label.decode() of bytes), or all numbers."
+            )
+    if given.dtype == object and not (strings and {*map(type, given)} - {str, np.str_}):
+        given = np.array(given.tolist())
+    if given.dtype.kind == "f":
+        bad = ~np.isfinite(given) | (given != np.floor(given))
+        if bad.any():
+            value = str(given[bad][0]).replace("inf", "infinity")
+            raise ValueError(
+                f"Unknown label type: continuous. y contains {value} in row {rows[bad.argmax()]}; "
+                "numbers as labels must be finite and whole."
+            )
+        if is_missing(marker):  # whole numbers that became floats beside NaN
+            given = given.astype(np.int64)
+    classes = np.unique(given) if known is None else known
     if len(classes) < 2:
         hint = f" Are the {int((~labeled).sum())} rows with {marker!r} a class?"
         raise ValueError(
@@ -160,6 +176,46 @@ def encode_labels(
             f"{classes.tolist()}."
         )
     return labeled, classes, codes
+
+
+def form_of(label: str) -> str:
+    """Return a label without case, needless white space and zeros, and what has no width."""
+    text = "".join(c for c in label if unicodedata.category(c) != "Cf")
+    text = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return re.sub(r"^(-?)0*(\d+)(\.0*)?$", r"\1\2", text)
+
+
+@contextmanager
+def known_labels() -> Iterator[None]:
+    """Give no warning of labels inside the block: it was given for all of them together."""
+    token = _KNOWN.set(True)
+    try:
+        yield
+    finally:
+        _KNOWN.reset(token)
+
+
+def warn_of_labels(classes: NDArray[Any], codes: Codes, marker: Any, stacklevel: int) -> None:
+    """Warn of labels that differ only in form, of classes with a single row, and of a lost -1.
+
+    Class codes are -1 at unlabelled rows.
+    """
+    if _KNOWN.get():
+        return
+    counts = dict(zip(classes.tolist(), np.bincount(codes[codes >= 0]).tolist(), strict=False))
+    complete = bool((codes >= 0).all())
+    names = pd.Series([x for x in [*counts, marker] if isinstance(x, str)], dtype=object)
+    groups = [group for _, group in names.groupby(names.map(form_of)) if len(group) > 1]
+    same = [str({x: counts.get(x, "unlabeled_marker") for x in group}) for group in groups]
+    rare = [repr(label) for label, n in counts.items() if n == 1]
+    lost = [repr(x) for x in counts if complete and (x in _WRAPPED or x in map(str, _WRAPPED))]
+    for message, found in (
+        ("y holds labels that differ only in form; write them in one way if they are one", same),
+        ("Classes with a single labelled row are hardly learned; label more rows of them", rare),
+        ("A class may be -1 in an unsigned dtype; mark rows by unlabeled_marker if it is", lost),
+    ):
+        if found:
+            warnings.warn(f"{message}: {', '.join(found[:10])}.", stacklevel=stacklevel)
 
 
 def suspicious_class(classes: NDArray[Any], others: tuple[str, ...] = ()) -> Any:

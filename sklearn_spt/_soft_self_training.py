@@ -21,6 +21,7 @@ from sklearn_spt._labels import (
     decode_labels,
     encode_labels,
     warn_of_equal_numbers,
+    warn_of_labels,
 )
 from sklearn_spt._losses import softmax
 from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing, snapshot
@@ -76,9 +77,9 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
     Examples
     --------
     >>> from sklearn_spt import SoftSelfTrainingClassifier
-    >>> X = [[1.0, 0.1], [0.1, 1.0], [1.0, 0.3], [0.2, 1.0]]
-    >>> SoftSelfTrainingClassifier().fit(X, [0, 1, -1, -1]).transduction_.tolist()
-    [0, 1, 0, 1]
+    >>> X = [[1.0, 0.1], [0.1, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.3], [0.2, 1.0]]
+    >>> SoftSelfTrainingClassifier().fit(X, [0, 1, 0, 1, -1, -1]).transduction_.tolist()
+    [0, 1, 0, 1, 0, 1]
     """
 
     C: float = 10.0
@@ -115,6 +116,7 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
             check_scalar(new.max_iter, "max_iter", Integral, min_val=0)
             F = new._features(X, reset=True)
             labeled, classes, codes = encode_labels(y, F.shape[0], new.unlabeled_marker)
+            warn_of_labels(classes, codes, new.unlabeled_marker, stacklevel=3)
             # a row counts C times its weight
             w_l = check_weights(sample_weight, labeled, scaled=False)
             if X_unlabeled is not None and (more := _num_samples(X_unlabeled)):

@@ -13,7 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 from skorch import NeuralNet
 
 from sklearn_spt._base import PartlyLabeled, concatenate
-from sklearn_spt._labels import FloatArray
+from sklearn_spt._labels import FloatArray, known_labels
 from sklearn_spt._losses import softmax
 from sklearn_spt._random import seeded_clone
 from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
@@ -57,7 +57,8 @@ def label(
         weighted = np.ptp(data.weights) > 0 and has_fit_parameter(last, "sample_weight")
         how = {f"{name}__sample_weight".removeprefix("__"): weights} if weighted else {}
         try:
-            with config_context(enable_metadata_routing=False):  # one step needs no routing
+            # one step needs no routing
+            with config_context(enable_metadata_routing=False), known_labels():
                 model.fit(X, y, **how)
             answers = np.asarray(model.predict_proba(X), dtype=np.float64)
             P.append(_by_class(answers, model, len(y), data.classes.tolist(), fitted))

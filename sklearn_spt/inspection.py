@@ -98,14 +98,18 @@ class PseudoLabelDisplay:
             ax = plt.subplots(layout="constrained")[1]
         self.ax_, self.figure_, self.lines_ = ax, ax.figure, []
         for marker, (label, shares) in zip(cycle("os^Dv"), self.shares.items(), strict=False):
-            # markers, since colours are lost in print
-            self.lines_ += ax.plot(self.iterations, shares, marker=marker, ms=5, label=str(label))
+            # markers, since colours are lost in print; a legend leaves out names with "_" first
+            name = re.sub("^_", " _", str(label))
+            self.lines_ += ax.plot(self.iterations, shares, marker=marker, ms=5, label=name)
             if self.labeled_shares is not None:
                 color = self.lines_[-1].get_color()
                 ax.axhline(self.labeled_shares[label], color=color, ls="--", lw=1)
         if self.labeled_shares is not None:
             ax.plot([], [], color="0.4", ls="--", lw=1, label="among the labelled rows")
-        ax.legend()
+        names = {line.get_label() for line in self.lines_}
+        for text in ax.legend().get_texts():
+            if (name := text.get_text()) in names:  # and a name with "$" is no formula
+                text.set(text=re.sub("^ _", "_", name), parse_math=False)
         ax.grid(visible=True, color="0.9")
         ax.locator_params(axis="x", integer=True)
         ax.set_ylim(bottom=0)

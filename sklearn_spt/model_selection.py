@@ -29,8 +29,10 @@ from sklearn_spt._labels import (
     check_scalar,
     encode_labels,
     is_missing,
+    known_labels,
     labeled_rows,
     suspicious_class,
+    warn_of_labels,
 )
 from sklearn_spt._random import derive_seed, generator, root_seed
 from sklearn_spt._self_pretraining import SelfPretrainingClassifier
@@ -333,9 +335,10 @@ def compare_with_supervised(
     check_scalar(n_resamples, "n_resamples", Integral, min_val=1)
     check_scalar(confidence, "confidence", Real, min_val=0, max_val=1, include_boundaries="neither")
     marker = getattr(last_step(estimator), "unlabeled_marker", -1)
-    labeled, classes, codes = encode_labels(y, _num_samples(X), marker)
-    labels, rows = as_labels(y), np.flatnonzero(labeled)
     estimator = clone(estimator)
+    labeled, classes, codes = encode_labels(y, _num_samples(X), marker)
+    warn_of_labels(classes, codes, marker, stacklevel=3)
+    labels, rows = as_labels(y), np.flatnonzero(labeled)
     if isinstance(model := last_step(estimator), SelfPretrainingClassifier):
         # "auto" means in each fold, and for the five nets, what it means for all rows
         model._check_params()
@@ -443,7 +446,8 @@ def _out_of_fold(
         model.set_params(verbose=verbose)
     X_test = _safe_indexing(X, test)
     # a list, since an array of objects would be no labels for scikit-learn's classifiers
-    predicted = [fitted.fit(_safe_indexing(X, train), y[train].tolist()).predict(X_test)]
+    with known_labels():  # the labels of all folds together
+        predicted = [fitted.fit(_safe_indexing(X, train), y[train].tolist()).predict(X_test)]
     if one_net:
         model.estimators_, model.estimator_weights_ = model.estimators_[:1], np.ones(1)
         predicted.append(fitted.predict(X_test))

@@ -146,8 +146,8 @@ class _Writer:
             what = getattr(value, "__name__", kind.__name__)
             raise ValueError(
                 f"{name} ({what}) cannot be saved: a folder holds plain data, LoRA adapters and "
-                "classes of sklearn_spt alone, and this needs code. Use pickle or joblib, or give "
-                "the parameter another value by set_params."
+                "classes of sklearn_spt alone, and this needs code. Use pickle or joblib, give the "
+                "parameter another value by set_params, or make labels plain strings before fit."
             )
         usual = kind().get_params(deep=False)  # a net has classes among its defaults
         params = value.get_params(deep=False).items()

@@ -330,9 +330,12 @@ def test_one_iteration_without_rows_to_hold_out(data, kind):
     few = np.where(np.isin(np.arange(90), [np.argmax(y == 0), np.argmax(y == 1)]), y, -1)
     settings = {"threshold": 0.0, "max_iter": 5}
     settings |= {} if kind == "spaced repetition" else {"n_iterations": None}
-    with pytest.warns(UserWarning, match="1 of 2 labelled rows cannot be held out") as caught:
+    with (
+        pytest.warns(UserWarning, match="single labelled row"),
+        pytest.warns(UserWarning, match="1 of 2 labelled rows cannot be held out") as caught,
+    ):
         clf = model(kind, **settings).fit(X, few)
-    assert [warning.filename for warning in caught] == [__file__]
+    assert [warning.filename for warning in caught] == [__file__, __file__]
     assert clf.n_iter_ == 1
     assert (clf.labeled_iter_ == 1).any()
     assert "validation_score" not in clf.history_[-1]

@@ -75,6 +75,17 @@ def test_pseudo_labels_are_those_of_the_history(fitted):
     assert PseudoLabelDisplay([1, 2], {"a": [0.5, 1]}).plot(display.ax_).ax_ is display.ax_
 
 
+def test_the_legend_shows_every_class_as_it_is_spelled():
+    # matplotlib hides names that begin with "_", and reads formulas between dollars
+    classes = ["_other", "__", "$5 to $10", "under $5", " a"]
+    display = PseudoLabelDisplay([1, 2], {label: [0.1, 0.2] for label in classes}).plot()
+    assert legend_of(display) == classes
+    display.figure_.draw_without_rendering()
+    formula = PseudoLabelDisplay([1, 2], {r"$\b$": [0.5, 1]}, {r"$\b$": 0.5}).plot()
+    formula.figure_.draw_without_rendering()
+    assert legend_of(formula) == [r"$\b$", "among the labelled rows"]
+
+
 def test_a_fit_without_pseudo_labels_cannot_be_drawn():
     X, y, _ = points()
     with pytest.raises(ValueError, match="SelfPretrainingClassifier gave no pseudo-labels"):
@@ -257,6 +268,6 @@ def test_input_that_cannot_be_reported(of_texts, texts):
     for other in (SelfPretrainingClassifier(), BertClassifier(), LogisticRegression()):
         with pytest.raises(NotFittedError):
             FitReport.from_estimator(other)
-    soft = SoftSelfTrainingClassifier().fit([[0.0], [1.0], [1.0]], [0, 1, -1])
+    soft = SoftSelfTrainingClassifier().fit([[0.0], [1.0], [1.0]] * 2, [0, 1, -1] * 2)
     with pytest.raises(TypeError, match="a SoftSelfTrainingClassifier has no iterations"):
         FitReport.from_estimator(soft)

@@ -1,6 +1,8 @@
 """Labels, markers and weights of every kind."""
 
+import datetime
 import enum
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -146,6 +148,31 @@ def test_a_marker_as_a_string_is_refused(y, marker, row):
         encode(y, marker)
 
 
+UNSIGNED = {
+    "uint8": (np.array([0, 1, -1, 1]).astype(np.uint8), -1, "255"),
+    "uint16": (np.array([0, 1, -1, -1]).astype(np.uint16), -1, "65535"),
+    "uint32": (np.array([-1, 1, 0, 1]).astype(np.uint32), -1, "4294967295"),
+    "uint64": (np.array([0, 1, 0, -1]).astype(np.uint64), -1, "18446744073709551615"),
+    "Series": (pd.Series([0, 255, 1, 1], dtype="uint8"), -1.0, "255"),
+    "UInt8": (pd.Series([0, 255, 1, 1], dtype="UInt8"), -1, "255"),
+    "tensor": (torch.tensor([0, 1, 255, 1], dtype=torch.uint8), -1, "255"),
+    "list": ([np.uint8(0), np.uint8(1), np.uint8(1), np.uint8(254)], -2, "254"),
+}
+
+
+@pytest.mark.parametrize("kind", UNSIGNED)
+def test_a_marker_that_the_dtype_of_y_cannot_hold(kind):
+    y, marker, found = UNSIGNED[kind]
+    with pytest.raises(ValueError, match=f"y holds {found}, which unlabeled_marker={marker}"):
+        encode(y, marker)
+
+
+def test_unsigned_classes_beside_another_marker():
+    y = np.array([0, 255, 7], dtype=np.uint8)
+    assert encode(y, 7) == ([True, True, False], [0, 255], [0, 1, -1])
+    assert encode(y, None)[1] == encode(y.astype(int))[1] == [0, 7, 255]
+
+
 @pytest.mark.parametrize(
     ("y", "marker"), [([0, 1, 0.5], -1), ([None, 1, 0.5], None), (np.array([1, 2, 2.5]), -1)]
 )
@@ -163,6 +190,56 @@ class Color(enum.Enum):
 def test_labels_that_are_no_labels(y):
     with pytest.raises((ValueError, TypeError), match=r"Unknown label type|missing value|sorted"):
         encode(y)
+
+
+DAYS = ["2024-01-01", "2024-01-02"]
+#: What is no label -> (y, its type).
+STRANGE = {
+    "Timestamp": ([-1, *map(pd.Timestamp, DAYS)], "Timestamp"),
+    "date": ([-1, *map(datetime.date.fromisoformat, DAYS)], "date"),
+    "datetime64": (np.array(DAYS, dtype="datetime64[D]"), "datetime64"),
+    "Series of dates": (pd.Series(pd.to_datetime(DAYS)), "datetime64"),
+    "timedelta": (pd.Series(pd.to_timedelta([1, 2])), "timedelta64"),
+    "Period": (pd.Series(pd.period_range("2024", periods=2)), "Period"),
+    "Interval": (pd.cut(pd.Series([1, 2]), 2), "Interval"),
+    "Decimal": ([-1, Decimal(1), Decimal(2)], "Decimal"),
+    "complex": ([-1, 1j, 2j], "complex"),
+    "record": (np.array([("a", 1), ("b", 2)], dtype=[("x", "U1"), ("y", int)]), "void"),
+    "dict": (pd.Series([{"a": 1}, {"b": 1}]), "dict"),
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_labels_of_another_kind(kind):
+    y, name = STRANGE[kind]
+    row = int(isinstance(y, list))
+    message = rf"neither strings nor numbers.*\({name}\) in row {row}. Make .*\(str\(label\)"
+    with pytest.raises(ValueError, match=f"Unknown label type: .*{message}"):
+        encode(y)
+
+
+@pytest.mark.parametrize("y", [[-1, b"a", b"b"], np.array([b"a", b"b"])], ids=["list", "array"])
+def test_bytes_as_labels(y):
+    with pytest.raises(ValueError, match=r"b'a' \(bytes_?\) in row \d.*label.decode\(\)"):
+        encode(y)
+
+
+NESTED = {
+    "list": lambda y: y,
+    "array": lambda y: np.array([*map(np.array, y), None], dtype=object)[:-1],
+    "Series": pd.Series,
+    "Series of arrays": lambda y: pd.Series([*map(np.array, y)]),
+}
+
+
+@pytest.mark.parametrize("kind", NESTED)
+def test_lists_as_labels(kind):
+    # an export of a labelling tool; as a column, of which scikit-learn warns
+    with pytest.warns(DataConversionWarning, match="column-vector y was passed"):
+        assert encode(NESTED[kind]([["b"], ["a"]])) == ([True, True], ["a", "b"], [1, 0])
+    for y in ([["a"], ["b"], []], [["a"], ["b", "c"]], [["a", "b"], ["b", "c"]]):
+        with pytest.raises(ValueError, match="y must hold one class label for each row"):
+            encode(NESTED[kind](y))
 
 
 def test_a_column_is_taken_with_scikit_learns_warning():

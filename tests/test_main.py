@@ -193,6 +193,98 @@ def test_numbers_as_labels_and_texts(fit_data, tmp_path):
         assert (list(X), list(y)) == (["a", "b", "12"], ["1", -1, "0"])
 
 
+def test_numbers_that_are_spelled_in_two_ways_stay_apart(fit_data, tmp_path):
+    rows = [("a", "2"), ("b", "2.0"), ("c", "3.0"), ("d", ""), ("e", "-1.0"), ("f", "9.0")]
+    path = write_csv(tmp_path / "a.csv", ("text", "label"), rows)
+    expected = ["2", "2.0", "3.0", -1, -1]
+    assert list(fit_data(path, "--unlabeled-marker", "9")[2]) == [*expected, -1]
+    assert list(fit_data(path)[2]) == [*expected, "9.0"]
+
+
+def test_labels_that_look_alike_are_named_once(tiny_encoder, tmp_path, capsys):
+    names = {"yes": "2", "no": "HAM"}
+    rows = [(text, label and names[label]) for text, label in HALF_LABELED]
+    rows += [("a shot", "ham"), ("a shot", "ham"), ("a vaccine", "2.0"), ("a vaccine", "2.0")]
+    path = write_csv(tmp_path / "a.csv", ("text", "label"), rows)
+    options = ["--encoder", tiny_encoder, "--step-size", "1.0", "--quiet"]
+    assert main(["fit", path, "--out", str(tmp_path / "model"), *options]) == 0
+    shown = "{'2': 12, '2.0': 2}, {'HAM': 12, 'ham': 2}.\n"
+    err = capsys.readouterr().err
+    assert "warning: --label holds labels that differ only in form; write them" in err
+    assert shown in err
+    assert err.count("differ only in form") == 1
+    assert sklearn_spt.load(tmp_path / "model").classes_.tolist() == ["2", "2.0", "HAM", "ham"]
+    assert main(["evaluate", str(tmp_path / "model"), path, "--quiet"]) == 0
+    supports = [line.split()[::4] for line in capsys.readouterr().out.splitlines()[2:6]]
+    assert supports == [["2", "12"], ["2.0", "2"], ["HAM", "12"], ["ham", "2"]]
+    part = write_csv(tmp_path / "b.csv", ("text", "label"), rows[-2:])
+    assert main(["evaluate", str(tmp_path / "model"), part, "--quiet"]) == 0
+    supports = [line.split()[::4] for line in capsys.readouterr().out.splitlines()[2:4]]
+    assert supports == [["2", "0"], ["2.0", "2"]]
+    assert main(["compare", path, *options, "--folds", "2"]) == 0
+    err = capsys.readouterr().err
+    assert shown in err
+    assert err.count("differ only in form") == 1
+
+
+@pytest.mark.parametrize("marker", ["todo", "TODO ", "Todo"])
+def test_labels_that_look_like_the_marker_are_named(marker, fit_data, tmp_path, capsys):
+    rows = [("a", "yes"), ("b", "todo"), ("c", "TODO"), ("d", "TO\u200bDO"), ("e", "Todo")]
+    path = write_csv(tmp_path / "a.csv", ("text", "label"), rows)
+    _, _, y = fit_data(path, "--unlabeled-marker", marker)
+    same = {"todo", "TODO", "Todo", "TO\u200bDO"} - {marker.strip()}
+    assert {*y} == {"yes", -1, *same}
+    err = capsys.readouterr().err
+    assert f"{sorted(same)} differ only in form from --unlabeled-marker={marker.strip()!r}." in err
+    assert err.count("warning") == 1
+
+
+def test_labels_and_texts_in_lists(fit_data, tmp_path, capsys):
+    labels = [["yes"], [], ["no"], None, [-1], [2.0]]
+    table = pd.DataFrame({"text": list("abcdef"), "label": labels}, dtype=object)
+    write_json(tmp_path / "a.jsonl", table.to_dict("records"))
+    table["label"] = [label and [str(label[0])] for label in labels]
+    table.to_parquet(tmp_path / "a.parquet")
+    for name in ("a.jsonl", "a.parquet"):
+        _, X, y = fit_data(tmp_path / name)
+        assert (list(X), list(y)) == ([*"abcdef"], ["yes", -1, "no", -1, -1, "2"])
+
+
+BAD_CELLS = {
+    "two labels": ({"text": "a", "label": ["x", "y"]}, "'label' holds ['x', 'y'], not one label"),
+    "list in a list": ({"text": "a", "label": [["x"]]}, "'label' holds ['x'], not one label"),
+    "object": ({"text": "a", "label": {"x": 1}}, "'label' holds {'x': 1}, not one label"),
+    "tokens": ({"text": ["a", "b"], "label": "x"}, "'text' holds ['a', 'b'], not one text"),
+    "one token": ({"text": ["a"], "label": "x"}, "'text' holds ['a'], not one text"),
+    "no token": ({"text": [], "label": "x"}, "'text' holds [], not one text"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_CELLS)
+def test_cells_that_hold_no_single_value(what, model, fit_data, tmp_path, capsys, monkeypatch):
+    row, message = BAD_CELLS[what]
+    rows = [{"text": "a", "label": "y"}, {"text": " ", "label": "z"}] * 3
+    path = write_json(tmp_path / "a.jsonl", [*rows, row])
+    assert fit_data(path, "--skip-empty") is None
+    assert f"a.jsonl: row 7 of column {message}" in capsys.readouterr().err
+    pd.DataFrame([row, row], ["x", "y"]).to_parquet(tmp_path / "a.parquet")
+    assert fit_data(tmp_path / "a.parquet") is None
+    array = message.replace("', '", "' '")  # prints without commas
+    assert f"a.parquet: row 1 of column {array}" in capsys.readouterr().err
+    if "one text" in message:
+        read_csv = pd.read_csv
+        small = {"chunksize": 4}
+        monkeypatch.setattr(program.pd, "read_csv", lambda *a, **k: read_csv(*a, **k | small))
+        assert main(["predict", model[0], path, "--quiet"]) == 1
+        assert f"a.jsonl: row 7 of column {message}" in capsys.readouterr().err
+
+
+def test_bytes_are_no_texts(fit_data, tmp_path, capsys):
+    pd.DataFrame({"text": ["a", b"b"], "label": ["x", "y"]})[1:].to_parquet(tmp_path / "a.parquet")
+    assert fit_data(tmp_path / "a.parquet") is None
+    assert "row 1 of column 'text' holds b'b', not one text" in capsys.readouterr().err
+
+
 def test_encodings_and_quotation_marks(fit_data, tmp_path, capsys):
     (tmp_path / "a.csv").write_bytes("text;label\ncafé;yes\nb;\n".encode("cp1252"))
     assert fit_data(tmp_path / "a.csv") is None
@@ -413,8 +505,8 @@ def test_folders_that_are_not_there_and_models_of_numbers(model, tmp_path, capsy
     given = ["fit", train, "--out", str(tmp_path / "out"), "--report", str(tmp_path / "no" / "a")]
     assert main(given) == 1
     assert f"there is no folder {tmp_path / 'no'}" in capsys.readouterr().err
-    X = np.eye(4)
-    sklearn_spt.SoftSelfTrainingClassifier().fit(X, [0, 1, -1, -1]).save(tmp_path / "soft")
+    X, y = np.eye(6), [0, 1, 0, 1, -1, -1]
+    sklearn_spt.SoftSelfTrainingClassifier().fit(X, y).save(tmp_path / "soft")
     assert main(["predict", str(tmp_path / "soft"), train]) == 1
     assert "holds a SoftSelfTrainingClassifier, which reads no texts" in capsys.readouterr().err
 

@@ -438,10 +438,10 @@ def test_whole_numbers_are_floats_to_a_net_that_was_fitted_on_floats():
             return self.last(torch.relu(self.first(x)))
 
     X, y, _ = points()
-    whole = [[0, 1], [1, 0], [2, 1]]
+    whole = [[0, 1], [1, 0], [2, 1]] * 2
     clf = learner(mlp_net(Plain)).fit(X, y, X_unlabeled=whole)
     np.testing.assert_array_equal(clf.predict([[0, 1]]), clf.predict([[0.0, 1.0]]))
-    clf.fit(whole, [0, 1, -1], X_unlabeled=X)
+    clf.fit(whole, [0, 1, -1] * 2, X_unlabeled=X)
     np.testing.assert_array_equal(clf.predict([[0, 1]]), clf.predict([[0.0, 1.0]]))
 
 

@@ -5,6 +5,7 @@ import enum
 import multiprocessing
 import pickle
 import threading
+import warnings
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from helpers import METHODS, bert_net, mlp_net, points
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
@@ -110,6 +111,130 @@ def test_a_marker_that_is_not_in_y_lists_the_classes():
         learner(unlabeled_marker="?").fit(X, np.append(labels[1:], "?"))
 
 
+def warnings_of(function, *args, **kwargs):
+    """The texts of the warnings of labels that a call gives."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        function(*args, **kwargs)
+    own = ("differ only in form", "single labelled row", "unsigned dtype")
+    found = [w for w in found if any(words in str(w.message) for words in own)]
+    assert function is cross_val_score or {w.filename for w in found} <= {__file__}
+    return [str(w.message) for w in found]
+
+
+#: Two or three classes that are meant to be one -> how a warning shows them.
+ALIKE = {
+    "space": (["spam", "spam "], "{'spam': 9, 'spam ': 3}"),
+    "inner space": (["no flu", "no\u00a0 flu"], r"{'no flu': 9, 'no\xa0 flu': 3}"),
+    "case": (["HAM", "Ham", "ham"], "{'HAM': 9, 'Ham': 3, 'ham': 3}"),
+    "accent": (["cafe\u0301", "café"], "{'cafe\u0301': 9, 'café': 3}"),
+    "width": (["spam", "ｓｐａｍ"], "{'spam': 9, 'ｓｐａｍ': 3}"),
+    "not seen": (["spam", "spa\u200bm"], r"{'spam': 9, 'spa\u200bm': 3}"),
+    "mark of order": (["spam", "\ufeffspam"], r"{'spam': 9, '\ufeffspam': 3}"),
+    "number": (["1", "1.0", "01"], "{'01': 3, '1': 9, '1.0': 3}"),
+    "negative number": (["-2", "-2.0"], "{'-2': 9, '-2.0': 3}"),
+}
+
+
+@pytest.mark.parametrize("what", ALIKE)
+def test_classes_that_differ_only_in_form_are_named_once(what):
+    same, shown = ALIKE[what]
+    y = np.array([*same[:1] * 9, *same[1:] * 3, *["other"] * 9, *[-1] * 20], dtype=object)
+    X = np.random.default_rng(0).normal(size=(len(y), 2)).astype(np.float32)
+    for clf in (learner(teacher="embeddings"), SoftSelfTrainingClassifier()):
+        (message,) = warnings_of(clf.fit, X, y)
+        start = "y holds labels that differ only in form; write them in one way if they are one"
+        assert message == f"{start}: {shown}."
+        assert {*clf.classes_} == {*same, "other"}
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [["spam", "spam1"], ["a b", "ab"], ["1.5", "1.50"], ["0", "00 x"], ["-1x", "1x"], ["10", "1"]],
+)
+def test_classes_that_differ_in_more_than_form(labels):
+    assert not warnings_of(SoftSelfTrainingClassifier().fit, points(2, 8, 0)[0], labels * 4)
+
+
+def test_each_method_names_labels_that_look_like_another(make):
+    X, y, _ = points()
+    labels = np.array(["a", "b", "todo"], dtype=object)[y]
+    (message,) = warnings_of(make(unlabeled_marker="todo").fit, X, np.where(y > 0, "A", labels))
+    assert "if they are one: {'A': " in message
+    labels[np.flatnonzero(y < 0)[:4]] = "todo "
+    (message,) = warnings_of(make(unlabeled_marker="todo").fit, X, labels)
+    assert "{'todo ': 4, 'todo': 'unlabeled_marker'}" in message
+
+
+def test_each_method_names_a_class_of_one_row(make):
+    X, y, _ = points(3)
+    y[np.flatnonzero(y == 2)[1:]] = -1
+    (message,) = warnings_of(make().fit, X, y)
+    assert message.startswith(
+        "Classes with a single labelled row are hardly learned; label more rows of them: 2."
+    )
+
+
+def test_a_net_names_classes_of_one_row_and_labels_that_look_alike(tiny_encoder, tiny_texts):
+    net, y = bert_net(tiny_encoder, max_epochs=1), ["a", "b"] * 11 + ["c", "a "]
+    messages = warnings_of(net.fit, tiny_texts, y)
+    assert [message.partition(":")[2][:14] for message in messages] == [
+        " {'a': 11, 'a ",
+        " 'a ', 'c'.",
+    ]
+    assert not warnings_of(net.partial_fit, tiny_texts, y)
+    assert not warnings_of(net.partial_fit, tiny_texts[2:4], ["a", "b"])
+    new = bert_net(tiny_encoder, max_epochs=1)  # batches may be small
+    assert not warnings_of(new.partial_fit, tiny_texts[:2], ["a", "b"], classes=["a", "b", "c"])
+
+
+def test_a_head_that_is_fitted_anew_gives_no_second_warning(tiny_encoder, tiny_texts):
+    y = ["a", "b"] * 5 + ["c"] + [-1] * 13
+    clf = SelfPretrainingClassifier(bert_net(tiny_encoder), refit_head=True, finetune_epochs=1)
+    (message,) = warnings_of(
+        clf.set_params(teacher="embeddings", random_state=0).fit, tiny_texts, y
+    )
+    assert message.endswith("label more rows of them: 'c'.")
+
+
+@pytest.mark.parametrize("label", [255, 255.0, 65535, 2**32 - 1, "255"])
+def test_a_class_that_may_be_the_marker_in_an_unsigned_dtype_is_named(label):
+    X, y, _ = points()
+    labels = [type(label)(code) if code >= 0 else label for code in y.tolist()]
+    for clf in (SoftSelfTrainingClassifier(), learner(max_iter=1)):
+        (message,) = warnings_of(clf.fit, X[:60], labels[:60], X[60:])
+        assert message.endswith(f"mark rows by unlabeled_marker if it is: {label!r}.")
+        assert not warnings_of(clf.fit, X, [*labels[:-1], -1])  # another label, beside -1
+
+
+def test_a_failed_fit_does_not_silence_the_next():
+    with pytest.raises(ValueError, match="C == -1"):
+        SoftSelfTrainingClassifier(C=-1.0).fit([[0.0]], [0])
+    X = np.eye(3)
+    assert len(warnings_of(SoftSelfTrainingClassifier().fit, X, ["a", "b", -1])) == 1
+
+
+def test_a_comparison_and_a_search_warn_of_labels_once():
+    X, y, _ = points()
+    labels = np.array(["a", "b", "todo"], dtype=object)[y]
+    labels[np.flatnonzero(y == 1)[:3]] = "B"
+    labels[np.flatnonzero(y == 0)[0]] = "c"
+    clf = learner(unlabeled_marker="todo", finetune_epochs=1)
+    messages = warnings_of(sklearn_spt.compare_with_supervised, clf, X, labels, cv=3)
+    assert sum("if they are one: {'B': 3, 'b': " in m for m in messages) == 1
+    assert sum("differ only in form" in m for m in messages) == 1
+    assert sum("single labelled row" in m for m in messages) == 1
+    rows = np.flatnonzero((y >= 0) & (labels != "B"))
+    found = warnings_of(
+        cross_val_score,
+        SoftSelfTrainingClassifier(),
+        X[rows],
+        labels[rows],
+        cv=KFold(5, shuffle=True, random_state=0),
+    )
+    assert len({m for m in found if "single labelled row" in m}) == 1
+
+
 class Act(str):
     """A label whose `str` is not its value."""
 
@@ -199,14 +324,16 @@ def test_members_of_an_enumeration_stay_what_they_are(tiny_encoder, tiny_texts, 
     clf = SelfPretrainingClassifier(bert_net(tiny_encoder), random_state=0).fit(tiny_texts, y)
     assert [type(label) for label in clf.predict(tiny_texts)] == [Intent] * 24
     assert clf.score(tiny_texts, [*y[:12], *y[:12]]) > 0.9
-    with pytest.raises(ValueError, match="needs code"):
+    with pytest.raises(ValueError, match=r"needs code.* labels plain strings"):
         clf.save(tmp_path / "model")
 
 
 def test_one_label_of_each_of_many_classes(tiny_encoder, tiny_texts):
     y = [*range(10), *[-1] * 14]
     net = bert_net(tiny_encoder)
-    clf = SelfPretrainingClassifier(net, finetune_epochs=1, random_state=0).fit(tiny_texts, y)
+    clf = SelfPretrainingClassifier(net, finetune_epochs=1, random_state=0)
+    with pytest.warns(UserWarning, match="single labelled row .*: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9"):
+        clf.fit(tiny_texts, y)
     assert clf.predict_proba(tiny_texts).shape == (24, 10)
 
 
@@ -272,8 +399,8 @@ def test_soft_self_training_takes_more_rows(kind):
     with pytest.raises(TypeError, match=r"make_pipeline\(SentenceEmbedder\(\), SoftSelf"):
         parts.fit(["a text", "another"], [0, 1])
     np.testing.assert_array_equal(parts.coef_, coef)
-    strings = np.array([["1", "2"], ["3", "4"], ["1", "3"]])
-    assert SoftSelfTrainingClassifier().fit(strings, [0, 1, -1]).n_features_in_ == 2
+    strings = np.array([["1", "2"], ["3", "4"], ["1", "3"]] * 2)
+    assert SoftSelfTrainingClassifier().fit(strings, [0, 1, -1] * 2).n_features_in_ == 2
 
 
 def test_soft_self_training_keeps_a_rare_class():
