@@ -88,7 +88,7 @@ def link_to_module(app, env, node, contnode):
 def describe_setting(app, what, name, obj, options, lines):
     """Use the comment above a setting as its docstring."""
     if what == "data":
-        comments = ModuleAnalyzer.for_module("sklearn_spt._settings").find_attr_docs()
+        comments = ModuleAnalyzer.for_module("sklearn_spt._presets").find_attr_docs()
         lines[:] = comments.get(("", name.split(".")[-1]), lines)
 
 

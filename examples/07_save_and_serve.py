@@ -35,7 +35,7 @@ clf.fit(train.data, train.target_partial)
 # are equal bit by bit.
 folder = tempfile.TemporaryDirectory()
 saved, exported = Path(folder.name) / "saved", Path(folder.name) / "exported"
-clf.save(saved)
+sklearn_spt.save(clf, saved)
 loaded = sklearn_spt.load(saved)  # in another program, on another machine
 P = clf.predict_proba(test.data)
 print("equal:", np.array_equal(P, loaded.predict_proba(test.data)))
@@ -67,7 +67,7 @@ for name, model in nets.items():
 # The folder of ``format="huggingface"`` is one of sentence-transformers, whose ``encode`` returns
 # logits; ``format="onnx"`` needs ``pip install onnx onnxscript``. The order of the labels is in
 # ``export.json``.
-clf.export(exported)
+sklearn_spt.export(clf, exported)
 print(f"saved: {megabytes(saved):.0f} MB, exported: {megabytes(exported):.0f} MB")
 print(sorted(file.name for file in exported.iterdir()))
 if importlib.util.find_spec("sentence_transformers"):

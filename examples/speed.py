@@ -36,8 +36,8 @@ from torch.utils.data import DataLoader, TensorDataset
 from transformers import AutoModel, AutoTokenizer, Trainer, TrainingArguments
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier
-from sklearn_spt._encoder import uses_bf16
-from sklearn_spt._texts import load_encoder
+from sklearn_spt._module import uses_bf16
+from sklearn_spt._pretrained import load_encoder
 from sklearn_spt.datasets import make_short_texts
 
 RATE = 1e-4

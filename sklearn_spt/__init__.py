@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sklearn_spt._bert import BertClassifier
     from sklearn_spt._checkpoint import Iteration
+    from sklearn_spt._comparison import compare_with_supervised
+    from sklearn_spt._export import export
     from sklearn_spt._losses import DistillationLoss
+    from sklearn_spt._presets import FOUR_STUDENTS, PAPER_SETTINGS
     from sklearn_spt._self_pretraining import SelfPretrainingClassifier
-    from sklearn_spt._settings import FOUR_STUDENTS, PAPER_SETTINGS
     from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
     from sklearn_spt._training import RightTrapezoidalLR
     from sklearn_spt.baselines import (
@@ -20,8 +22,7 @@ if TYPE_CHECKING:
         ThrottledSelfTrainingClassifier,
         TriTrainingClassifier,
     )
-    from sklearn_spt.model_selection import compare_with_supervised
-    from sklearn_spt.persistence import load
+    from sklearn_spt.persistence import load, save
     from sklearn_spt.text import SentenceEmbedder, TokenIdVectorizer
 
 __version__ = "0.1.0"
@@ -31,10 +32,10 @@ _MODULES = {
     "BertClassifier": "_bert",
     "CoDecompositionClassifier": "baselines",
     "DistillationLoss": "_losses",
-    "FOUR_STUDENTS": "_settings",
+    "FOUR_STUDENTS": "_presets",
     "Iteration": "_checkpoint",
     "MutualLearningClassifier": "baselines",
-    "PAPER_SETTINGS": "_settings",
+    "PAPER_SETTINGS": "_presets",
     "RightTrapezoidalLR": "_training",
     "SelfPretrainingClassifier": "_self_pretraining",
     "SentenceEmbedder": "text",
@@ -44,7 +45,9 @@ _MODULES = {
     "TokenIdVectorizer": "text",
     "TriTrainingClassifier": "baselines",
     "compare_with_supervised": "model_selection",
+    "export": "_export",
     "load": "persistence",
+    "save": "persistence",
 }
 __all__ = sorted(_MODULES)
 

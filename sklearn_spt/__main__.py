@@ -20,7 +20,7 @@ from sklearn.metrics import classification_report
 
 import sklearn_spt
 from sklearn_spt._labels import form_of
-from sklearn_spt._texts import DEFAULT_ENCODER
+from sklearn_spt._pretrained import DEFAULT_ENCODER
 
 _FILES = """Files are CSV (with commas or semicolons), TSV, JSON lines or parquet by their names;
 they may be compressed; "-" is standard input. A row without a label, or with -1, is unlabelled."""
@@ -217,7 +217,7 @@ def _fit(options: Namespace) -> None:
     clf, X, y = _training(options, checkpoint_dir=options.checkpoint_dir)
     clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None)
     clf.columns_ = {name: vars(options)[name] for name in ("text", "label", "unlabeled_marker")}
-    clf.save(options.out)
+    sklearn_spt.save(clf, options.out)
     report = _in_options(str(FitReport.from_estimator(clf)))
     print(report if -1 in y else report.partition("\n\nWhether the unlabelled")[0])
     if options.report is not None:

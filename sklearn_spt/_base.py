@@ -5,13 +5,11 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from inspect import signature
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
@@ -19,8 +17,22 @@ from skorch import NeuralNet
 from skorch.dataset import ValidSplit, get_len
 from skorch.utils import multi_indexing
 
-from sklearn_spt._batches import progress_bar
 from sklearn_spt._bert import BertClassifier
+from sklearn_spt._data import (
+    PartlyLabeled,
+    as_texts,
+    check_rows_of_ids,
+    concatenate,
+    for_torch,
+    is_mapping,
+)
+from sklearn_spt._estimator import (
+    ClassifierOfTexts,
+    all_or_nothing,
+    forget_columns,
+    progress_bar,
+    snapshot,
+)
 from sklearn_spt._labels import (
     Codes,
     FloatArray,
@@ -32,46 +44,9 @@ from sklearn_spt._labels import (
     warn_of_equal_numbers,
     warn_of_labels,
 )
-from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing, forget_columns, snapshot
+from sklearn_spt._pretrained import check_not_empty, load_encoder, warn_of_lost_content
 from sklearn_spt._random import root_seed
-from sklearn_spt._texts import (
-    as_texts,
-    check_not_empty,
-    check_rows_of_ids,
-    load_encoder,
-    warn_of_lost_content,
-)
 from sklearn_spt._training import Trainer, check_template, probabilities
-
-
-@dataclass(frozen=True)
-class PartlyLabeled:
-    """Encoded documents, split into labelled and unlabelled ones."""
-
-    X: Any  # of the labelled rows
-    y: Codes  # class codes of the labelled rows
-    weights: FloatArray  # of the labelled rows, with mean one
-    U: Any  # the marked rows of X, then those of X_unlabeled; None without any
-    classes: NDArray[Any]
-    labeled: NDArray[np.bool_]  # which rows are, of X and then of X_unlabeled
-    documents: tuple[Any, Any]  # X and X_unlabeled as they were given
-
-    @property
-    def n_classes(self) -> int:
-        return len(self.classes)
-
-    @property
-    def L(self) -> tuple[Any, Codes, FloatArray]:
-        return self.X, self.y, self.weights
-
-    @property
-    def n_unlabeled(self) -> int:
-        return int((~self.labeled).sum())
-
-    def part(self, rows: Codes) -> PartlyLabeled:
-        """Return the data with some of the labelled rows only."""
-        weights = self.weights[rows] / self.weights[rows].mean()
-        return replace(self, X=multi_indexing(self.X, rows), y=self.y[rows], weights=weights)
 
 
 class BaseSemiSupervisedClassifier(
@@ -248,6 +223,7 @@ class BaseSemiSupervisedClassifier(
         D, n = self._encode_both(net, X, X_unlabeled)
         labeled, classes, codes = encode_labels(y, n, self.unlabeled_marker)
         weights = check_weights(sample_weight, labeled)
+        warn_of_labels(classes, codes, self.unlabeled_marker, stacklevel=4)
         more = get_len(D) - n
         if more == n:
             warn_of_equal_numbers(n, stacklevel=4)
@@ -321,8 +297,6 @@ class BaseSemiSupervisedClassifier(
     def _warn_of_markers(self, data: PartlyLabeled) -> None:
         """Warn of a fit without unlabelled rows, and of a class like a second marker."""
         marker, names = self.unlabeled_marker, data.classes.tolist()
-        codes = data.y if data.n_unlabeled == 0 else np.append(data.y, -1)
-        warn_of_labels(data.classes, codes, marker, stacklevel=4)
         others = () if data.n_unlabeled and data.n_classes < 3 else ("-1", "-1.0")
         likely = suspicious_class(data.classes, others)
         message = f"The classes are {', '.join(map(repr, names[:10]))}."
@@ -343,27 +317,3 @@ class BaseSemiSupervisedClassifier(
         codes = np.full(len(data.labeled), -1, dtype=np.intp)
         codes[data.labeled], codes[~data.labeled] = data.y, pseudo
         self.transduction_ = decode_labels(codes, data.classes, self.unlabeled_marker)
-
-
-def concatenate(first: Any, second: Any) -> Any:
-    """Concatenate the rows of two encoded inputs of the same kind."""
-    if isinstance(first, dict):
-        return {key: np.concatenate([first[key], second[key]]) for key in first}
-    return np.concatenate([first, second])
-
-
-def class_counts(codes: Codes, classes: NDArray[Any]) -> dict[Any, int]:
-    """Count the rows of each class by label, as plain Python objects."""
-    counts = np.bincount(codes, minlength=len(classes)).tolist()
-    return dict(zip(classes.tolist(), counts, strict=True))
-
-
-def for_torch(array: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers in the byte order of the machine, and floats as float32."""
-    array = array.astype(array.dtype.newbyteorder("="), copy=False)
-    return array.astype(np.float32) if array.dtype.kind == "f" else array
-
-
-def is_mapping(X: Any) -> bool:
-    """Whether X is a mapping of parts; a sparse matrix may be a dict, and is none."""
-    return isinstance(X, dict) and not hasattr(X, "tocsr")

@@ -8,30 +8,19 @@ a window are shuffled. So an epoch holds exactly the rows that were drawn, and i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
 from tqdm.auto import tqdm
 
-from sklearn_spt._texts import Ids, sequence_lengths
+from sklearn_spt._data import Ids, sequence_lengths
 
 #: Batches in a window. With 32 rows each they leave about 4% padding on tweets.
 WINDOW = 50
 #: Tokens in a batch of inference, padding included. On a CPU the activations of a layer should fit
 #: into the cache; a GPU is idle with few.
 INFERENCE_TOKENS = {"cpu": 1024, "cuda": 65_536}
-
-
-def progress_bar(verbose: int, total: int | None, description: str, **options: Any) -> Any:
-    """Return a bar over texts, which shows nothing without `verbose`."""
-    if not verbose:  # tqdm takes a lock, also if it shows nothing; these builtins do nothing here
-        return nullcontext(SimpleNamespace(n=0, update=abs, set_description=str))
-    # leave=None: below another bar, such as that of a comparison, it vanishes at its end
-    shown = {"unit": "text", "dynamic_ncols": True, "leave": None, **options}
-    return tqdm(total=total, desc=description, **shown)
 
 
 def width_multiple(device: str) -> int:
@@ -112,4 +101,18 @@ def in_batches(
         start += len(rows)
         if bar is not None:
             bar.update(len(rows))
+    return out
+
+
+def delete_tokens(ids: Ids, pad_id: int, share: float, rng: np.random.Generator) -> Ids:
+    """Delete each token with probability `share`, but for the first and the last of a row.
+
+    The others keep their order, and each row is padded to the old width.
+    """
+    columns = np.arange(ids.shape[1])
+    deleted = (columns > 0) & (columns < sequence_lengths(ids, pad_id)[:, None] - 1)
+    # numbers for these tokens only, so that the width of the matrix changes nothing
+    deleted[deleted] = rng.random(np.count_nonzero(deleted)) < share
+    out = np.full_like(ids, pad_id)
+    out[columns < (~deleted).sum(axis=1, keepdims=True)] = ids[~deleted]
     return out

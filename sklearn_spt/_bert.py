@@ -17,8 +17,16 @@ from sklearn.utils.validation import validate_data
 from skorch import NeuralNetClassifier
 from skorch.callbacks import Callback, EpochTimer, GradientNormClipping, PassthroughScoring
 
-from sklearn_spt._batches import TokenBatches, in_batches, progress_bar, width_multiple
-from sklearn_spt._encoder import MOST_ROWS, BertModule, before_compile, linear_probe
+from sklearn_spt._batches import TokenBatches, in_batches, width_multiple
+from sklearn_spt._data import Ids, as_texts, check_rows_of_ids
+from sklearn_spt._estimator import (
+    ClassifierOfTexts,
+    all_or_nothing,
+    forget_columns,
+    progress_bar,
+    snapshot,
+)
+from sklearn_spt._heads import MOST_ROWS, linear_probe
 from sklearn_spt._labels import (
     Codes,
     FloatArray,
@@ -30,24 +38,18 @@ from sklearn_spt._labels import (
     warn_of_labels,
 )
 from sklearn_spt._losses import DistillationLoss
-from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing, forget_columns, snapshot
-from sklearn_spt._random import generator, root_seed, seeded
-from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
-from sklearn_spt._texts import (
+from sklearn_spt._module import DEFAULT_DEVICE, BertModule, before_compile
+from sklearn_spt._pretrained import (
     DEFAULT_ENCODER,
-    Ids,
     PretrainedEncoder,
-    as_texts,
     check_not_empty,
-    check_rows_of_ids,
     check_token_ids,
     load_encoder,
     warn_of_lost_content,
 )
+from sklearn_spt._random import generator, root_seed, seeded
+from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
 from sklearn_spt._training import check_template, probabilities, train_supervised
-
-#: A look at the driver, which does not start CUDA: that would break forks.
-DEFAULT_DEVICE = "cuda" if torch.cuda.device_count() else "cpu"
 
 #: Weights without embeddings: MiniLM 11M (12 layers: 21M), DistilBERT 43M, BERT-base 86M.
 _SMALL_ENCODER = 30_000_000

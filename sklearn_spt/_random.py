@@ -11,7 +11,6 @@ Paths of Self-Pretraining, with iteration t and the number i >= 1 of a further n
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 from collections.abc import Iterator
@@ -20,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
@@ -114,28 +112,3 @@ def set_torch_state(state: list[Any]) -> None:
     torch.set_rng_state(state[0])
     if state[1] and torch.cuda.is_initialized():
         torch.cuda.set_rng_state_all(state[1])
-
-
-# -- draws -----------------------------------------------------------------------------------------
-def share_of(share: float, n: int, *, up: bool = False) -> int:
-    """Return a share of a count as a whole number; a floating-point error does not change it."""
-    # 0.07 * 100 is 7.000000000000001, and 0.29 * 100 is 28.999999999999996
-    return math.ceil(share * n * (1 - 1e-12)) if up else math.floor(share * n * (1 + 1e-12))
-
-
-def epoch_rows(
-    codes: NDArray[np.intp], balanced: bool, rng: np.random.Generator
-) -> NDArray[np.intp]:
-    """Draw the rows of one epoch: all of them shuffled, or class-balanced with replacement.
-
-    With K classes present, n_c rows of class c and balanced draws, a row of class c has the
-    probability ``1 / (K * n_c)``, as in the authors' code.
-    """
-    if not balanced or not len(codes):
-        return rng.permutation(len(codes))
-    by_class = np.argsort(codes, kind="stable")
-    sizes = np.bincount(codes)
-    first = np.cumsum(sizes) - sizes
-    present = np.flatnonzero(sizes)
-    c = present[rng.integers(len(present), size=len(codes))]
-    return np.asarray(by_class[first[c] + rng.integers(sizes[c])])

@@ -19,8 +19,7 @@ from skorch import NeuralNet
 from skorch.utils import multi_indexing
 from tqdm.auto import tqdm
 
-from sklearn_spt._base import BaseSemiSupervisedClassifier, PartlyLabeled, class_counts
-from sklearn_spt._batches import progress_bar
+from sklearn_spt._base import BaseSemiSupervisedClassifier
 from sklearn_spt._checkpoint import Checkpoint, Iteration, State
 from sklearn_spt._class_distributions import (
     LEAST_DOCUMENTS,
@@ -30,22 +29,15 @@ from sklearn_spt._class_distributions import (
     logit_adjusted,
     matching_tau,
 )
-from sklearn_spt._encoder import BertModule
+from sklearn_spt._data import PartlyLabeled, class_counts, share_of
+from sklearn_spt._estimator import progress_bar
 from sklearn_spt._labels import FloatArray, check_scalar
 from sklearn_spt._losses import distillation_targets, predicted_codes
-from sklearn_spt._random import generator, seeded, set_torch_state, share_of
+from sklearn_spt._module import BertModule
+from sklearn_spt._random import generator, seeded, set_torch_state
+from sklearn_spt._stages import Losses, mean_losses, seed_path, train_stage_1, train_teacher
 from sklearn_spt._teachers import label, split_teachers
-from sklearn_spt._training import (
-    Losses,
-    RightTrapezoidalLR,
-    Trainer,
-    mean_losses,
-    seed_path,
-    set_loss,
-    train,
-    train_stage_1,
-    train_teacher,
-)
+from sklearn_spt._training import RightTrapezoidalLR, Trainer, set_loss, train
 
 #: Most labelled documents per class, on average, with which "auto" fits linear layers anew; most
 #: per class, and most in all, with which "auto" is ten epochs.

@@ -14,6 +14,8 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from sklearn_spt._data import as_texts
+from sklearn_spt._estimator import ClassifierOfTexts, all_or_nothing, snapshot
 from sklearn_spt._labels import (
     FloatArray,
     check_scalar,
@@ -24,9 +26,7 @@ from sklearn_spt._labels import (
     warn_of_labels,
 )
 from sklearn_spt._losses import softmax
-from sklearn_spt._mixin import ClassifierOfTexts, all_or_nothing, snapshot
 from sklearn_spt._random import one_blas_thread
-from sklearn_spt._texts import as_texts
 
 #: Weights of a labelled and of an unlabelled row.
 _LABELED, _UNLABELED = 3.0, 0.5

@@ -12,12 +12,11 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import has_fit_parameter
 from skorch import NeuralNet
 
-from sklearn_spt._base import PartlyLabeled, concatenate
+from sklearn_spt._data import PartlyLabeled, as_texts, concatenate
 from sklearn_spt._labels import FloatArray, known_labels
 from sklearn_spt._losses import softmax
 from sklearn_spt._random import seeded_clone
 from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
-from sklearn_spt._texts import as_texts
 from sklearn_spt._training import Trainer
 
 

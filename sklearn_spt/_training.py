@@ -6,9 +6,8 @@ All methods train their nets through `Trainer`. `train_supervised` is also the f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,9 @@ from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
 
 from sklearn_spt._labels import Codes, FloatArray
-from sklearn_spt._losses import DistillationLoss, distillation_targets, predicted_codes, softmax
-from sklearn_spt._random import epoch_rows, generator, seeded, torch_state
-from sklearn_spt._texts import delete_tokens, load_encoder
+from sklearn_spt._losses import DistillationLoss, distillation_targets, softmax
+from sklearn_spt._pretrained import load_encoder
+from sklearn_spt._random import generator, seeded
 
 
 # -- callbacks -------------------------------------------------------------------------------------
@@ -367,59 +366,19 @@ class Trainer:
         return P
 
 
-# -- steps of Self-Pretraining that joblib can keep ----------------------------------------------
-Losses = dict[str, list[float]]
+def epoch_rows(
+    codes: NDArray[np.intp], balanced: bool, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Draw the rows of one epoch: all of them shuffled, or class-balanced with replacement.
 
-
-def seed_path(t: int, number: int) -> tuple[int, ...]:
-    """Return the path of a net's seed; the first teacher has that of `BertClassifier.fit`."""
-    return (t,) if number == 0 else (t, 5, number)
-
-
-def train_teacher(
-    trainer: Trainer, X: Any, y: Any, weights: FloatArray, number: int
-) -> tuple[NeuralNet, Losses]:
-    """Train a net on the labelled documents only."""
-    M, losses = trainer.train(X, y, weights, *seed_path(0, number))
-    return M, {"supervised": losses}
-
-
-def train_stage_1(
-    trainer: Trainer,
-    X: Any,
-    y: Any,
-    weights: FloatArray,
-    *,
-    path: tuple[int, ...],
-    C: Any,
-    P: FloatArray,
-    temperature: float,
-    epochs: int,
-    token_deletion: float,
-    make_schedule: Callable[[int, int], RightTrapezoidalLR],
-) -> tuple[NeuralNet, RightTrapezoidalLR, np.random.Generator, list[float], list[Any]]:
-    """Train a fresh student on the pseudo-labelled sample; return all that stage 2 goes on with."""
-    M = trainer.fresh(X, y, weights)
-    targets = distillation_targets(np.zeros_like(P), P)
-    n_C = epochs * steps_per_epoch(M, C, targets)
-    n_L = trainer.epochs * steps_per_epoch(M, X, np.zeros((get_len(X), targets.shape[1])))
-    schedule, rng = make_schedule(n_C, max(n_L, 1)), generator(trainer.root, *path, 2)
-    set_loss(M, 1.0, temperature)
-    augment = None
-    if token_deletion:
-        pad_id = load_encoder(trainer.net.pretrained).pad_id
-        augment = partial(delete_tokens, pad_id=pad_id, share=token_deletion, rng=rng)
-    how: Any = {"epochs": epochs, "balanced": trainer.balanced, "rng": rng, "bar": trainer.bar}
-    losses = train(M, C, targets, predicted_codes(P), schedule=schedule, augment=augment, **how)
-    schedule.step_ = n_C  # EarlyStopping may have ended the stage
-    return M, schedule, rng, losses, torch_state()
-
-
-def mean_losses(losses: Sequence[Losses]) -> Losses:
-    """Return the mean loss of each epoch over the nets, by stage."""
-    return {
-        stage: [
-            float(np.mean(epoch)) for epoch in zip(*[loss[stage] for loss in losses], strict=False)
-        ]
-        for stage in (losses[0] if losses else ())
-    }
+    With K classes present, n_c rows of class c and balanced draws, a row of class c has the
+    probability ``1 / (K * n_c)``, as in the authors' code.
+    """
+    if not balanced or not len(codes):
+        return rng.permutation(len(codes))
+    by_class = np.argsort(codes, kind="stable")
+    sizes = np.bincount(codes)
+    first = np.cumsum(sizes) - sizes
+    present = np.flatnonzero(sizes)
+    c = present[rng.integers(len(present), size=len(codes))]
+    return np.asarray(by_class[first[c] + rng.integers(sizes[c])])

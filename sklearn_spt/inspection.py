@@ -20,10 +20,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier
-from sklearn_spt._encoder import BertModule
+from sklearn_spt._comparison import last_step
 from sklearn_spt._labels import Codes, check_scalar
+from sklearn_spt._module import BertModule
 from sklearn_spt._random import one_blas_thread, process_lock
-from sklearn_spt.model_selection import last_step
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

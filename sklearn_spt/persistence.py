@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-import importlib.util
-import inspect
-import json
-import logging
 import os
-import secrets
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,39 +12,71 @@ import torch
 from safetensors.torch import load_file, save_file
 from sklearn import config_context
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 from skorch import NeuralNet
 from skorch.history import History
-from torch import nn
-from transformers import AutoConfig, AutoTokenizer, BertConfig, BertForSequenceClassification
+from transformers import AutoConfig, AutoTokenizer
 
-import sklearn_spt
+from sklearn_spt import baselines
 from sklearn_spt._bert import BertClassifier
-from sklearn_spt._checkpoint import FORMAT, read_sealed, write_sealed
-from sklearn_spt._encoder import BertModule, before_compile
+from sklearn_spt._export import check_fitted, export
+from sklearn_spt._module import before_compile
+from sklearn_spt._pretrained import PretrainedEncoder, quiet
 from sklearn_spt._random import seeded
-from sklearn_spt._texts import PretrainedEncoder, quiet
-from sklearn_spt.baselines import KeywordWindow
+from sklearn_spt._sealed import FORMAT, STATE, foreign_files, new_folder, read_sealed
+from sklearn_spt._self_pretraining import SelfPretrainingClassifier
+from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
 
 __all__ = ["export", "load", "save"]
 
-_STATE, _EXPORT = "estimator.json", "export.seal"  # sealed: they show any change of a folder
 #: The classes that a folder may name. Beside the LoRA of peft, nothing else is built.
 _CLASSES = {
-    name: getattr(sklearn_spt, name) for name in sklearn_spt.__all__ if name.endswith("Classifier")
-} | {"KeywordWindow": KeywordWindow}
+    kind.__name__: kind
+    for kind in (
+        BertClassifier,
+        SelfPretrainingClassifier,
+        SoftSelfTrainingClassifier,
+        *(getattr(baselines, name) for name in baselines.__all__),
+    )
+}
 #: Fitted attributes of a net beside its weights; the last two are there for a matrix X.
 _OF_NET = ("classes_inferred_", "lr_", "history_", "n_features_in_", "feature_names_in_")
 
 
 # -- save and load ---------------------------------------------------------------------------------
 def save(clf: Any, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Write a fitted classifier to a folder; see the method `save` of each classifier."""
-    _check_fitted(clf)
+    """Save a fitted classifier to a folder that `load` reads.
+
+    The folder holds the weights of each net (safetensors), parameters and fitted attributes
+    (JSON), and the tokenizer and configuration of the encoder: no code, no pickle. It appears
+    whole or not at all.
+
+    Parameters
+    ----------
+    clf : BertClassifier, SelfPretrainingClassifier or another classifier of this package
+        Fitted.
+    folder : str or path-like
+        New or empty folder; parents are created.
+    overwrite : bool, default=False
+        Whether to replace a folder that an earlier `save` wrote.
+
+    Raises
+    ------
+    ValueError
+        If the folder is in use, or the classifier holds what needs code: a net other than
+        `BertClassifier`, a callback, a subclass. Use pickle for these.
+    sklearn.exceptions.NotFittedError
+        If the classifier is not fitted.
+
+    Examples
+    --------
+    >>> import sklearn_spt
+    >>> sklearn_spt.save(clf, "model")  # doctest: +SKIP
+    """
+    check_fitted(clf)
     writer = _Writer()
     classifier = writer.described(clf, "the classifier")
     content = {"classifier": classifier, "nets": [found for _, found in writer.nets.values()]}
-    with _new_folder(folder, overwrite, _STATE, content) as part, quiet():
+    with new_folder(folder, overwrite, STATE, content) as part, quiet():
         writer.write(part)
 
 
@@ -86,13 +109,13 @@ def load(folder: str | os.PathLike[str]) -> Any:
     >>> clf = sklearn_spt.load("model")  # doctest: +SKIP
     """
     place = Path(folder).expanduser()
-    if not (place / _STATE).is_file():
+    if not (place / STATE).is_file():
         what = "is no folder" if place.is_file() else "is missing"
         what = "holds no saved classifier" if place.is_dir() else what
         raise ValueError(f"{place} {what}: give the folder that save wrote.")
-    content = read_sealed(place / _STATE)
+    content = read_sealed(place / STATE)
     # one more file can change the tokenizer; hidden ones come from programs that show folders
-    foreign = [name for name in _foreign(place, content, _STATE) if "/." not in f"/{name}"]
+    foreign = [name for name in foreign_files(place, content, STATE) if "/." not in f"/{name}"]
     if foreign:
         raise ValueError(f"{place} holds {foreign[0]}, which save did not write; remove this file.")
     try:
@@ -249,153 +272,3 @@ class _Reader:
             getattr(encoder, "get_base_model", lambda: encoder)().pooler = None  # peft wraps it
         before_compile(net.module_).load_state_dict(weights)
         return net
-
-
-def _check_fitted(clf: Any) -> None:
-    if not (clf.initialized_ if isinstance(clf, NeuralNet) else hasattr(clf, "classes_")):
-        raise NotFittedError(f"This {type(clf).__name__} is not fitted; call fit first.")
-
-
-# -- folders ---------------------------------------------------------------------------------------
-def _foreign(folder: Path, content: dict[str, Any], seal: str) -> list[str]:
-    """Return the files that a sealed file does not name."""
-    files = [path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir()]
-    return sorted({path.as_posix() for path in files} - {seal, *content["files"]})
-
-
-@contextmanager
-def _new_folder(
-    folder: str | os.PathLike[str], overwrite: bool, seal: str, content: dict[str, Any]
-) -> Iterator[Path]:
-    """Yield an empty folder; if the block succeeds, seal it, and put it in place of `folder`."""
-    target = Path(folder).expanduser().resolve()
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        if not overwrite:
-            raise ValueError(f"{target} is in use; set overwrite=True, or give another folder.")
-        seals = [name for name in (_STATE, _EXPORT) if (target / name).is_file()]
-        if not seals or _foreign(target, read_sealed(target / seals[0]), seals[0]):
-            raise ValueError(
-                f"{target} is in use; give another folder: neither save nor export wrote all of it."
-            )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part, old = (target.with_name(f".{target.name}.{secrets.token_hex(4)}") for _ in range(2))
-    part.mkdir()
-    try:
-        yield part
-        members = [path for path in part.rglob("*") if path.is_file()]
-        write_sealed(part / seal, content, members)
-        for path in members:  # safetensors hides its files from other users
-            path.chmod((part / seal).stat().st_mode)
-        if target.exists():
-            target.rename(old)
-        part.rename(target)
-    finally:
-        if old.exists() and not target.exists():
-            old.rename(target)
-        shutil.rmtree(part, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
-
-
-# -- export ----------------------------------------------------------------------------------------
-def export(
-    clf: Any,
-    folder: str | os.PathLike[str],
-    *,
-    format: str = "huggingface",
-    overwrite: bool = False,
-) -> None:
-    """Write one net for other libraries; see the method `export` of each classifier."""
-    if format not in ("huggingface", "onnx"):
-        raise ValueError(f'format must be "huggingface" or "onnx", got {format!r}.')
-    _check_fitted(clf)
-    net: Any = (getattr(clf, "students_", None) or getattr(clf, "estimators_", [clf]))[0]
-    if not isinstance(net, BertClassifier) or type(before_compile(net.module_)) is not BertModule:
-        what = f"{type(net).__name__} cannot be exported"
-        raise ValueError(f"{what}, only a BertClassifier with its default module can.")
-    missing = [name for name in ("onnx", "onnxscript") if importlib.util.find_spec(name) is None]
-    if format == "onnx" and missing:
-        raise ImportError(f"format='onnx' needs {missing[0]}: pip install onnx onnxscript.")
-    module = copy.deepcopy(before_compile(net.module_)).to("cpu").eval().requires_grad_(False)
-    module.precision = "fp32"
-    if hasattr(module.encoder, "merge_and_unload"):  # an adapter of peft
-        module.encoder = module.encoder.merge_and_unload(progressbar=False)
-    tau = getattr(clf, "logit_adjustment_", 0.0)
-    if tau:  # P * shares ** tau, as logits
-        module.head.bias.add_(torch.from_numpy(tau * np.log(clf.class_shares_)))
-    names = [str(label) for label in clf.classes_.tolist()]
-    tokenizer = copy.deepcopy(net.source_.tokenizer)
-    # as in this library: long texts are cut, and "[SEP]" in a text is plain text
-    length = net.source_.tokenize(["a"], net.max_length, full_width=True).shape[1]
-    for key, value in (("model_max_length", length), ("split_special_tokens", True)):
-        setattr(tokenizer, key, value)
-        tokenizer.init_kwargs[key] = value
-    with _new_folder(folder, overwrite, _EXPORT, {}) as part, seeded(0), quiet():
-        if format == "onnx":
-            _write_onnx(module, part)
-            # leaves truncation and padding in tokenizer.json
-            tokenizer(["a"], truncation=True, padding=True, max_length=length)
-        else:
-            _write_huggingface(module, names, length, part)
-        tokenizer.save_pretrained(part)
-        _write_json(part / "export.json", {"format": format, "labels": names})
-
-
-def _write_huggingface(module: Any, names: list[str], length: int, folder: Path) -> None:
-    encoder, head = module.encoder, module.head
-    encoder.config.id2label = dict(enumerate(names))
-    encoder.config.label2id = {name: i for i, name in enumerate(names)}
-    if getattr(encoder, "pooler", None) is not None:
-        if encoder.config.model_type != "bert":
-            raise ValueError(
-                f"the pooler of {encoder.config.model_type} fits no stock class; use "
-                'format="onnx", or train with pooling="mean".'
-            )
-        whole = BertForSequenceClassification(BertConfig.from_dict(encoder.config.to_dict()))
-        whole.bert.load_state_dict(encoder.state_dict())
-        whole.classifier.load_state_dict(head.state_dict())
-        whole.save_pretrained(folder)
-        return
-    encoder.save_pretrained(folder)
-    options: dict[str, Any] = {"max_seq_length": length, "do_lower_case": False}
-    if "add_pooling_layer" in inspect.signature(type(encoder)).parameters:
-        options["model_args"] = {"add_pooling_layer": False}  # transformers would draw one
-    _write_json(folder / "sentence_bert_config.json", options)
-    size: dict[str, Any] = {"word_embedding_dimension": head.in_features}
-    mean = module.pooling == "mean"
-    modes = {"pooling_mode_mean_tokens": mean, "pooling_mode_cls_token": not mean}
-    _write_json(folder / "1_Pooling" / "config.json", size | modes)
-    size = {"in_features": head.in_features, "out_features": head.out_features, "bias": True}
-    identity = {"activation_function": "torch.nn.modules.linear.Identity"}
-    _write_json(folder / "2_Dense" / "config.json", size | identity)
-    weights = {f"linear.{name}": value for name, value in head.state_dict().items()}
-    save_file(weights, folder / "2_Dense" / "model.safetensors")
-    parts = {"": "Transformer", "1_Pooling": "Pooling", "2_Dense": "Dense"}
-    modules = [
-        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for i, (path, kind) in enumerate(parts.items())
-    ]
-    _write_json(folder / "modules.json", modules)
-
-
-def _write_onnx(module: BertModule, folder: Path) -> None:
-    """Write ``model.onnx``; the padding id in a row makes its own mask."""
-    # padding, so that the trace has a mask; two texts, since a size of 1 would become fixed
-    ids = torch.tensor([[1, 2, 1], [1, 2, 0]]) + module.pad_id
-    log = logging.getLogger("torch.onnx")
-    level, Dim = log.level, torch.export.Dim
-    log.setLevel(logging.ERROR)  # it names operators of torchvision that are not installed
-    shapes = ({0: Dim("n"), 1: Dim("width")},)
-    names: dict[str, Any] = {"input_names": ["input_ids"], "output_names": ["probabilities"]}
-    whole = nn.Sequential(module, nn.Softmax(dim=1)).eval()
-    try:
-        program: Any = torch.onnx.export(
-            whole, (ids,), dynamic_shapes=shapes, dynamo=True, verbose=False, **names
-        )
-        program.save(folder / "model.onnx")
-    finally:
-        log.setLevel(level)
-
-
-def _write_json(file: Path, content: Any) -> None:
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps(content, indent=1), encoding="utf-8")

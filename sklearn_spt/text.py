@@ -13,15 +13,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from sklearn_spt._batches import in_batches, progress_bar
-from sklearn_spt._bert import DEFAULT_DEVICE
-from sklearn_spt._encoder import BertModule
-from sklearn_spt._mixin import forget_columns
-from sklearn_spt._texts import (
+from sklearn_spt._batches import in_batches
+from sklearn_spt._data import Ids, as_texts, check_rows_of_ids
+from sklearn_spt._estimator import forget_columns, progress_bar
+from sklearn_spt._module import DEFAULT_DEVICE, BertModule
+from sklearn_spt._pretrained import (
     DEFAULT_ENCODER,
-    Ids,
-    as_texts,
-    check_rows_of_ids,
     check_token_ids,
     load_encoder,
     warn_of_lost_content,

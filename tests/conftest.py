@@ -20,7 +20,7 @@ import torch
 from helpers import build_encoder
 from hypothesis import settings
 
-from sklearn_spt._texts import DEFAULT_ENCODER
+from sklearn_spt._pretrained import DEFAULT_ENCODER
 
 # All runs use the same examples, so that failures can be repeated.
 settings.register_profile(

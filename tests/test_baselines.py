@@ -21,8 +21,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 from skorch.callbacks import Callback, EarlyStopping, GradientNormClipping
 
-from sklearn_spt._random import derive_seed, epoch_rows
-from sklearn_spt._training import Trainer
+from sklearn_spt._random import derive_seed
+from sklearn_spt._training import Trainer, epoch_rows
 from sklearn_spt.baselines import (
     CoDecompositionClassifier,
     KeywordWindow,

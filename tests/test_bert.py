@@ -22,14 +22,8 @@ from sklearn_spt import (
     TokenIdVectorizer,
 )
 from sklearn_spt._batches import TokenBatches
-from sklearn_spt._encoder import (
-    BertModule,
-    ByteDropout,
-    _attention,
-    byte_dropout,
-    linear_probe,
-    uses_bf16,
-)
+from sklearn_spt._heads import linear_probe
+from sklearn_spt._module import BertModule, ByteDropout, _attention, byte_dropout, uses_bf16
 
 Y = ["yes", "no"] * 12
 

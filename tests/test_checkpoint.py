@@ -12,8 +12,9 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_spt import SelfPretrainingClassifier
-from sklearn_spt._base import PartlyLabeled
-from sklearn_spt._checkpoint import Checkpoint, read_sealed, sha256, versions, write_sealed
+from sklearn_spt._checkpoint import Checkpoint
+from sklearn_spt._data import PartlyLabeled
+from sklearn_spt._sealed import read_sealed, sha256, versions, write_sealed
 from sklearn_spt._training import Trainer
 
 X, Y, _ = points(3)

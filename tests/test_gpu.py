@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier, SentenceEmbedder
-from sklearn_spt._encoder import uses_bf16
+from sklearn_spt._module import uses_bf16
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
 
 pytestmark = pytest.mark.gpu

@@ -28,11 +28,7 @@ from sklearn_spt import (
     SoftSelfTrainingClassifier,
     TokenIdVectorizer,
 )
-from sklearn_spt.inspection import (
-    FitReport,
-    PseudoLabelDisplay,
-    suggest,
-)
+from sklearn_spt.inspection import FitReport, PseudoLabelDisplay, suggest
 
 
 @pytest.fixture(autouse=True)

@@ -419,7 +419,7 @@ def test_evaluate_prints_the_scores_of_labelled_rows(model, tmp_path, capsys):
 def test_evaluate_knows_the_labels_of_any_model(labels, tiny_encoder, tmp_path, capsys):
     y = np.array([labels[label == "yes"] for _, label in POSTS])
     clf = BertClassifier(tiny_encoder, max_length=24, lr=1e-2, max_epochs=1, random_state=0)
-    clf.fit(TEXTS, y).save(tmp_path / "model")
+    sklearn_spt.save(clf.fit(TEXTS, y), tmp_path / "model")
     rows = [{"text": text, "label": label} for text, label in zip(TEXTS, y.tolist(), strict=True)]
     path = write_json(tmp_path / "posts.jsonl", rows)
     assert main(["evaluate", str(tmp_path / "model"), path, "--quiet"]) == 0
@@ -506,7 +506,7 @@ def test_folders_that_are_not_there_and_models_of_numbers(model, tmp_path, capsy
     assert main(given) == 1
     assert f"there is no folder {tmp_path / 'no'}" in capsys.readouterr().err
     X, y = np.eye(6), [0, 1, 0, 1, -1, -1]
-    sklearn_spt.SoftSelfTrainingClassifier().fit(X, y).save(tmp_path / "soft")
+    sklearn_spt.save(sklearn_spt.SoftSelfTrainingClassifier().fit(X, y), tmp_path / "soft")
     assert main(["predict", str(tmp_path / "soft"), train]) == 1
     assert "holds a SoftSelfTrainingClassifier, which reads no texts" in capsys.readouterr().err
 

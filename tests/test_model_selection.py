@@ -442,7 +442,7 @@ def test_auto_means_in_a_fold_and_for_five_nets_what_it_means_for_all_rows(
         seen.append(estimator.get_params())
         return [np.zeros(len(test), dtype=int)] * 2
 
-    monkeypatch.setattr("sklearn_spt.model_selection._out_of_fold", no_fit)
+    monkeypatch.setattr("sklearn_spt._comparison._out_of_fold", no_fit)
     y = np.r_[np.arange(n_labeled) % 2, np.full(9, -1)]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "y has .* labelled rows")

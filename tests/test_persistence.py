@@ -23,7 +23,7 @@ from skorch.callbacks import EarlyStopping
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertModel
 
 import sklearn_spt
-from sklearn_spt import BertClassifier, SoftSelfTrainingClassifier, persistence
+from sklearn_spt import BertClassifier, SoftSelfTrainingClassifier
 from sklearn_spt.baselines import KeywordWindow
 
 # The name of a special token is plain text here, and the last text is longer than a net reads.
@@ -61,7 +61,7 @@ def fitted(own_encoder, tiny_texts):
 
 @pytest.fixture
 def saved(fitted, tmp_path):
-    fitted.save(tmp_path / "model")
+    sklearn_spt.save(fitted, tmp_path / "model")
     return tmp_path / "model"
 
 
@@ -102,7 +102,7 @@ def contents(folder):
 @pytest.mark.parametrize("kind", METHODS)
 def test_methods_are_equal_without_the_encoder(kind, own_encoder, tiny_texts, tmp_path):
     clf = method(kind, bert_net(own_encoder)).fit(tiny_texts, HALF)
-    clf.save(tmp_path / "model")
+    sklearn_spt.save(clf, tmp_path / "model")
     shutil.rmtree(own_encoder)
     loaded = sklearn_spt.load(str(tmp_path / "model"))
     shutil.rmtree(tmp_path / "model")  # it is not needed either
@@ -114,9 +114,9 @@ def test_methods_are_equal_without_the_encoder(kind, own_encoder, tiny_texts, tm
 @pytest.mark.usefixtures("global_random_state_unchanged")
 def test_nets_come_back_without_output_and_draws(tiny_encoder, tiny_texts, tmp_path, capfd):
     clf = bert_net(tiny_encoder, pooling="cls", lr="auto", max_length="auto", max_epochs=2)
-    clf.fit(tiny_texts, BOTH).save(tmp_path / "model")
+    sklearn_spt.save(clf.fit(tiny_texts, BOTH), tmp_path / "model")
     loaded = sklearn_spt.load(tmp_path / "model")
-    loaded.export(tmp_path / "out")
+    sklearn_spt.export(loaded, tmp_path / "out")
     assert_same(loaded, clf, tiny_texts)
     assert loaded.lr_ == clf.lr_
     assert loaded.history[:, "train_loss"] == clf.history[:, "train_loss"]
@@ -126,9 +126,9 @@ def test_nets_come_back_without_output_and_draws(tiny_encoder, tiny_texts, tmp_p
 def test_a_linear_classifier_comes_back_alone_and_as_a_parameter(several, tmp_path):
     X, y, _ = points(3)
     soft = SoftSelfTrainingClassifier(C=2.0).fit(X, y)
-    soft.save(tmp_path / "soft")
+    sklearn_spt.save(soft, tmp_path / "soft")
     assert_same(sklearn_spt.load(tmp_path / "soft"), soft, X)
-    several.set_params(teacher=["nets", soft]).save(tmp_path / "model")
+    sklearn_spt.save(several.set_params(teacher=["nets", soft]), tmp_path / "model")
     assert_same(sklearn_spt.load(tmp_path / "model").teacher[1], soft, X)
 
 
@@ -142,7 +142,7 @@ def test_labels_of_all_kinds_come_back(labels, marker, tiny_encoder, tiny_texts,
     y = [labels[row % len(labels)] if row < 12 else marker for row in range(24)]
     clf = method(SPT, bert_net(tiny_encoder), unlabeled_marker=marker)
     clf.fit(tiny_texts, np.array(y, dtype=object) if labels is OBJECTS else y)
-    clf.save(tmp_path / "model")
+    sklearn_spt.save(clf, tmp_path / "model")
     loaded = sklearn_spt.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict(TEXTS), clf.predict(TEXTS))
     for name in ("classes_", "transduction_"):
@@ -153,18 +153,18 @@ def test_labels_of_all_kinds_come_back(labels, marker, tiny_encoder, tiny_texts,
 
 
 def test_nets_and_encoders_are_stored_once(several, tiny_sentence_encoder, tiny_texts, tmp_path):
-    several.save(tmp_path / "model")
+    sklearn_spt.save(several, tmp_path / "model")
     kinds = [name.split("/")[:2] for name in contents(tmp_path / "model")]
     assert sum("nets" in kind for kind in kinds) == len(several.estimators_)
     assert {kind[1] for kind in kinds if "encoder" in kind} == {"0"}
     loaded = sklearn_spt.load(tmp_path / "model")
     assert loaded.students_[0] is loaded.estimators_[-1]
-    loaded.save(tmp_path / "again")
+    sklearn_spt.save(loaded, tmp_path / "again")
     assert contents(tmp_path / "again").keys() == contents(tmp_path / "model").keys()
     assert_same(sklearn_spt.load(tmp_path / "again"), several, TEXTS)
     # a parameter may hold a fitted net with another encoder
     other = bert_net(tiny_sentence_encoder).fit(tiny_texts, BOTH)
-    several.set_params(teacher=other).save(tmp_path / "two")
+    sklearn_spt.save(several.set_params(teacher=other), tmp_path / "two")
     loaded = sklearn_spt.load(tmp_path / "two")
     assert_same(loaded, several, TEXTS)
     configs = [net.module_.encoder.config for net in (loaded.estimators_[0], loaded.teacher)]
@@ -188,7 +188,7 @@ def test_metadata_requests_come_back(tiny_encoder, tiny_texts, tmp_path):
     with config_context(enable_metadata_routing=True):
         net = bert_net(tiny_encoder).set_score_request(sample_weight="w")
         clf = method(SPT, net).set_fit_request(X_unlabeled=True).fit(tiny_texts, HALF)
-    clf.save(tmp_path / "model")
+    sklearn_spt.save(clf, tmp_path / "model")
     loaded = sklearn_spt.load(tmp_path / "model")
     asked = BaseEstimator.get_metadata_routing(loaded).fit.requests
     assert asked == {"X_unlabeled": True, "sample_weight": None}
@@ -199,8 +199,8 @@ def test_metadata_requests_come_back(tiny_encoder, tiny_texts, tmp_path):
 def test_compiled_nets_are_saved_and_exported(fitted, tmp_path):
     P, plain = fitted.predict_proba(TEXTS), fitted.module_
     fitted.module_ = torch.compile(plain, backend="eager")  # compiles nothing before it is called
-    fitted.save(tmp_path / "model")
-    fitted.export(tmp_path / "out")
+    sklearn_spt.save(fitted, tmp_path / "model")
+    sklearn_spt.export(fitted, tmp_path / "out")
     np.testing.assert_array_equal(sklearn_spt.load(tmp_path / "model").predict_proba(TEXTS), P)
 
 
@@ -209,7 +209,7 @@ def test_nets_of_a_gpu_are_loaded_without_one(several, tmp_path, monkeypatch):
     nets = [several.estimator, *several.estimators_]
     for net in nets:
         net.device = "cuda:1"
-    several.save(tmp_path / "model")
+    sklearn_spt.save(several, tmp_path / "model")
     for net in nets:
         net.device = "cpu"
     assert_same(sklearn_spt.load(tmp_path / "model"), several, TEXTS)
@@ -233,7 +233,7 @@ def test_code_is_refused(named, several, tmp_path):
     name, value = named.split()[0], CODE[named]()
     setattr(several if hasattr(several, name) else several.students_[0], name, value)
     with pytest.raises(ValueError, match=r" cannot be saved: .* Use pickle or joblib") as error:
-        several.save(tmp_path / "a" / "model")
+        sklearn_spt.save(several, tmp_path / "a" / "model")
     assert str(error.value).startswith(named)
     assert [*tmp_path.iterdir()] == []
 
@@ -241,17 +241,17 @@ def test_code_is_refused(named, several, tmp_path):
 def test_other_classes_are_refused(tiny_encoder, tiny_texts, tmp_path):
     own = type("BertClassifier", (BertClassifier,), {})(tiny_encoder, max_epochs=0)  # a subclass
     with pytest.raises(ValueError, match=r"the classifier .* cannot be saved: .* this needs code"):
-        own.fit(tiny_texts, BOTH).save(tmp_path / "model")
+        sklearn_spt.save(own.fit(tiny_texts, BOTH), tmp_path / "model")
     X, y, _ = points()
     numbers = method(SPT, mlp_net(verbose=0)).fit(X, y)
     with pytest.raises(ValueError, match=r"\(Net\) cannot be saved"):
-        numbers.save(tmp_path / "model")
+        sklearn_spt.save(numbers, tmp_path / "model")
     with pytest.raises(ValueError, match="Net cannot be exported, only a BertClassifier"):
-        numbers.export(tmp_path / "model")
+        sklearn_spt.export(numbers, tmp_path / "model")
     for clf in (BertClassifier(), method(SPT, None), SoftSelfTrainingClassifier()):
-        for write in (clf.save, clf.export):
+        for write in (sklearn_spt.save, sklearn_spt.export):
             with pytest.raises(NotFittedError, match="call fit first"):
-                write(tmp_path / "model")
+                write(clf, tmp_path / "model")
     assert [*tmp_path.iterdir()] == []
 
 
@@ -320,21 +320,21 @@ def test_folders_in_use_are_kept(fitted, saved, tmp_path):
     (saved / ".git").write_text("x")
     before = contents(tmp_path)
     for name in ("own", "json", "model", "own/thesis.txt"):
-        for write in (fitted.save, fitted.export):
+        for write in (sklearn_spt.save, sklearn_spt.export):
             with pytest.raises(ValueError, match="is in use; set overwrite=True, or give another"):
-                write(tmp_path / name)
+                write(fitted, tmp_path / name)
             with pytest.raises(ValueError, match=r"neither save nor export|not of this library"):
-                write(tmp_path / name, overwrite=True)
+                write(fitted, tmp_path / name, overwrite=True)
     assert contents(tmp_path) == before
 
 
 def test_overwrite_replaces_what_save_and_export_wrote(fitted, several, tmp_path):
-    several.save(tmp_path / "model")
-    fitted.save(tmp_path / "model", overwrite=True)
-    fitted.save(tmp_path / "alone")
+    sklearn_spt.save(several, tmp_path / "model")
+    sklearn_spt.save(fitted, tmp_path / "model", overwrite=True)
+    sklearn_spt.save(fitted, tmp_path / "alone")
     assert contents(tmp_path / "model").keys() == contents(tmp_path / "alone").keys()
-    fitted.export(tmp_path / "model", overwrite=True)
-    several.save(tmp_path / "model", overwrite=True)
+    sklearn_spt.export(fitted, tmp_path / "model", overwrite=True)
+    sklearn_spt.save(several, tmp_path / "model", overwrite=True)
     assert_same(sklearn_spt.load(tmp_path / "model"), several, TEXTS)
     assert {path.name for path in tmp_path.iterdir()} == {"encoder", "model", "alone"}
 
@@ -344,24 +344,27 @@ def test_empty_folders_new_parents_and_links_are_used(fitted, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "empty")
     for name in ("link", "new/parents/model"):
-        fitted.save(tmp_path / name)
+        sklearn_spt.save(fitted, tmp_path / name)
         assert_same(sklearn_spt.load(tmp_path / name), fitted, TEXTS)
         modes = {path.stat().st_mode for path in (tmp_path / name / "nets").iterdir()}
         assert modes == {(tmp_path / name / "estimator.json").stat().st_mode}
     assert (tmp_path / "link").is_symlink()
 
 
-@pytest.mark.parametrize("failing", ["save_file", "write_sealed"])
+@pytest.mark.parametrize(
+    "failing", ["sklearn_spt.persistence.save_file", "sklearn_spt._sealed.write_sealed"]
+)
 def test_an_error_leaves_the_old_model(failing, fitted, saved, tmp_path, monkeypatch):
     def full(*args):
         raise OSError("disk full")
 
-    monkeypatch.setattr(persistence, failing, full)
+    monkeypatch.setattr(failing, full)
+    monkeypatch.setattr("sklearn_spt._export.save_file", full)
     before = contents(tmp_path)
     for name in ("model", "other"):
-        for write in (fitted.save, fitted.export):
+        for write in (sklearn_spt.save, sklearn_spt.export):
             with pytest.raises(OSError, match="disk full"):
-                write(tmp_path / name, overwrite=True)
+                write(fitted, tmp_path / name, overwrite=True)
     assert contents(tmp_path) == before
     assert {path.name for path in tmp_path.iterdir()} == {"encoder", "model"}
 
@@ -398,14 +401,14 @@ def test_exports_and_saved_nets_agree(kind, own_encoder, tiny_texts, tmp_path):
         params["module__adapter"] = pytest.importorskip("peft").LoraConfig(r=2, **how)
     net = bert_net(own_encoder, **params).fit(tiny_texts, BOTH)
     P = net.predict_proba(TEXTS)
-    net.export(tmp_path / "out")
+    sklearn_spt.export(net, tmp_path / "out")
     np.testing.assert_array_equal(net.predict_proba(TEXTS), P)  # a copy was merged
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert config["id2label"] == {"0": "a", "1": "b"}
     stock = kind in ("cls", "cls with adapter")
     read = by_transformers if stock else by_sentence_transformers
     assert AutoTokenizer.from_pretrained(tmp_path / "out").model_max_length == 24
-    net.save(tmp_path / "model")
+    sklearn_spt.save(net, tmp_path / "model")
     shutil.rmtree(own_encoder)
     assert_same(sklearn_spt.load(tmp_path / "model"), net, TEXTS)
     assert_agrees(read(tmp_path / "out"), net)
@@ -414,19 +417,19 @@ def test_exports_and_saved_nets_agree(kind, own_encoder, tiny_texts, tmp_path):
 def test_which_net_is_exported(tiny_encoder, tiny_texts, tmp_path):
     net = bert_net(tiny_encoder, pooling="cls")
     clf = method(SPT, net, logit_adjustment=0.7).fit(tiny_texts, [1, 0, 0] * 4 + [-1] * 12)
-    clf.export(tmp_path / "student")
+    sklearn_spt.export(clf, tmp_path / "student")
     P = clf.students_[0].predict_proba(TEXTS) * (np.array([8, 4]) / 12) ** 0.7
     P /= P.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(by_transformers(tmp_path / "student"), P, atol=1e-4)
     clf = method("MutualLearningClassifier", net).fit(tiny_texts, HALF)
-    clf.export(tmp_path / "first")
+    sklearn_spt.export(clf, tmp_path / "first")
     assert_agrees(by_transformers(tmp_path / "first"), clf.estimators_[0])
 
 
 def test_onnx_takes_any_number_and_width(fitted, tiny_texts, tmp_path):  # torch traces for seconds
     pytest.importorskip("onnxscript")
     runtime = pytest.importorskip("onnxruntime")
-    fitted.export(tmp_path / "out", format="onnx")
+    sklearn_spt.export(fitted, tmp_path / "out", format="onnx")
     file = tmp_path / "out" / "model.onnx"
     session = runtime.InferenceSession(file, providers=["CPUExecutionProvider"])
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
@@ -441,13 +444,13 @@ def test_onnx_takes_any_number_and_width(fitted, tiny_texts, tmp_path):  # torch
 
 def test_unusable_exports_write_nothing(fitted, tiny_encoder, tiny_texts, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"format must be \"huggingface\" or \"onnx\", got 'pt'"):
-        fitted.export(tmp_path / "out", format="pt")
+        sklearn_spt.export(fitted, tmp_path / "out", format="pt")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="needs onnx: pip install onnx onnxscript"):
-        fitted.export(tmp_path / "out", format="onnx")
+        sklearn_spt.export(fitted, tmp_path / "out", format="onnx")
     monkeypatch.undo()
     net = bert_net(tiny_encoder, pooling="cls", max_epochs=0).fit(tiny_texts, BOTH)
     net.module_.encoder.config.model_type = "roberta"
     with pytest.raises(ValueError, match="pooler of roberta fits no stock class; use format="):
-        net.export(tmp_path / "out")
+        sklearn_spt.export(net, tmp_path / "out")
     assert {path.name for path in tmp_path.iterdir()} == {"encoder"}

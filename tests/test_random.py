@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest
 
+from sklearn_spt._data import share_of
 from sklearn_spt._random import (
     derive_seed,
-    epoch_rows,
     generator,
     root_seed,
     seeded,
     set_torch_state,
-    share_of,
     torch_state,
 )
+from sklearn_spt._training import epoch_rows
 
 
 # -- seeds -----------------------------------------------------------------------------------------

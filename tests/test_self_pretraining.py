@@ -24,7 +24,8 @@ from sklearn_spt import (
     SelfPretrainingClassifier,
     SoftSelfTrainingClassifier,
 )
-from sklearn_spt._random import derive_seed, epoch_rows
+from sklearn_spt._random import derive_seed
+from sklearn_spt._training import epoch_rows
 
 
 def learner(net=None, **params):

@@ -15,7 +15,7 @@ from sklearn_spt import (
     SentenceEmbedder,
     TokenIdVectorizer,
 )
-from sklearn_spt._texts import load_encoder
+from sklearn_spt._pretrained import load_encoder
 
 
 @pytest.fixture

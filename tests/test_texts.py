@@ -11,7 +11,9 @@ from helpers import TINY_VOCABULARY, build_encoder
 from safetensors.torch import load_file, save_file
 
 from sklearn_spt import SentenceEmbedder, TokenIdVectorizer
-from sklearn_spt._texts import as_texts, delete_tokens, load_encoder, sequence_lengths
+from sklearn_spt._batches import delete_tokens
+from sklearn_spt._data import as_texts, sequence_lengths
+from sklearn_spt._pretrained import load_encoder
 
 ID = {word: number for number, word in enumerate(TINY_VOCABULARY)}
 

@@ -17,7 +17,7 @@ from torch import nn
 from tqdm.auto import tqdm
 
 from sklearn_spt import SelfPretrainingClassifier, _bert
-from sklearn_spt._encoder import linear_probe as probe
+from sklearn_spt._heads import linear_probe as probe
 from sklearn_spt._losses import distillation_targets
 from sklearn_spt._random import seeded
 from sklearn_spt._training import RightTrapezoidalLR, Trainer, predict_logits, set_loss, train

@@ -7,11 +7,12 @@ from functools import partial
 import numpy as np
 
 from sklearn_spt import RightTrapezoidalLR, SelfPretrainingClassifier
-from sklearn_spt._base import concatenate
 from sklearn_spt._class_distributions import inertia
+from sklearn_spt._data import concatenate
 from sklearn_spt._losses import distillation_targets, predicted_codes
 from sklearn_spt._random import generator, seeded
-from sklearn_spt._training import seed_path, set_loss, train
+from sklearn_spt._stages import seed_path
+from sklearn_spt._training import set_loss, train
 
 
 class WithoutTwoStages(SelfPretrainingClassifier):

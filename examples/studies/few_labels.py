@@ -29,7 +29,7 @@ from sklearn_spt import (
     SentenceEmbedder,
     SoftSelfTrainingClassifier,
 )
-from sklearn_spt._texts import DEFAULT_ENCODER, load_encoder
+from sklearn_spt._pretrained import DEFAULT_ENCODER, load_encoder
 
 TASKS = ["stackoverflow", "searchsnippets", "banking77", "trec"]
 TASKS += ["subj", "mr", "te_emotion", "te_hate"]

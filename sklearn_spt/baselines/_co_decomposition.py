@@ -16,12 +16,11 @@ from sklearn.utils.validation import _num_samples
 from skorch import NeuralNet
 from skorch.dataset import get_len
 
-from sklearn_spt._base import concatenate, for_torch
 from sklearn_spt._bert import BertClassifier
+from sklearn_spt._data import as_texts, concatenate, for_torch
+from sklearn_spt._estimator import forget_columns
 from sklearn_spt._labels import Codes, FloatArray, check_scalar, is_missing
-from sklearn_spt._mixin import forget_columns
 from sklearn_spt._random import root_seed, seeded_clone
-from sklearn_spt._texts import as_texts
 from sklearn_spt.baselines._self_training import ThrottledClassifier
 
 

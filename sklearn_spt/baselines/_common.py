@@ -14,9 +14,9 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import train_test_split
 from skorch.utils import multi_indexing
 
-from sklearn_spt._base import BaseSemiSupervisedClassifier, PartlyLabeled, concatenate
+from sklearn_spt._base import BaseSemiSupervisedClassifier
+from sklearn_spt._data import PartlyLabeled, concatenate, share_of
 from sklearn_spt._labels import Codes, FloatArray, check_scalar
-from sklearn_spt._random import share_of
 
 
 @dataclass(eq=False, repr=False)

@@ -15,8 +15,8 @@ from skorch import NeuralNet
 from skorch.dataset import unpack_data
 from skorch.utils import TeeGenerator, multi_indexing, to_tensor
 
-from sklearn_spt._base import PartlyLabeled, class_counts
-from sklearn_spt._batches import progress_bar
+from sklearn_spt._data import PartlyLabeled, class_counts
+from sklearn_spt._estimator import progress_bar
 from sklearn_spt._labels import check_scalar
 from sklearn_spt._losses import distillation_targets
 from sklearn_spt._random import generator, seeded, set_torch_state, torch_state

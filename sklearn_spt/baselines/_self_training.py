@@ -13,8 +13,8 @@ import numpy as np
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
-from sklearn_spt._base import PartlyLabeled, class_counts
-from sklearn_spt._batches import progress_bar
+from sklearn_spt._data import PartlyLabeled, class_counts
+from sklearn_spt._estimator import progress_bar
 from sklearn_spt._labels import Codes, FloatArray, check_scalar
 from sklearn_spt._random import derive_seed, generator
 from sklearn_spt._training import Trainer

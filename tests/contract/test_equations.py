@@ -17,8 +17,9 @@ from sklearn_spt._class_distributions import (
     logit_adjusted,
     matching_tau,
 )
+from sklearn_spt._data import share_of
 from sklearn_spt._losses import distillation_targets, predicted_codes, softmax
-from sklearn_spt._random import epoch_rows, share_of
+from sklearn_spt._training import epoch_rows
 
 logits_of_rows = arrays(float, (5, 3), elements=st.floats(-8, 8))
 

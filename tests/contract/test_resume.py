@@ -150,7 +150,7 @@ def test_damaged_states_are_refused(tmp_path, kind):
 def test_states_of_other_versions_are_refused(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         fitted(tmp_path, on_iteration=Stop(1))
-    monkeypatch.setattr("sklearn_spt._checkpoint.versions", lambda: {"torch": "9"})
+    monkeypatch.setattr("sklearn_spt._sealed.versions", lambda: {"torch": "9"})
     with pytest.raises(ValueError, match="written by other versions"):
         fitted(tmp_path)
 

