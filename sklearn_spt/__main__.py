@@ -19,8 +19,7 @@ import pandas as pd
 from sklearn.metrics import classification_report
 
 import sklearn_spt
-from sklearn_spt._labels import form_of
-from sklearn_spt._pretrained import DEFAULT_ENCODER
+from sklearn_spt._labels import form_of, is_blank
 
 _FILES = """Files are CSV (with commas or semicolons), TSV, JSON lines or parquet by their names;
 they may be compressed; "-" is standard input. A row without a label, or with -1, is unlabelled."""
@@ -45,7 +44,7 @@ def _parse(arguments: list[str] | None) -> Namespace:
         if name in ("fit", "compare"):
             add("--unlabeled", metavar="FILE", help="more texts, whose labels do not count")
             add("--sample", type=int, metavar="N", help="use N unlabelled rows, drawn at random")
-            add("--encoder", default=DEFAULT_ENCODER, help="name or folder (default: MiniLM)")
+            add("--encoder", help="name or folder (default: MiniLM)")
             add("--max-length", type=int, metavar="N", help="texts are cut to N tokens")
             add("--lam", type=float, help="weight of the distillation loss, 0 to 1")
             add("--alpha", type=float, help="inertia of the pseudo-labels, 0 to 1")
@@ -154,9 +153,9 @@ def _texts(options: Namespace, tables: Iterable[Any], source: str) -> tuple[Any,
     """Return all rows and their texts; empty texts are left out, predicted, or an error."""
     table = pd.concat(tables)
     texts = [*map(str, _column(options, table, "text", source))]
-    empty = np.array([not text.strip() for text in texts], dtype=bool)
+    empty = np.array([is_blank(text) for text in texts], dtype=bool)
     if options.skip_empty:
-        table, texts = table[~empty], [text for text in texts if text.strip()]
+        table, texts = table[~empty], [text for text in texts if not is_blank(text)]
     elif empty.any() and options.command != "predict":
         number = np.arange(1, len(texts) + 1)
         if options.kind not in ("json", "jsonl", "ndjson", "parquet"):  # names, and lines in texts
@@ -174,7 +173,7 @@ def _labels(options: Namespace, table: pd.DataFrame, known: Iterable[str] = ()) 
     labels = [str(label).strip() for label in _column(options, table, "label", options.file)]
     marker = _spelled(options.unlabeled_marker or "")
     given = {label for label in labels if _spelled(label) not in ("", "-1", marker)}
-    if near := sorted(label for label in given if form_of(label) == form_of(marker)):
+    if near := sorted(x for x in given if marker and form_of(x) == form_of(marker)):
         message = f"The labels {near} differ only in form from unlabeled_marker={marker!r}."
         warnings.warn(message, stacklevel=2)
     apart = len({*map(_spelled, given)}) < len(given)  # "2" and "2.0", which the fit names
@@ -197,7 +196,8 @@ def _training(options: Namespace, **params: Any) -> tuple[Any, list[str], list[A
     if options.sample is not None:
         U = data[data["y"] == -1]
         data = data.drop(U.sample(max(0, len(U) - options.sample), random_state=options.seed).index)
-    net = sklearn_spt.BertClassifier(options.encoder, max_length=options.max_length or "auto")
+    given = {"pretrained": options.encoder, "max_length": options.max_length}
+    net = sklearn_spt.BertClassifier(**{name: v for name, v in given.items() if v is not None})
     params |= {"verbose": int(not options.quiet), "random_state": options.seed}
     params |= sklearn_spt.FOUR_STUDENTS if options.four_students else {}
     given = {name: getattr(options, name) for name in ("lam", "alpha", "step_size")}

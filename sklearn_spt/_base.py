@@ -31,7 +31,6 @@ from sklearn_spt._estimator import (
     all_or_nothing,
     forget_columns,
     progress_bar,
-    snapshot,
 )
 from sklearn_spt._labels import (
     Codes,
@@ -40,6 +39,7 @@ from sklearn_spt._labels import (
     check_weights,
     decode_labels,
     encode_labels,
+    known_labels,
     suspicious_class,
     warn_of_equal_numbers,
     warn_of_labels,
@@ -94,7 +94,8 @@ class BaseSemiSupervisedClassifier(
             net = new._template(new.estimator)
             data = new._validate(net, X, y, X_unlabeled, sample_weight)
             new._warn_of_markers(data)
-            new._fit(net, data)
+            with known_labels():  # to the classifiers that the method fits, too
+                new._fit(net, data)
             new.classes_ = data.classes
         return self
 
@@ -106,27 +107,15 @@ class BaseSemiSupervisedClassifier(
     def _fit(self, net: NeuralNet, data: PartlyLabeled) -> None:
         """Train clones of `net` and set the fitted attributes, `estimators_` among them."""
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Class probabilities, combined from the fitted nets.
-
-        Parameters
-        ----------
-        X : documents, n_samples rows
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``; rows sum to 1.
-        """
+    def _predict_proba(self, X: Any) -> FloatArray:
+        """Return class probabilities, combined from the fitted nets."""
         check_is_fitted(self)
-        fitted = snapshot(self)
-        inputs, K, P = fitted._inputs(X), len(fitted.classes_), []
+        inputs, K, P = self._inputs(X), len(self.classes_), []
         with progress_bar(self.verbose, len(inputs), "prediction", unit="net", delay=1) as bar:
-            for net, encoded in zip(fitted.estimators_, inputs, strict=True):
+            for net, encoded in zip(self.estimators_, inputs, strict=True):
                 P.append(probabilities(net, encoded, K))
                 bar.update(1)
-        return fitted._combine(P)
+        return self._combine(P)
 
     def _inputs(self, X: Any) -> list[Any]:
         """Return documents in the form that each fitted net takes."""
@@ -223,7 +212,6 @@ class BaseSemiSupervisedClassifier(
         D, n = self._encode_both(net, X, X_unlabeled)
         labeled, classes, codes = encode_labels(y, n, self.unlabeled_marker)
         weights = check_weights(sample_weight, labeled)
-        warn_of_labels(classes, codes, self.unlabeled_marker, stacklevel=4)
         more = get_len(D) - n
         if more == n:
             warn_of_equal_numbers(n, stacklevel=4)
@@ -234,6 +222,7 @@ class BaseSemiSupervisedClassifier(
             source = load_encoder(net.pretrained)
             check_not_empty(D, source, n)
             warn_of_lost_content(D, codes, source, max_length)
+        warn_of_labels(classes, codes[:n], self.unlabeled_marker, stacklevel=4)
         L = multi_indexing(D, np.flatnonzero(labeled))
         U = None if labeled.all() else multi_indexing(D, np.flatnonzero(~labeled))
         given = X, X_unlabeled if more else None

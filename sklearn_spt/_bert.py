@@ -9,7 +9,6 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import NDArray
 from sklearn.utils import Tags
@@ -24,9 +23,8 @@ from sklearn_spt._estimator import (
     all_or_nothing,
     forget_columns,
     progress_bar,
-    snapshot,
 )
-from sklearn_spt._heads import MOST_ROWS, linear_probe
+from sklearn_spt._heads import linear_probe, refitted_head, rows_of_probe, set_head
 from sklearn_spt._labels import (
     Codes,
     FloatArray,
@@ -34,7 +32,6 @@ from sklearn_spt._labels import (
     check_scalar,
     check_weights,
     encode_labels,
-    known_labels,
     warn_of_labels,
 )
 from sklearn_spt._losses import DistillationLoss
@@ -48,7 +45,6 @@ from sklearn_spt._pretrained import (
     warn_of_lost_content,
 )
 from sklearn_spt._random import generator, root_seed, seeded
-from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
 from sklearn_spt._training import check_template, probabilities, train_supervised
 
 #: Weights without embeddings: MiniLM 11M (12 layers: 21M), DistilBERT 43M, BERT-base 86M.
@@ -255,9 +251,8 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         given = self.classes if classes is None else classes
         with all_or_nothing(self) as new:
             if self.initialized_:  # other threads predict with the present weights until the end
-                state = {name: v for name, v in vars(self).items() if name.endswith("_")}
-                kept = [self.source_, *(callback for _, callback in self.callbacks_)]
-                vars(new).update(copy.deepcopy(state, {id(one): one for one in kept}))
+                names = [*self.cuda_dependent_attributes_, "history_"]
+                vars(new).update(copy.deepcopy({name: vars(self)[name] for name in names}))
             new._fit(X, y, sample_weight, given, fresh=not self.initialized_)
         return self
 
@@ -297,22 +292,9 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
             how = self.max_epochs, self.balanced_batches, generator(root, *path), bar
             train_supervised(self, ids, codes, len(classes), weights, *how)
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Class probabilities.
-
-        Parameters
-        ----------
-        X : texts or token ids, n_samples rows
-            Documents.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``; rows sum to 1.
-        """
+    def _predict_proba(self, X: Any) -> FloatArray:
         self.check_is_fitted()
-        fitted = snapshot(self)
-        return probabilities(fitted, fitted.encode(X), len(fitted.classes_))
+        return probabilities(self, self.encode(X), len(self.classes_))
 
     def __sklearn_tags__(self) -> Tags:
         """Declare that texts are accepted besides matrices."""
@@ -362,19 +344,11 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
             return None
         # an adapter may be drawn, so that the vectors are those of this net only
         if known is None or getattr(self, "module__adapter", None) is not None:
-            if len(X) > MOST_ROWS:
-                rows = np.random.default_rng(0).permutation(np.flatnonzero(weights > 0))
-                turn = pd.Series(rows).groupby(codes[rows]).cumcount()  # each class in turn
-                rows = rows[np.argsort(turn.to_numpy(), kind="stable")[:MOST_ROWS]]
-                whole, drawn = (np.bincount(codes[i], weights[i]) for i in (slice(None), rows))
-                X, codes = X[rows], codes[rows]  # a class keeps its weight
-                weights = weights[rows] * whole[codes] / drawn[codes]
-            F, K = self.embed(X), len(self.classes_)
-            known = linear_probe(F, codes, K, weights, balanced=balanced)
+            rows, weights = rows_of_probe(codes, weights)
+            F, K = self.embed(X[rows]), len(self.classes_)
+            known = linear_probe(F, codes[rows], K, weights, balanced=balanced)
         if known is not None:
-            with torch.no_grad():
-                for parameter, values in zip(module.head.parameters(), known, strict=True):
-                    parameter.copy_(torch.from_numpy(values))
+            set_head(module, *known)
         return known
 
     def refit_head(
@@ -386,24 +360,10 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         balanced: bool = True,
         bar: Any = None,
     ) -> None:
-        """Fit the linear layer anew, by soft self-training on vectors of labelled and other rows.
-
-        Fine-tuning with few labels moves the vectors of a class together, also those of unlabelled
-        rows; the layer that it leaves has hardly moved from its start.
-        """
-        F = np.vstack([self.embed(X, bar), self.embed(U, bar)])
-        size = np.sqrt((F**2).sum(axis=1).mean())  # one for all rows, so that a layer has it
-        if balanced:  # as the batches were
-            weights = weights / np.maximum(np.bincount(codes, weights=weights), 1e-12)[codes]
-            weights = weights / weights.mean()
-        y, w = np.append(codes, np.full(len(U), -1)), np.append(weights, np.ones(len(U)))
-        with known_labels():
-            model = SoftSelfTrainingClassifier(C=3.0, normalize=False)
-            model.fit(F / size, y, sample_weight=w)
-        head = before_compile(self.module_).head
-        with torch.no_grad():
-            head.weight.copy_(torch.from_numpy(model.coef_ / size))
-            head.bias.copy_(torch.from_numpy(model.intercept_))
+        """Fit the linear layer anew, by soft self-training on labelled and other rows."""
+        L, K = self.embed(X, bar), len(self.classes_)
+        W, b = refitted_head(L, codes, weights, self.embed(U, bar), K, balanced)
+        set_head(self.module_, W, b)
 
     def embed(self, ids: Ids, bar: Any = None) -> FloatArray:
         """Return the vectors that the linear layer gets, of shape (n, hidden_size)."""

@@ -27,7 +27,7 @@ from sklearn_spt._labels import (
     known_labels,
     warn_of_labels,
 )
-from sklearn_spt._random import derive_seed, generator, root_seed
+from sklearn_spt._random import derive_seed, generator, root_seed, seeded_clone
 from sklearn_spt._self_pretraining import SelfPretrainingClassifier
 
 
@@ -161,7 +161,7 @@ def compare_with_supervised(
     n_resamples : int, default=2000
         Number of resamples of the bootstrap.
     random_state : int, RandomState or None, default=None
-        Seed of the folds and resamples. The classifiers use their own.
+        Seed of the folds and resamples, and of parts of `estimator` that have none of their own.
     n_jobs : int or None, default=None
         Number of processes, as in joblib.
     verbose : int, default=0
@@ -192,7 +192,8 @@ def compare_with_supervised(
     check_scalar(n_resamples, "n_resamples", Integral, min_val=1)
     check_scalar(confidence, "confidence", Real, min_val=0, max_val=1, include_boundaries="neither")
     marker = getattr(last_step(estimator), "unlabeled_marker", -1)
-    estimator = clone(estimator)
+    root, tasks = root_seed(random_state), []
+    estimator = seeded_clone(estimator, root, 1)
     labeled, classes, codes = encode_labels(y, _num_samples(X), marker)
     warn_of_labels(classes, codes, marker, stacklevel=3)
     labels, rows = as_labels(y), np.flatnonzero(labeled)
@@ -200,10 +201,10 @@ def compare_with_supervised(
         # "auto" means in each fold, and for the five nets, what it means for all rows
         model._check_params()
         net, n_U = model._template(model.estimator), len(labels) - len(rows)
-        auto = model._resolved(net, len(rows), len(classes), n_U)
-        for name, value in zip(("refit_head", "finetune_epochs"), auto, strict=True):
+        plan = model._plan(net, len(rows), len(classes), n_U)
+        for name in ("refit_head", "finetune_epochs"):
             if getattr(model, name) == "auto":
-                model.set_params(**{name: value})
+                model.set_params(**{name: getattr(plan, name)})
     plain = five_nets(estimator) if supervised is None else supervised
     only_labeled = not isinstance(last_step(plain), BaseSemiSupervisedClassifier)
     averaged = _averaged_classes(scoring, pos_label, classes)
@@ -224,7 +225,6 @@ def compare_with_supervised(
             "told from chance. Expect 'cannot tell', or label more rows, rare classes first.",
             stacklevel=2,
         )
-    root, tasks = root_seed(random_state), []
     for repeat in range(n_repeats):
         folds = StratifiedKFold(cv, shuffle=True, random_state=derive_seed(root, repeat))
         for known, fold in folds.split(rows, codes[rows]):

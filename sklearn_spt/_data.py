@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from skorch.utils import multi_indexing
 
-from sklearn_spt._labels import Codes, FloatArray, is_missing
+from sklearn_spt._labels import Codes, FloatArray, is_blank, is_missing
 
 Ids = NDArray[np.int32]
 
@@ -59,17 +59,17 @@ def as_texts(X: Any, name: str = "X", *, allow_empty: bool = True) -> list[str] 
         raise ValueError(f"{name} has {X.shape[1]} columns; give the one that holds the texts.")
     for row, entry in enumerate(entries):
         is_text = isinstance(entry, str)
-        if not (allow_empty or entry.strip()) if is_text else is_missing(entry):
-            empty = [text for text in entries if is_missing(text) or not str(text).strip()]
+        if not allow_empty and is_blank(entry) if is_text else is_missing(entry):
+            empty = [text for text in entries if is_missing(text) or is_blank(str(text))]
             raise ValueError(
                 f"{name} holds an empty or missing text in row {row}, and {len(empty)} in all; "
                 "drop these rows."
             )
         if not is_text:
-            number = isinstance(entry, int | float | np.number)
+            hint = " Or are X and y swapped?" if isinstance(entry, int | float | np.number) else ""
             raise TypeError(
-                f"{name} must hold texts, but row {row} is of type {type(entry).__name__}; "
-                + ("are X and y swapped?" if number else "drop it, or turn it into a str.")
+                f"{name} must hold texts, but row {row} is of type {type(entry).__name__}; drop "
+                f"it, or turn it into a str.{hint}"
             )
         try:
             entry.encode()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score
 from tqdm.auto import tqdm
 
-from sklearn_spt._labels import labeled_rows
+from sklearn_spt._labels import FloatArray, labeled_rows
 
 
 def snapshot(estimator: Any) -> Any:
@@ -28,9 +28,13 @@ def all_or_nothing(estimator: Any) -> Iterator[Any]:
 
     Until then other threads predict with the estimator as it was, and an error leaves it so.
     """
-    twin = snapshot(estimator)
+    before, twin = dict(vars(estimator)), snapshot(estimator)
     yield twin
-    object.__setattr__(estimator, "__dict__", vars(twin))
+    new = vars(twin)
+    # callbacks may have changed the estimator, too
+    after = {k: v for k, v in vars(estimator).items() if k in new or k not in before}
+    after |= {k: v for k, v in new.items() if k not in before or v is not before[k]}
+    object.__setattr__(estimator, "__dict__", after)
 
 
 def forget_columns(estimator: Any) -> None:
@@ -40,11 +44,10 @@ def forget_columns(estimator: Any) -> None:
 
 
 class ClassifierOfTexts:
-    """`predict` and `score`."""
+    """`predict`, `predict_proba` and `score`; a subclass writes `_predict_proba`."""
 
     classes_: Any
     unlabeled_marker: Any
-    predict_proba: Any
 
     def __repr__(self) -> str:
         """Show the parameters that differ from their defaults, also those of a net."""
@@ -52,6 +55,22 @@ class ClassifierOfTexts:
         params = sorted(self.get_params(deep=False).items())  # type: ignore[attr-defined]
         changed = [f"{k}={v!r}" for k, v in params if repr(v) != repr(usual.get(k))]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Class probabilities.
+
+        Parameters
+        ----------
+        X : documents, n_samples rows
+            Of the same kind as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``; rows sum to 1.
+        """
+        # a fit in another thread may replace the attributes at any moment
+        return snapshot(self)._predict_proba(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable class of each document.

@@ -2,15 +2,56 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
+import torch
 from sklearn.linear_model import LogisticRegression
 
 from sklearn_spt._labels import Codes, FloatArray
+from sklearn_spt._module import before_compile
 from sklearn_spt._random import one_blas_thread
+from sklearn_spt._soft_self_training import soft_self_training
 
-# -- the linear probe ----------------------------------------------------------------------------
 #: Most rows that the probe is fitted on; initial weights do not need more.
 MOST_ROWS = 2000
+
+
+def set_head(module: Any, W: FloatArray, b: FloatArray) -> None:
+    """Set the linear layer of a module to logits ``F @ W.T + b``."""
+    with torch.no_grad():
+        for parameter, values in zip(before_compile(module).head.parameters(), (W, b), strict=True):
+            parameter.copy_(torch.from_numpy(values))
+
+
+def rows_of_probe(codes: Codes, weights: FloatArray) -> tuple[Codes, FloatArray]:
+    """Return at most `MOST_ROWS` rows, of each class in turn, and their weights."""
+    rows = np.random.default_rng(0).permutation(np.flatnonzero(weights > 0))
+    if len(codes) <= MOST_ROWS:
+        return np.arange(len(codes)), weights
+    turn = pd.Series(rows).groupby(codes[rows]).cumcount()
+    rows = rows[np.argsort(turn.to_numpy(), kind="stable")[:MOST_ROWS]]
+    whole, drawn = np.bincount(codes, weights), np.bincount(codes[rows], weights[rows])
+    return rows, weights[rows] * whole[codes[rows]] / drawn[codes[rows]]  # a class keeps its weight
+
+
+def refitted_head(
+    L: FloatArray, codes: Codes, weights: FloatArray, U: FloatArray, n_classes: int, balanced: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Fit W and b by soft self-training on vectors of labelled rows, L, and of others, U.
+
+    Fine-tuning with few labels moves the vectors of a class together, also those of unlabelled
+    rows; the layer that it leaves has hardly moved from its start.
+    """
+    F = np.vstack([L, U])
+    size = np.sqrt((F**2).sum(axis=1).mean())  # one for all rows, so that a layer has it
+    if balanced:  # as the batches were
+        weights = weights / np.maximum(np.bincount(codes, weights=weights), 1e-12)[codes]
+        weights = weights / weights.mean()
+    y = np.append(codes, np.full(len(U), -1))
+    theta, _ = soft_self_training(F / size, y, weights, n_classes, C=3.0)
+    return theta[:-1].T / size, theta[-1]
 
 
 def linear_probe(

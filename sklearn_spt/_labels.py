@@ -22,7 +22,7 @@ Codes = NDArray[np.intp]
 _LABEL = (str, bool, int, float, np.number, np.bool_)
 _KNOWN: ContextVar[bool] = ContextVar("_KNOWN", default=False)
 #: What -1 becomes in an unsigned dtype.
-_WRAPPED = [256**size - 1 for size in (1, 2, 4, 8)]
+_WRAPPED = [str(256**size - 1) for size in (1, 2, 4, 8)]
 #: Class labels of y that hardly name a class, in lower case.
 _NOT_A_CLASS = ("", "?", "na", "n/a", "nan", "null", "none", "unknown", "unlabeled", "unlabelled")
 
@@ -37,6 +37,11 @@ def check_scalar(value: Any, name: str, kind: Any, **limits: Any) -> None:
 def is_missing(value: Any) -> bool:
     """Whether a value is None, NaN or NA, which are one marker."""
     return bool(np.ndim(value) == 0 and pd.isna(value))
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text shows nothing: it has white space and signs without width only."""
+    return not any(sign.isprintable() and not sign.isspace() for sign in text)
 
 
 def find_labeled(y: Any, marker: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
@@ -136,16 +141,17 @@ def encode_labels(
             f"{marker!r}. At least one row of each of two classes must be labelled."
         )
     given, rows = labels[labeled], np.flatnonzero(labeled).tolist()
-    strings = isinstance(given[0], str)
-    for row, label in zip(rows, given, strict=True):
-        plain = given.dtype.kind in "biufUO" and isinstance(label, _LABEL)
-        if not plain or isinstance(label, str) != strings:
+    strings, kinds = isinstance(given[0], str), {*map(type, given)}
+    for kind in kinds:
+        plain = given.dtype.kind in "biufUO" and issubclass(kind, _LABEL)
+        if not plain or issubclass(kind, str) != strings:
+            at = [type(label) for label in given].index(kind)
             raise ValueError(
                 "Unknown label type: y holds labels that cannot be sorted together, or are neither "
-                f"strings nor numbers: {label!s:.60} ({type(label).__name__}) in row {row}. Make "
+                f"strings nor numbers: {given[at]!s:.60} ({kind.__name__}) in row {rows[at]}. Make "
                 "all labels strings (str(label), or label.decode() of bytes), or all numbers."
             )
-    if given.dtype == object and not (strings and {*map(type, given)} - {str, np.str_}):
+    if given.dtype == object and not (strings and kinds - {str, np.str_}):
         given = np.array(given.tolist())
     if given.dtype.kind == "f":
         bad = ~np.isfinite(given) | (given != np.floor(given))
@@ -203,12 +209,12 @@ def warn_of_labels(classes: NDArray[Any], codes: Codes, marker: Any, stacklevel:
     if _KNOWN.get():
         return
     counts = dict(zip(classes.tolist(), np.bincount(codes[codes >= 0]).tolist(), strict=False))
-    complete = bool((codes >= 0).all())
     names = pd.Series([x for x in [*counts, marker] if isinstance(x, str)], dtype=object)
     groups = [group for _, group in names.groupby(names.map(form_of)) if len(group) > 1]
     same = [str({x: counts.get(x, "unlabeled_marker") for x in group}) for group in groups]
     rare = [repr(label) for label, n in counts.items() if n == 1]
-    lost = [repr(x) for x in counts if complete and (x in _WRAPPED or x in map(str, _WRAPPED))]
+    text = {str(x).removesuffix(".0"): x for x in counts if (codes >= 0).all()}
+    lost = [repr(text[x]) for x in _WRAPPED if x in text and str(int(x) - 1) not in text]
     for message, found in (
         ("y holds labels that differ only in form; write them in one way if they are one", same),
         ("Classes with a single labelled row are hardly learned; label more rows of them", rare),

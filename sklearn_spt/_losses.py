@@ -1,13 +1,10 @@
-"""Losses and the arrays that carry their targets; softmax in float64."""
+"""Losses and the arrays that carry their targets."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import special
 from torch import Tensor
 
 from sklearn_spt._labels import Codes, FloatArray
@@ -105,11 +102,6 @@ def distillation_targets(
     soft = np.zeros_like(hard) if soft is None else soft
     targets = np.hstack([hard, soft]).astype(np.float32)
     return targets if weights is None else targets * weights.astype(np.float32)[:, None]
-
-
-def softmax(logits: Any, temperature: float = 1.0) -> FloatArray:
-    """Return the softmax of logits of shape (n, K), divided by a temperature T > 0."""
-    return np.asarray(special.softmax(np.asarray(logits, dtype=float) / temperature, axis=1))
 
 
 def predicted_codes(P: FloatArray) -> Codes:

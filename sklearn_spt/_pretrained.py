@@ -66,7 +66,7 @@ def check_token_ids(X: Any, encoder: PretrainedEncoder) -> Ids:
     if wrong.any():
         raise ValueError(
             f"X must hold token ids alone, from {encoder.opening} to {encoder.closing} in each "
-            f"row, but row {np.argmax(wrong)} and {wrong.sum() - 1} others do not. Leave other "
+            f"row, but row {np.argmax(wrong)} does not, and {wrong.sum()} in all. Leave other "
             "columns out, pass texts in place of counts of words, and cut texts by max_length of "
             "TokenIdVectorizer."
         )
@@ -94,16 +94,17 @@ class PretrainedEncoder:
         known = int(self.tokenizer.model_max_length)
         offset = known < positions <= known + self.pad_id + 1
         self.max_positions = known if offset or positions < 1 else positions  # XLNet has -1
-        # the tokens that the tokenizer puts before and after those of a text
-        found = self.tokenizer("a", return_special_tokens_mask=True, **_TOKENIZER)
-        ids, special = found["input_ids"], found["special_tokens_mask"]
-        self.opening: list[int] = ids[: special.index(0)]
-        self.closing: list[int] = ids[len(ids) - special[::-1].index(0) :]
+        # the tokens that the tokenizer puts before and after those of a text, but for padding
+        found = self.tokenizer("a 1 .", return_special_tokens_mask=True, **_TOKENIZER)
+        ids, of_text = found["input_ids"], np.flatnonzero(np.equal(found["special_tokens_mask"], 0))
+        first, last = (of_text[0], of_text[-1]) if len(of_text) else (0, len(ids))
+        self.opening: list[int] = ids[:first]
+        self.closing = [token for token in ids[last + 1 :] if token != self.pad_id]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Set the tokenizer again: its pickle lacks a part of its settings."""
         vars(self).update(state)
-        self.tokenizer("a", **_TOKENIZER)
+        self.__post_init__()
 
     @property
     def n_special_tokens(self) -> int:
@@ -243,7 +244,7 @@ def quiet() -> Iterator[None]:
 
 def check_not_empty(ids: Ids, source: PretrainedEncoder, n_rows: int) -> None:
     """Raise an error for a text without a token; from `n_rows` on, rows are of X_unlabeled."""
-    empty = np.flatnonzero(sequence_lengths(ids, source.pad_id) <= source.n_special_tokens)
+    empty = np.flatnonzero((ids != source.pad_id).sum(axis=1) <= source.n_special_tokens)
     if len(empty):
         name, row = ("X", empty[0]) if empty[0] < n_rows else ("X_unlabeled", empty[0] - n_rows)
         raise ValueError(

@@ -39,9 +39,30 @@ from sklearn_spt._stages import Losses, mean_losses, seed_path, train_stage_1, t
 from sklearn_spt._teachers import label, split_teachers
 from sklearn_spt._training import RightTrapezoidalLR, Trainer, set_loss, train
 
-#: Most labelled documents per class, on average, with which "auto" fits linear layers anew; most
-#: per class, and most in all, with which "auto" is ten epochs.
-FEW_LABELS = {"refit_head": 30, "finetune_epochs": 10, "finetune_epochs in all": 100}
+#: Most labelled documents per class, on average, with which "auto" fits linear layers anew.
+REFIT_PER_CLASS = 30
+#: Most labelled documents per class, and most in all, with which "auto" is ten epochs.
+TEN_EPOCHS_PER_CLASS, TEN_EPOCHS_IN_ALL = 10, 100
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a fit does, decided before its first net is trained."""
+
+    refit_head: bool
+    finetune_epochs: int
+    step_size: float
+    sizes: list[int]  # of the sample of each iteration
+    n_nets: int  # first teachers that are nets
+    others: list[Any]  # first teachers that are none
+
+
+def chosen_by_auto(model: Any, per_class: float) -> str:
+    """Say what "auto" chose in a fit; an empty string if the parameters were given."""
+    names = ("refit_head", "finetune_epochs", "step_size")
+    chosen = [f"{name}={vars(model)[f'{name}_']}" for name in names if vars(model)[name] == "auto"]
+    since = f", since there are {per_class:.3g} labels per class"
+    return ", ".join(chosen) + since if chosen else ""
 
 
 @dataclass(eq=False, repr=False)
@@ -145,8 +166,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Their weights in the mean: 1 for each student; the first teachers share 1.
     class_shares_ : ndarray of shape (n_classes,)
         Share of each class among the labelled documents.
-    logit_adjustment_ : float
-        τ, as given or chosen.
+    refit_head_, finetune_epochs_, step_size_, logit_adjustment_ : bool, int, float or int, float
+        These parameters, as given or as "auto" chose them.
     n_iter_ : int
         Number of iterations.
     sample_sizes_ : list of int
@@ -256,24 +277,20 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 f"token_deletion={self.token_deletion} needs a net that reads token ids, such as "
                 f"BertClassifier, but estimator is a {type(net).__name__}; set token_deletion=0."
             )
-        refits, epochs = self._resolved(net, len(data.y), data.n_classes, data.n_unlabeled)
-        nets_teach, others = split_teachers(self.teacher)
-        sizes = self._sample_sizes(data.n_unlabeled, 1.0 if refits else 0.2)
-        n_nets = self.n_teachers if nets_teach or not sizes else 0
-        n_refit = len(data.labeled) if refits else 0
-        if len(sizes) == 1 and self.alpha not in (0, 0.1):  # the default was hardly meant
-            warnings.warn(
-                f"alpha={self.alpha} has no effect with one iteration; "
-                + ("raise max_iter." if sizes[0] < data.n_unlabeled else "lower step_size."),
-                stacklevel=3,
-            )
-        work = self._work(n_nets, len(data.y), n_refit, sizes, epochs)
+        plan = self._plan(net, len(data.y), data.n_classes, data.n_unlabeled)
+        self.refit_head_, self.finetune_epochs_ = plan.refit_head, plan.finetune_epochs
+        self.step_size_, sizes, others = plan.step_size, plan.sizes, plan.others
+        self._warn_of_plan(sizes, data.n_unlabeled)
+        if self.verbose and (chosen := chosen_by_auto(self, len(data.y) / data.n_classes)):
+            tqdm.write(f'"auto" chose {chosen}', file=sys.stderr)
+        n_refit = len(data.labeled) if plan.refit_head else 0
+        work = self._work(plan.n_nets, len(data.y), n_refit, sizes, plan.finetune_epochs)
         with progress_bar(self.verbose, sum(work), "supervised teachers") as bar:
-            trainer = self._trainer(net, data, bar, epochs)
-            trainer.refit_with = data.U if refits else None
+            trainer = self._trainer(net, data, bar, plan.finetune_epochs)
+            trainer.refit_with = data.U if plan.refit_head else None
             folder = self.checkpoint_dir
             checkpoint = None if folder is None else Checkpoint(folder, self, trainer, data)
-            state, history = self._start(trainer, data, n_nets, checkpoint)  # step 1
+            state, history = self._start(trainer, data, plan.n_nets, checkpoint)  # step 1
             for t in range(state.t + 1, len(sizes) + 1):
                 # labels of U and of L by teachers that are no nets
                 ask = others and t == 1
@@ -402,37 +419,46 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             M.optimizer_.state.clear()  # twice as large as the net
         return M, {"stage1": loss_1, "stage2": loss_2}
 
-    def _resolved(self, net: NeuralNet, n_L: int, n_classes: int, n_U: int) -> tuple[bool, Any]:
-        """Return `refit_head` and `finetune_epochs`, or what "auto" is for so many documents."""
+    def _plan(self, net: NeuralNet, n_L: int, n_classes: int, n_U: int) -> Plan:
+        """Decide all that "auto" leaves open, for so many labelled and unlabelled documents."""
         per_class, can = n_L / n_classes, net.module is BertModule
-        few = per_class <= FEW_LABELS["refit_head"]
-        refits = can and few if self.refit_head == "auto" else bool(self.refit_head)
-        if refits and not can:
+        refit = (
+            can and per_class <= REFIT_PER_CLASS if self.refit_head == "auto" else self.refit_head
+        )
+        if refit and not can:
             raise ValueError(
                 "refit_head=True needs a BertClassifier with its own module, but estimator is a "
                 f'{type(net).__name__}; set refit_head="auto".'
             )
-        refits = refits and n_U > 0 and self.max_iter != 0  # else it is plain fine-tuning
-        few = per_class <= FEW_LABELS["finetune_epochs"]
-        few = few and n_L <= FEW_LABELS["finetune_epochs in all"]
-        auto = 10 if refits and few else 3
-        return refits, auto if self.finetune_epochs == "auto" else self.finetune_epochs
+        refit = bool(refit and n_U > 0 and self.max_iter != 0)  # else it is plain fine-tuning
+        few = refit and per_class <= TEN_EPOCHS_PER_CLASS and n_L <= TEN_EPOCHS_IN_ALL
+        epochs = (10 if few else 3) if self.finetune_epochs == "auto" else self.finetune_epochs
+        step: Any = (1.0 if refit else 0.2) if self.step_size == "auto" else self.step_size
+        sizes = self._sample_sizes(n_U, step) if n_U else []
+        nets_teach, others = split_teachers(self.teacher)
+        n_nets = self.n_teachers if nets_teach or not sizes else 0
+        return Plan(refit, int(epochs), step, sizes, n_nets, others)
 
-    def _sample_sizes(self, n_unlabeled: int, auto: float) -> list[int]:
-        """Return the size of the sample of each iteration; `auto` is the step of "auto"."""
-        if n_unlabeled == 0:
-            return []
-        step: Any = auto if self.step_size == "auto" else self.step_size
-        if not isinstance(step, Integral):
-            step = max(1, share_of(step, n_unlabeled, up=True))
-        sizes = [*range(step, n_unlabeled, step), n_unlabeled][: self.max_iter]
+    def _warn_of_plan(self, sizes: list[int], n_unlabeled: int) -> None:
+        """Warn, called from `_fit`, of very many iterations, and of an alpha without effect."""
         if len(sizes) > 100 and self.max_iter is None:
             warnings.warn(
                 f"step_size={self.step_size} makes {len(sizes)} iterations; an int is a number of "
                 "documents and a float is a share of them: 1.0 makes one iteration.",
                 stacklevel=4,
             )
-        return sizes
+        if len(sizes) == 1 and self.alpha not in (0, 0.1):  # the default was hardly meant
+            warnings.warn(
+                f"alpha={self.alpha} has no effect with one iteration; "
+                + ("raise max_iter." if sizes[0] < n_unlabeled else "lower step_size."),
+                stacklevel=4,
+            )
+
+    def _sample_sizes(self, n_unlabeled: int, step: Any) -> list[int]:
+        """Return the size of the sample of each iteration."""
+        if not isinstance(step, Integral):
+            step = max(1, share_of(step, n_unlabeled, up=True))
+        return [*range(step, n_unlabeled, step), n_unlabeled][: self.max_iter]
 
     def _work(self, n_nets: int, n_L: int, n_refit: int, sizes: list[int], E2: int) -> list[int]:
         """Return the numbers of texts that each iteration trains on, labels or refits heads on."""

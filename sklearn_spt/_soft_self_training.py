@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import issparse, vstack
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from sklearn_spt._data import as_texts
-from sklearn_spt._estimator import ClassifierOfTexts, all_or_nothing, snapshot
+from sklearn_spt._estimator import ClassifierOfTexts, all_or_nothing
 from sklearn_spt._labels import (
+    Codes,
     FloatArray,
     check_scalar,
     check_weights,
@@ -25,7 +27,6 @@ from sklearn_spt._labels import (
     warn_of_equal_numbers,
     warn_of_labels,
 )
-from sklearn_spt._losses import softmax
 from sklearn_spt._random import one_blas_thread
 
 #: Weights of a labelled and of an unlabelled row.
@@ -109,8 +110,7 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
         -------
         self
         """
-        # numpy and scipy have a BLAS each, whose waiting threads hold each other up: tenfold
-        with all_or_nothing(self) as new, one_blas_thread():
+        with all_or_nothing(self) as new:
             check_scalar(new.C, "C", Real, min_val=0, max_val=1e12, include_boundaries="neither")
             check_scalar(new.sharpening, "sharpening", Real, min_val=1)
             check_scalar(new.max_iter, "max_iter", Integral, min_val=0)
@@ -130,43 +130,17 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
                     kind = TypeError if isinstance(error, TypeError) else ValueError
                     raise kind(f"X_unlabeled is not of the same kind as X: {error}") from error
                 labeled, codes = np.pad(labeled, (0, more)), np.pad(codes, (0, more))
-            both = F[np.argsort(~labeled, kind="stable")]  # first the labelled rows
-            L, U = both[: len(w_l)], both[len(w_l) :]
-            y_l, n_U = np.eye(len(classes))[codes[labeled]], U.shape[0]
-            theta = _logistic_regression(L, y_l, w_l, new.C)
-            P = softmax(U @ theta[:-1] + theta[-1])
-            # equally many labels of each class (one less in a fold) were drawn by class: their
-            # shares say nothing
-            held = np.ptp(y_l.sum(axis=0)) > 1
-            least = _LEAST_SHARE * P.sum(axis=0) if held else None
-            rounds = new.max_iter if n_U else 0
-            w = np.append(_LABELED * w_l, np.full(n_U, _UNLABELED))
-            for left in reversed(range(rounds)):
-                P = _sharpened(P, new.sharpening, least) if left else P
-                theta = _logistic_regression(both, np.vstack([y_l, P]), w, new.C, theta)
-                P = softmax(U @ theta[:-1] + theta[-1])
-            new.classes_, new.n_iter_ = classes, rounds
+            how: Any = {"sharpening": new.sharpening, "max_iter": new.max_iter}
+            theta, P = soft_self_training(F, codes, w_l, len(classes), C=new.C, **how)
+            new.classes_, new.n_iter_ = classes, new.max_iter if len(P) else 0
             new.coef_, new.intercept_ = theta[:-1].T.copy(), theta[-1].copy()
             codes[~labeled] = P.argmax(axis=1)
             new.transduction_ = decode_labels(codes, classes, new.unlabeled_marker)
         return self
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Class probabilities.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Numbers.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``; rows sum to 1.
-        """
+    def _predict_proba(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        fitted = snapshot(self)
-        return softmax(fitted._features(X) @ fitted.coef_.T + fitted.intercept_)
+        return np.asarray(softmax(self._features(X) @ self.coef_.T + self.intercept_, axis=1))
 
     def __sklearn_tags__(self) -> Tags:
         """Say that sparse matrices are accepted."""
@@ -182,6 +156,41 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
             )
         F = validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse="csr")
         return normalize(F) if self.normalize else F
+
+
+def soft_self_training(
+    F: Any,
+    codes: Codes,
+    weights: FloatArray,
+    n_classes: int,
+    *,
+    C: float,
+    sharpening: float = 2.0,
+    max_iter: int = 6,
+) -> tuple[FloatArray, FloatArray]:
+    """Fit the regression of `SoftSelfTrainingClassifier` to vectors F of shape (n, d).
+
+    Class codes are -1 at unlabelled rows; `weights` are those of the labelled rows. Returned are
+    the weights of the regression, of shape (d + 1, K), and the probabilities of unlabelled rows.
+    """
+    labeled = codes >= 0
+    both = F[np.argsort(~labeled, kind="stable")]  # first the labelled rows
+    L, U = both[: len(weights)], both[len(weights) :]
+    y_l, n_U = np.eye(n_classes)[codes[labeled]], U.shape[0]
+    # numpy and scipy have a BLAS each, whose waiting threads hold each other up: tenfold
+    with one_blas_thread():
+        theta = _logistic_regression(L, y_l, weights, C)
+        P = softmax(U @ theta[:-1] + theta[-1], axis=1)
+        # equally many labels of each class (one less in a fold) were drawn by class: their shares
+        # say nothing
+        held = np.ptp(y_l.sum(axis=0)) > 1
+        least = _LEAST_SHARE * P.sum(axis=0) if held else None
+        w = np.append(_LABELED * weights, np.full(n_U, _UNLABELED))
+        for left in reversed(range(max_iter if n_U else 0)):
+            P = _sharpened(P, sharpening, least) if left else P
+            theta = _logistic_regression(both, np.vstack([y_l, P]), w, C, theta)
+            P = softmax(U @ theta[:-1] + theta[-1], axis=1)
+    return theta, P
 
 
 def _sharpened(P: FloatArray, power: float, least: FloatArray | None) -> FloatArray:

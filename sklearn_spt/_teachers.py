@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 from sklearn import config_context
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -13,8 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 from skorch import NeuralNet
 
 from sklearn_spt._data import PartlyLabeled, as_texts, concatenate
-from sklearn_spt._labels import FloatArray, known_labels
-from sklearn_spt._losses import softmax
+from sklearn_spt._labels import FloatArray
 from sklearn_spt._random import seeded_clone
 from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
 from sklearn_spt._training import Trainer
@@ -52,12 +52,12 @@ def label(
         model = seeded_clone(teacher, trainer.root, 0, 6, k)
         name, last = model.steps[-1] if isinstance(model, Pipeline) else ("", model)
         # a clone that has classes, or holds what has, was fitted before, and knows labels
-        fitted = any(hasattr(part, "classes_") for part in (last, *last.get_params().values()))
+        inside = last.get_params(deep=False).values()
+        fitted = any(hasattr(part, "classes_") for part in (last, *inside))
         weighted = np.ptp(data.weights) > 0 and has_fit_parameter(last, "sample_weight")
         how = {f"{name}__sample_weight".removeprefix("__"): weights} if weighted else {}
         try:
-            # one step needs no routing
-            with config_context(enable_metadata_routing=False), known_labels():
+            with config_context(enable_metadata_routing=False):  # one step needs no routing
                 model.fit(X, y, **how)
             answers = np.asarray(model.predict_proba(X), dtype=np.float64)
             P.append(_by_class(answers, model, len(y), data.classes.tolist(), fitted))
@@ -65,7 +65,7 @@ def label(
             error.add_note(f"The teacher {type(model).__name__} got X as a {type(X).__name__}.")
             raise
     with np.errstate(divide="ignore"):  # a probability of 0 stays one
-        tempered = softmax(np.log(np.mean(P, axis=0)), temperature)
+        tempered = softmax(np.log(np.mean(P, axis=0)) / temperature, axis=1)
     return tempered[~data.labeled], tempered[data.labeled]
 
 
@@ -75,7 +75,7 @@ def _in_one(X: Any, more: Any) -> Any:
     if hasattr(X, "iloc") and all(type(part) is type(X) for part in parts):
         named = [part.set_axis(X.columns, axis=1) for part in parts] if X.ndim == 2 else parts
         return pd.concat(named, ignore_index=True)
-    if as_texts(X) is not None and {len(getattr(part, "shape", ())) for part in parts} != {2}:
+    if as_texts(X) is not None:
         return np.array([text for part in parts for text in as_texts(part) or ()], dtype=object)
     return X if more is None else concatenate(X, more)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import clone
 from skorch import NeuralNet
 from skorch.callbacks import Callback, EarlyStopping, EpochScoring, LRScheduler, PassthroughScoring
@@ -22,7 +23,7 @@ from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
 
 from sklearn_spt._labels import Codes, FloatArray
-from sklearn_spt._losses import DistillationLoss, distillation_targets, softmax
+from sklearn_spt._losses import DistillationLoss, distillation_targets
 from sklearn_spt._pretrained import load_encoder
 from sklearn_spt._random import generator, seeded
 
@@ -268,7 +269,7 @@ def predict_logits(net: NeuralNet, X: Any, n_classes: int) -> FloatArray:
 
 def probabilities(net: NeuralNet, X: Any, n_classes: int, temperature: float = 1.0) -> FloatArray:
     """Return the class probabilities of encoded documents, (n, n_classes)."""
-    return softmax(predict_logits(net, X, n_classes), temperature)
+    return np.asarray(softmax(predict_logits(net, X, n_classes) / temperature, axis=1))
 
 
 @dataclass(eq=False)

@@ -13,6 +13,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import joblib
 import numpy as np
 import pandas as pd
 from sklearn.cluster import KMeans
@@ -23,7 +24,8 @@ from sklearn_spt._base import BaseSemiSupervisedClassifier
 from sklearn_spt._comparison import last_step
 from sklearn_spt._labels import Codes, check_scalar
 from sklearn_spt._module import BertModule
-from sklearn_spt._random import one_blas_thread, process_lock
+from sklearn_spt._random import one_blas_thread
+from sklearn_spt._self_pretraining import SelfPretrainingClassifier, chosen_by_auto
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,13 +166,11 @@ def suggest(clf: Any, X: Any, n: int = 10) -> Codes:
     if reads_texts := getattr(net, "module", None) is BertModule:
         ours = isinstance(model, BaseSemiSupervisedClassifier)
         F = model._inputs(F)[0] if ours else net.encode(F)
-    sparse = hasattr(F, "tocsr")
-    F = F.tocsr() if sparse else np.asarray(F).reshape(len(two), -1)
+    F = F.tocsr() if hasattr(F, "tocsr") else np.asarray(F).reshape(len(two), -1)
     distinct: dict[int, int] = {}
     for row in np.argsort(two[:, 1] - two[:, 0], kind="stable"):
         if len(distinct) < 10 * n:
-            one = F[[row]].toarray() if sparse else F[row]
-            distinct.setdefault(hash(one.tobytes()), row)
+            distinct.setdefault(joblib.hash(F[[row]]), row)
     near = np.array(list(distinct.values()))
     if len(near) < n:
         warnings.warn(f"X holds fewer distinct rows ({len(near)}) than n={n}.", stacklevel=2)
@@ -271,6 +271,9 @@ class FitReport:
             "nets that predict": str(len(model.estimators_)),
             "time": f"{seconds / 60:.1f} minutes" if seconds >= 60 else f"{seconds:.0f} seconds",
         }
+        if isinstance(model, SelfPretrainingClassifier):
+            chosen = chosen_by_auto(model, given.sum() / len(model.classes_))
+            facts |= {"chosen by auto": chosen} if chosen else {}
         counts = _pseudo_label_counts(model.history_).reindex(entries["iteration"], fill_value=0)
         history = entries.reindex(columns=["iteration", "changed", "seconds"])
         parts = [history.astype({"changed": float}), counts.reset_index(drop=True)]
@@ -288,15 +291,11 @@ class FitReport:
         Path(path).write_text(page, encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        # no border of the 1990s, and texts in full; the options are those of the process
-        with (
-            process_lock(),
-            pd.option_context("display.html.border", 0, "display.max_colwidth", None),
-        ):
-            facts = pd.DataFrame(list(self.facts.items())).to_html(index=False, header=False)
-            parts = [facts, "<h2>Iterations</h2>", self.history.to_html(**_TABLE)]
-            if len(self.doubtful):
-                parts += ["<h2>Texts in doubt</h2>", self.doubtful.to_html(**_TABLE)]
+        facts = pd.DataFrame(list(self.facts.items()))
+        parts = [facts.to_html(index=False, header=False, border=0)]
+        parts += ["<h2>Iterations</h2>", self.history.to_html(border=0, **_TABLE)]
+        if len(self.doubtful):
+            parts += ["<h2>Texts in doubt</h2>", self.doubtful.to_html(border=0, **_TABLE)]
         return "\n".join([*parts, f"<p>{_HINT}</p>"])
 
     def __str__(self) -> str:

@@ -196,7 +196,7 @@ def test_parameters_of_skorch_are_kept(tiny_encoder, tiny_texts):
 
 def test_many_rows_start_from_a_probe_on_some(tiny_encoder, tiny_texts, monkeypatch):
     expected = bert_net(tiny_encoder, max_epochs=0).fit(tiny_texts, Y).predict_proba(tiny_texts)
-    monkeypatch.setattr("sklearn_spt._bert.MOST_ROWS", 20)
+    monkeypatch.setattr("sklearn_spt._heads.MOST_ROWS", 20)
     some = bert_net(tiny_encoder, max_epochs=0).fit(tiny_texts, Y).predict_proba(tiny_texts)
     assert not np.array_equal(some, expected)
     assert (some.argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.7

@@ -468,7 +468,8 @@ def test_parameters_are_checked_before_the_first_fold_and_set_only_where_auto(ti
     own = SelfPretrainingClassifier(OwnBert(tiny_encoder), finetune_epochs=10)
     assert own._template(own.estimator).pretrained == tiny_encoder
     only_supervised = SelfPretrainingClassifier(BertClassifier(tiny_encoder), max_iter=0)
-    assert only_supervised._resolved(only_supervised.estimator, 20, 2, 9) == (False, 3)
+    plan = only_supervised._plan(only_supervised.estimator, 20, 2, 9)
+    assert (plan.refit_head, plan.finetune_epochs) == (False, 3)
 
 
 def test_pipelines_lists_and_threads_give_the_same():

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import torch
 from helpers import bert_net, mlp_net, points
+from scipy.special import softmax
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier, SoftSelfTrainingClassifier
-from sklearn_spt._losses import softmax
-from sklearn_spt._self_pretraining import FEW_LABELS
 
 Y = np.array([0, 1] * 6 + [-1] * 12)
 
@@ -51,13 +50,14 @@ def test_layers_are_those_of_soft_self_training(tiny_encoder, tiny_texts):
     ],
 )
 def test_what_few_labels_are(n_labeled, n_classes, refits, epochs):
-    found = SelfPretrainingClassifier()._resolved(BertClassifier(), n_labeled, n_classes, 9)
-    assert found == (refits, epochs)
+    plan = SelfPretrainingClassifier()._plan(BertClassifier(), n_labeled, n_classes, 9)
+    assert (plan.refit_head, plan.finetune_epochs) == (refits, epochs)
+    assert plan.step_size == (1.0 if refits else 0.2)
 
 
 def test_auto_is_for_few_labels(tiny_encoder, tiny_texts, monkeypatch):
     few = fitted(tiny_encoder, tiny_texts).predict_proba(tiny_texts)
-    monkeypatch.setitem(FEW_LABELS, "refit_head", 5)  # of 6 per class
+    monkeypatch.setattr("sklearn_spt._self_pretraining.REFIT_PER_CLASS", 5)  # of 6 per class
     many = fitted(tiny_encoder, tiny_texts).predict_proba(tiny_texts)
     without = fitted(tiny_encoder, tiny_texts, refit_head=False).predict_proba(tiny_texts)
     always = fitted(tiny_encoder, tiny_texts, refit_head=True).predict_proba(tiny_texts)
@@ -69,7 +69,7 @@ def test_auto_is_for_few_labels(tiny_encoder, tiny_texts, monkeypatch):
 def test_without_iterations_nothing_is_learned_from_unlabelled_documents(tiny_encoder, tiny_texts):
     clf = fitted(tiny_encoder, tiny_texts, max_iter=0, n_teachers=2, refit_head=True)
     alone = bert_net(tiny_encoder).fit(tiny_texts[:12], Y[:12])
-    first = softmax(np.log(clf.estimators_[0].predict_proba(tiny_texts)))
+    first = softmax(np.log(clf.estimators_[0].predict_proba(tiny_texts)), axis=1)
     np.testing.assert_allclose(first, alone.predict_proba(tiny_texts), atol=1e-6)
 
 
@@ -94,7 +94,7 @@ def test_more_epochs_where_labels_are_few(tiny_encoder, tiny_texts, monkeypatch)
     assert epochs() == 10
     assert epochs(finetune_epochs=4) == 4
     assert epochs(refit_head=False) == 3
-    monkeypatch.setitem(FEW_LABELS, "finetune_epochs", 5)  # of 6 per class
+    monkeypatch.setattr("sklearn_spt._self_pretraining.TEN_EPOCHS_PER_CLASS", 5)  # of 6 per class
     assert epochs() == 3
 
 
@@ -102,8 +102,10 @@ def test_one_iteration_where_labels_are_few(tiny_encoder, tiny_texts):
     net = bert_net(tiny_encoder)
     clf = SelfPretrainingClassifier(net, random_state=0).fit(tiny_texts, Y)
     assert clf.sample_sizes_ == [12]
+    assert (clf.refit_head_, clf.finetune_epochs_, clf.step_size_) == (True, 10, 1.0)
     clf.set_params(refit_head=False).fit(tiny_texts, Y)
     assert clf.sample_sizes_ == [3, 6, 9, 12]
+    assert (clf.refit_head_, clf.finetune_epochs_, clf.step_size_) == (False, 3, 0.2)
     with pytest.warns(UserWarning, match="alpha=0.5 has no effect with one iteration; lower step"):
         clf.set_params(refit_head=True, alpha=0.5).fit(tiny_texts, Y)
     with pytest.warns(UserWarning, match="with one iteration; raise max_iter"):

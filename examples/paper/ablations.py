@@ -103,9 +103,7 @@ class KeptOptimizer(SelfPretrainingClassifier):
 class HalfFirstSample(SelfPretrainingClassifier):
     """The first sample is half a step, as in the paper's code."""
 
-    def _sample_sizes(self, n_unlabeled, auto):
-        sizes = super()._sample_sizes(n_unlabeled, auto)
-        if not sizes:
-            return sizes
+    def _sample_sizes(self, n_unlabeled, step):
+        sizes = super()._sample_sizes(n_unlabeled, step)
         first = max(1, sizes[0] // 2)
         return [*range(first, n_unlabeled, sizes[0]), n_unlabeled][: self.max_iter]

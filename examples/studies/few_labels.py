@@ -207,7 +207,7 @@ def fit(model, X, codes, labeled, unlabeled, seed):
         y = codes[rows]
     if getattr(model, "finetune_epochs", 0) is None:  # as many as the defaults have
         sizes = len(labeled), codes.max() + 1, len(unlabeled)
-        epochs = SelfPretrainingClassifier()._resolved(BertClassifier(), *sizes)[1]
+        epochs = SelfPretrainingClassifier()._plan(BertClassifier(), *sizes).finetune_epochs
         model = clone(model).set_params(finetune_epochs=epochs)
     if "random_state" in model.get_params():
         model.set_params(random_state=seed)

@@ -14,6 +14,7 @@ import pytest
 import torch
 from helpers import METHODS, bert_net, mlp_net, points
 from scipy.sparse import csr_array
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -29,7 +30,6 @@ from sklearn_spt import (
     SoftSelfTrainingClassifier,
     TokenIdVectorizer,
 )
-from sklearn_spt._losses import softmax
 from sklearn_spt._soft_self_training import _sharpened
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold, make_labeled_scorer
 
@@ -429,7 +429,7 @@ def test_soft_self_training_is_fitted_whole_or_not_at_all():
 
 
 def test_sharpened_shares_move_half_of_the_way():
-    P = softmax(np.random.default_rng(0).normal([1, 0, -3], 1.0, size=(500, 3)))
+    P = softmax(np.random.default_rng(0).normal([1, 0, -3], 1.0, size=(500, 3)), axis=1)
     squared = P**2 / (P**2).sum(axis=1, keepdims=True)
     half = np.sqrt(P.sum(axis=0) * squared.sum(axis=0))
     sharp = _sharpened(P, 2.0, np.zeros(3))

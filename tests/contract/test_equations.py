@@ -7,6 +7,7 @@ from helpers import mlp_net, points
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.special import softmax
 from skorch.callbacks import Callback
 
 from sklearn_spt import DistillationLoss, RightTrapezoidalLR, SelfPretrainingClassifier
@@ -18,7 +19,7 @@ from sklearn_spt._class_distributions import (
     matching_tau,
 )
 from sklearn_spt._data import share_of
-from sklearn_spt._losses import distillation_targets, predicted_codes, softmax
+from sklearn_spt._losses import distillation_targets, predicted_codes
 from sklearn_spt._training import epoch_rows
 
 logits_of_rows = arrays(float, (5, 3), elements=st.floats(-8, 8))
@@ -31,7 +32,7 @@ def rows_that_sum_to_one(z):
 # -- loss ------------------------------------------------------------------------------------------
 def test_golden_loss_and_gradient():
     z = torch.tensor([[1.0, -1.0], [0.5, 2.0]], requires_grad=True)
-    q = softmax(np.array([[3.0, 0.0], [-1.0, 1.0]]), 3.0)
+    q = softmax(np.array([[3.0, 0.0], [-1.0, 1.0]]) / 3.0, axis=1)
     np.testing.assert_allclose(q, [[0.731059, 0.268941], [0.339244, 0.660756]], atol=1e-6)
     loss = DistillationLoss(0.3, 3.0)(z, torch.from_numpy(distillation_targets(np.eye(2), q)))
     loss.backward()
@@ -68,13 +69,6 @@ def test_loss_on_labels_and_wrong_targets():
         DistillationLoss(lam=2)
     with pytest.raises(ValueError, match="temperature must be positive"):
         DistillationLoss(temperature=0)
-
-
-@given(logits_of_rows, st.floats(0.01, 50))
-def test_softmax(z, T):
-    P = softmax(z, T)
-    np.testing.assert_allclose(P.sum(axis=1), 1)
-    np.testing.assert_allclose(P, softmax(z + 5, T), atol=1e-12)
 
 
 # -- learning rate ---------------------------------------------------------------------------------
@@ -172,7 +166,7 @@ def test_inertia_without_drift_is_the_identity():
 @given(logits_of_rows, st.floats(0, 1))
 def test_logit_adjustment(z, tau):
     P, shares = rows_that_sum_to_one(z), np.array([0.7, 0.2, 0.1])
-    expected = softmax(np.log(P) + tau * np.log(shares))
+    expected = softmax(np.log(P) + tau * np.log(shares), axis=1)
     np.testing.assert_allclose(logit_adjusted(P, shares, tau), expected, atol=1e-9)
 
 

@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
 
+import sklearn_spt._stages as stages
 import sklearn_spt._training as training
 from sklearn_spt import SelfPretrainingClassifier
 
@@ -150,7 +151,7 @@ def test_damaged_states_are_refused(tmp_path, kind):
 def test_states_of_other_versions_are_refused(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         fitted(tmp_path, on_iteration=Stop(1))
-    monkeypatch.setattr("sklearn_spt._sealed.versions", lambda: {"torch": "9"})
+    monkeypatch.setattr("sklearn_spt._checkpoint.versions", lambda: {"torch": "9"})
     with pytest.raises(ValueError, match="written by other versions"):
         fitted(tmp_path)
 
@@ -159,7 +160,8 @@ def test_states_of_other_versions_are_refused(tmp_path, monkeypatch):
 def test_memory_saves_fits(tmp_path, monkeypatch, taught):
     calls, teacher = [], teachers() if taught else None
     train = training.train
-    monkeypatch.setattr(training, "train", lambda *a, **k: calls.append(0) or train(*a, **k))
+    for module in (training, stages):
+        monkeypatch.setattr(module, "train", lambda *a, **k: calls.append(0) or train(*a, **k))
     expected = {lam: fitted(lam=lam, teacher=teacher) for lam in (0.1, 0.9)}
     n = len(calls)
     first = fitted(memory=str(tmp_path), lam=0.1, teacher=teacher)
