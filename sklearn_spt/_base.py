@@ -26,12 +26,7 @@ from sklearn_spt._data import (
     for_torch,
     is_mapping,
 )
-from sklearn_spt._estimator import (
-    ClassifierOfTexts,
-    all_or_nothing,
-    forget_columns,
-    progress_bar,
-)
+from sklearn_spt._estimator import ClassifierOfTexts, forget_columns, progress_bar
 from sklearn_spt._labels import (
     Codes,
     FloatArray,
@@ -61,43 +56,14 @@ class BaseSemiSupervisedClassifier(
     verbose: int
 
     # -- the contract ---------------------------------------------------------------------------
-    def fit(
-        self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None
-    ) -> BaseSemiSupervisedClassifier:
-        """Fit on labelled and unlabelled documents.
-
-        Parameters
-        ----------
-        X : documents, n_samples rows
-            A list, array or Series of str, a one-column frame of them, a token-id matrix, or
-            any input that a given net takes.
-        y : array-like of shape (n_samples,)
-            Class labels of any kind; unlabelled rows carry `unlabeled_marker`.
-        X_unlabeled : documents or None, default=None
-            More unlabelled documents, of the same kind as X. Use it with meta-estimators that
-            refuse marked rows in y; they can route it as metadata.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Scales the loss of labelled rows, not their probability to be drawn. Only proportions
-            count. Entries of unlabelled rows are ignored.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter, document, label or weight is unusable. Nothing has changed then.
-        """
-        with all_or_nothing(self) as new:
-            new._check_params()
-            net = new._template(new.estimator)
-            data = new._validate(net, X, y, X_unlabeled, sample_weight)
-            new._warn_of_markers(data)
-            with known_labels():  # to the classifiers that the method fits, too
-                new._fit(net, data)
-            new.classes_ = data.classes
-        return self
+    def _fit_documents(self, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any) -> None:
+        self._check_params()
+        net = self._template(self.estimator)
+        data = self._validate(net, X, y, X_unlabeled, sample_weight)
+        self._warn_of_markers(data)
+        with known_labels():  # to the classifiers that the method fits, too
+            self._fit(net, data)
+        self.classes_ = data.classes
 
     def _check_params(self) -> None:
         """Raise an error that names the first unusable parameter."""
@@ -214,15 +180,15 @@ class BaseSemiSupervisedClassifier(
         weights = check_weights(sample_weight, labeled)
         more = get_len(D) - n
         if more == n:
-            warn_of_equal_numbers(n, stacklevel=4)
+            warn_of_equal_numbers(n, stacklevel=5)
         labeled = np.append(labeled, np.zeros(more, dtype=bool))
         codes = np.append(codes, np.full(more, -1))
         if isinstance(net, BertClassifier) and not isinstance(D, dict):
             max_length = None if hasattr(self, "n_features_in_") else net.max_length
             source = load_encoder(net.pretrained)
             check_not_empty(D, source, n)
-            warn_of_lost_content(D, codes, source, max_length)
-        warn_of_labels(classes, codes[:n], self.unlabeled_marker, stacklevel=4)
+            warn_of_lost_content(D, codes, source, max_length, stacklevel=5)
+        warn_of_labels(classes, codes[:n], self.unlabeled_marker, stacklevel=5)
         L = multi_indexing(D, np.flatnonzero(labeled))
         U = None if labeled.all() else multi_indexing(D, np.flatnonzero(~labeled))
         given = X, X_unlabeled if more else None
@@ -297,7 +263,7 @@ class BaseSemiSupervisedClassifier(
         if likely is not None:
             message += f" Is {likely!r} a marker? Then set unlabeled_marker, or replace it in y."
         if data.n_unlabeled == 0 or likely is not None:
-            warnings.warn(message, stacklevel=3)
+            warnings.warn(message, stacklevel=4)
 
     def _set_transduction(self, data: PartlyLabeled, pseudo: Codes, iteration: Codes) -> None:
         """Set ``transduction_`` and ``labeled_iter_``, given both for the unlabelled rows."""

@@ -18,12 +18,7 @@ from skorch.callbacks import Callback, EpochTimer, GradientNormClipping, Passthr
 
 from sklearn_spt._batches import TokenBatches, in_batches, width_multiple
 from sklearn_spt._data import Ids, as_texts, check_rows_of_ids
-from sklearn_spt._estimator import (
-    ClassifierOfTexts,
-    all_or_nothing,
-    forget_columns,
-    progress_bar,
-)
+from sklearn_spt._estimator import ClassifierOfTexts, all_or_nothing, forget_columns, progress_bar
 from sklearn_spt._heads import linear_probe, refitted_head, rows_of_probe, set_head
 from sklearn_spt._labels import (
     Codes,
@@ -200,35 +195,6 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
             )
 
     # -- scikit-learn ---------------------------------------------------------------------------
-    def fit(
-        self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None
-    ) -> BertClassifier:
-        """Fine-tune on the labelled rows.
-
-        Parameters
-        ----------
-        X : texts of length n_samples, or array-like of token ids of shape (n_samples, width)
-            Documents.
-        y : array-like of shape (n_samples,)
-            Labels; rows marked by `unlabeled_marker` are dropped with a warning.
-        X_unlabeled : ignored
-            Present so that all classifiers share one signature.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Scales the loss of each row, not its chance to be drawn; only proportions count.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            For unusable parameters, labels, texts, token ids or weights; the message names them.
-        """
-        with all_or_nothing(self) as new:
-            new._fit(X, y, sample_weight, new.classes, fresh=True)
-        return self
-
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> BertClassifier:
@@ -248,16 +214,24 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         -------
         self
         """
-        given = self.classes if classes is None else classes
         with all_or_nothing(self) as new:
             if self.initialized_:  # other threads predict with the present weights until the end
                 names = [*self.cuda_dependent_attributes_, "history_"]
                 vars(new).update(copy.deepcopy({name: vars(self)[name] for name in names}))
-            new._fit(X, y, sample_weight, given, fresh=not self.initialized_)
+            new._fit_documents(X, y, None, sample_weight, classes, fresh=not self.initialized_)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, given: Any, *, fresh: bool) -> None:
-        known = self.classes_ if not fresh else given
+    def _fit_documents(
+        self,
+        X: Any,
+        y: Any,
+        X_unlabeled: Any,
+        sample_weight: Any,
+        classes: Any = None,
+        fresh: bool = True,
+    ) -> None:
+        known = self.classes if classes is None else classes
+        known = known if fresh else self.classes_
         known = None if known is None else np.unique(as_labels(known))
         self.check_params()
         check_template(self, "BertClassifier")
@@ -304,12 +278,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
 
     # -- what the methods use -------------------------------------------------------------------
     def encode(
-        self,
-        X: Any,
-        *,
-        allow_empty: bool = True,
-        reset: bool = False,
-        full_width: bool = False,
+        self, X: Any, *, allow_empty: bool = True, reset: bool = False, full_width: bool = False
     ) -> Ids:
         """Return the token ids of texts, or check a matrix of token ids.
 
@@ -328,12 +297,7 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         return check_token_ids(X, source)
 
     def start_head(
-        self,
-        X: Ids,
-        codes: Codes,
-        weights: FloatArray,
-        balanced: bool = True,
-        known: Any = None,
+        self, X: Ids, codes: Codes, weights: FloatArray, balanced: bool = True, known: Any = None
     ) -> Any:
         """Set the linear layer to a linear probe if `head_init` asks for it; return the probe.
 

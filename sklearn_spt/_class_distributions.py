@@ -23,11 +23,7 @@ EPSILON = 1e-6
 
 
 def inertia(
-    P: FloatArray,
-    S: Distributions,
-    alpha: float,
-    *,
-    squared: bool = False,
+    P: FloatArray, S: Distributions, alpha: float, *, squared: bool = False
 ) -> tuple[FloatArray, dict[int, tuple[float, float]], dict[int, dict[str, float]]]:
     """Move the Gaussian of each predicted class towards that of the iteration before.
 

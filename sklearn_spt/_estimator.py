@@ -44,7 +44,7 @@ def forget_columns(estimator: Any) -> None:
 
 
 class ClassifierOfTexts:
-    """`predict`, `predict_proba` and `score`; a subclass writes `_predict_proba`."""
+    """What users call; a subclass writes `_fit_documents` and `_predict_proba`."""
 
     classes_: Any
     unlabeled_marker: Any
@@ -55,6 +55,36 @@ class ClassifierOfTexts:
         params = sorted(self.get_params(deep=False).items())  # type: ignore[attr-defined]
         changed = [f"{k}={v!r}" for k, v in params if repr(v) != repr(usual.get(k))]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+    def fit(self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None) -> Any:
+        """Fit on labelled and unlabelled documents.
+
+        Parameters
+        ----------
+        X : documents, n_samples rows
+            A list, array or Series of str, a one-column frame of them, a token-id matrix, or
+            any input that a given net takes.
+        y : array-like of shape (n_samples,)
+            Class labels of any kind; unlabelled rows carry `unlabeled_marker`.
+        X_unlabeled : documents or None, default=None
+            More unlabelled documents, of the same kind as X. Use it with meta-estimators that
+            refuse marked rows in y; they can route it as metadata.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Scales the loss of labelled rows, not their probability to be drawn. Only proportions
+            count. Entries of unlabelled rows are ignored.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter, document, label or weight is unusable. Nothing has changed then.
+        """
+        with all_or_nothing(self) as new:
+            new._fit_documents(X, y, X_unlabeled, sample_weight)
+        return self
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities.

@@ -55,12 +55,7 @@ def refitted_head(
 
 
 def linear_probe(
-    F: FloatArray,
-    codes: Codes,
-    n_classes: int,
-    weights: FloatArray,
-    *,
-    balanced: bool = True,
+    F: FloatArray, codes: Codes, n_classes: int, weights: FloatArray, *, balanced: bool = True
 ) -> tuple[FloatArray, FloatArray] | None:
     """Fit a logistic regression on vectors F (n, d); return W and b of logits ``F @ W.T + b``.
 

@@ -445,13 +445,13 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             warnings.warn(
                 f"step_size={self.step_size} makes {len(sizes)} iterations; an int is a number of "
                 "documents and a float is a share of them: 1.0 makes one iteration.",
-                stacklevel=4,
+                stacklevel=5,
             )
         if len(sizes) == 1 and self.alpha not in (0, 0.1):  # the default was hardly meant
             warnings.warn(
                 f"alpha={self.alpha} has no effect with one iteration; "
                 + ("raise max_iter." if sizes[0] < n_unlabeled else "lower step_size."),
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _sample_sizes(self, n_unlabeled: int, step: Any) -> list[int]:

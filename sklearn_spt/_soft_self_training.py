@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from sklearn_spt._data import as_texts
-from sklearn_spt._estimator import ClassifierOfTexts, all_or_nothing
+from sklearn_spt._estimator import ClassifierOfTexts
 from sklearn_spt._labels import (
     Codes,
     FloatArray,
@@ -90,53 +90,32 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
     normalize: bool = True
     unlabeled_marker: Any = -1
 
-    def fit(
-        self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None
-    ) -> SoftSelfTrainingClassifier:
-        """Fit on labelled and unlabelled rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Numbers.
-        y : array-like of shape (n_samples,)
-            Class labels; unlabelled rows carry `unlabeled_marker`.
-        X_unlabeled : array-like or sparse matrix of shape (n_more, n_features), default=None
-            More unlabelled rows.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the labelled rows.
-
-        Returns
-        -------
-        self
-        """
-        with all_or_nothing(self) as new:
-            check_scalar(new.C, "C", Real, min_val=0, max_val=1e12, include_boundaries="neither")
-            check_scalar(new.sharpening, "sharpening", Real, min_val=1)
-            check_scalar(new.max_iter, "max_iter", Integral, min_val=0)
-            F = new._features(X, reset=True)
-            labeled, classes, codes = encode_labels(y, F.shape[0], new.unlabeled_marker)
-            warn_of_labels(classes, codes, new.unlabeled_marker, stacklevel=3)
-            # a row counts C times its weight
-            w_l = check_weights(sample_weight, labeled, scaled=False)
-            if X_unlabeled is not None and (more := _num_samples(X_unlabeled)):
-                if more == len(codes):
-                    warn_of_equal_numbers(more, stacklevel=3)
-                try:
-                    parts = F, new._features(X_unlabeled)
-                    sparse = any(map(issparse, parts))
-                    F = vstack(parts, format="csr") if sparse else np.vstack(parts)
-                except (TypeError, ValueError) as error:
-                    kind = TypeError if isinstance(error, TypeError) else ValueError
-                    raise kind(f"X_unlabeled is not of the same kind as X: {error}") from error
-                labeled, codes = np.pad(labeled, (0, more)), np.pad(codes, (0, more))
-            how: Any = {"sharpening": new.sharpening, "max_iter": new.max_iter}
-            theta, P = soft_self_training(F, codes, w_l, len(classes), C=new.C, **how)
-            new.classes_, new.n_iter_ = classes, new.max_iter if len(P) else 0
-            new.coef_, new.intercept_ = theta[:-1].T.copy(), theta[-1].copy()
-            codes[~labeled] = P.argmax(axis=1)
-            new.transduction_ = decode_labels(codes, classes, new.unlabeled_marker)
-        return self
+    def _fit_documents(self, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any) -> None:
+        check_scalar(self.C, "C", Real, min_val=0, max_val=1e12, include_boundaries="neither")
+        check_scalar(self.sharpening, "sharpening", Real, min_val=1)
+        check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
+        F = self._features(X, reset=True)
+        labeled, classes, codes = encode_labels(y, F.shape[0], self.unlabeled_marker)
+        warn_of_labels(classes, codes, self.unlabeled_marker, stacklevel=4)
+        # a row counts C times its weight
+        w_l = check_weights(sample_weight, labeled, scaled=False)
+        if X_unlabeled is not None and (more := _num_samples(X_unlabeled)):
+            if more == len(codes):
+                warn_of_equal_numbers(more, stacklevel=4)
+            try:
+                parts = F, self._features(X_unlabeled)
+                sparse = any(map(issparse, parts))
+                F = vstack(parts, format="csr") if sparse else np.vstack(parts)
+            except (TypeError, ValueError) as error:
+                kind = TypeError if isinstance(error, TypeError) else ValueError
+                raise kind(f"X_unlabeled is not of the same kind as X: {error}") from error
+            codes = np.pad(codes, (0, more), constant_values=-1)
+        how: Any = {"sharpening": self.sharpening, "max_iter": self.max_iter}
+        theta, P = soft_self_training(F, codes, w_l, len(classes), C=self.C, **how)
+        self.classes_, self.n_iter_ = classes, self.max_iter if len(P) else 0
+        self.coef_, self.intercept_ = theta[:-1].T.copy(), theta[-1].copy()
+        codes[codes < 0] = P.argmax(axis=1)
+        self.transduction_ = decode_labels(codes, classes, self.unlabeled_marker)
 
     def _predict_proba(self, X: Any) -> FloatArray:
         check_is_fitted(self)

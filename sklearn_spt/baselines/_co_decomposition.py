@@ -206,7 +206,7 @@ history_, selection_history_
             warnings.warn(
                 "both views of the documents are the same. For texts, pass keywords that occur in "
                 "texts longer than the window; for other documents, pass views.",
-                stacklevel=4,
+                stacklevel=5,
             )
         if X_unlabeled is None or _num_samples(X_unlabeled) == 0:
             return encoded, get_len(encoded)

@@ -79,7 +79,7 @@ def warn_nothing_added(threshold: float, which: str = "") -> None:
             f"no unlabelled document {which}was labelled with a confidence of "
             f"threshold={threshold} or more: the model is trained on the labelled rows only. "
             "Lower threshold.",
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -98,7 +98,7 @@ def hold_out(
         warnings.warn(
             f"{n_valid} of {n} labelled rows cannot be held out by class, so one iteration is run. "
             "Label more rows of the rare classes, or change validation_fraction.",
-            stacklevel=5,
+            stacklevel=6,
         )
         return None
     seed = int(rng.integers(2**31))
