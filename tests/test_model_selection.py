@@ -30,6 +30,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.random_projection import GaussianRandomProjection
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier, compare_with_supervised
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold, make_labeled_scorer
@@ -560,3 +561,10 @@ def test_data_and_classifiers_that_cannot_be_compared():
         compare(LogisticRegression(), X, y)
     with pytest.raises(ValueError, match=r"y holds .*7.* in row \d+, which is none of \[0, 1\]"):
         scripted(Y, Y + 7 * (1 - Y), Y)
+
+
+def test_steps_without_a_seed_get_one(global_random_state_unchanged):
+    X, y, _ = points(n=60)
+    pipeline = make_pipeline(GaussianRandomProjection(2), self_pretraining(max_iter=1))
+    scores = [compare(pipeline, X, y, random_state=0).supervised for _ in range(2)]
+    assert scores[0] == scores[1]

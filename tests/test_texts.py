@@ -1,5 +1,6 @@
 """Texts, tokenizers and pretrained encoders."""
 
+import copy
 import json
 import shutil
 
@@ -7,8 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from helpers import TINY_VOCABULARY, build_encoder
+from helpers import TINY_VOCABULARY, bert_net, build_encoder
+from numpy.testing import assert_allclose
 from safetensors.torch import load_file, save_file
+from tokenizers.processors import TemplateProcessing
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from sklearn_spt import SentenceEmbedder, TokenIdVectorizer
 from sklearn_spt._batches import delete_tokens
@@ -146,3 +150,30 @@ def test_roberta_like_positions(tmp_path, tiny_encoder):
     settings = json.loads(file.read_text()) | {"model_max_length": 63}
     file.write_text(json.dumps(settings))
     assert load_encoder(tmp_path / "e").max_positions == 63
+
+
+def test_a_tokenizer_that_closes_a_text_with_padding(tiny_encoder, tiny_texts, tmp_path):
+    """As that of some causal encoders: the last token of a text is not told from padding."""
+    shutil.copytree(tiny_encoder, tmp_path / "encoder")
+    backend = AutoTokenizer.from_pretrained(tiny_encoder).backend_tokenizer
+    backend.post_processor = TemplateProcessing("$A [PAD]", special_tokens=[("[PAD]", 0)])
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "model_max_length": 64}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, **names)
+    tokenizer.save_pretrained(tmp_path / "encoder")
+    encoder = load_encoder(tmp_path / "encoder")
+    assert (encoder.opening, encoder.closing) == ([], [])
+    net = bert_net(str(tmp_path / "encoder"), max_epochs=1).fit(tiny_texts, [0, 1] * 12)
+    ids = TokenIdVectorizer(tmp_path / "encoder", max_length=24).transform(tiny_texts)
+    assert_allclose(net.predict_proba(ids), net.predict_proba(tiny_texts), atol=1e-5)
+    with pytest.raises(ValueError, match="X holds a text without a token in row 1, and 1 in all"):
+        net.fit(["a shot", "\u0301"], [0, 1])
+
+
+def test_an_encoder_from_an_older_pickle(tiny_encoder):
+    encoder = copy.copy(load_encoder(tiny_encoder))
+    state = {k: v for k, v in vars(encoder).items() if k not in ("opening", "closing")}
+    encoder.__setstate__(state)
+    assert (encoder.opening, encoder.closing) == ([ID["[CLS]"]], [ID["[SEP]"]])
+    assert encoder.tokenize(["a a a a"], 4).tolist() == [
+        [ID[w] for w in ("[CLS]", "a", "a", "[SEP]")]
+    ]

@@ -31,6 +31,7 @@ from sklearn_spt import (
     TokenIdVectorizer,
 )
 from sklearn_spt._soft_self_training import _sharpened
+from sklearn_spt.inspection import FitReport
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold, make_labeled_scorer
 
 
@@ -655,6 +656,13 @@ def test_texts_print_nothing_and_leave_random_states(
     out, err = capfd.readouterr()
     assert out == ""
     assert "iteration 1 of 1: 100%" in err
+    chosen = (
+        "refit_head=True, finetune_epochs=10, step_size=1.0, since there are 6 labels per class"
+    )
+    assert f'"auto" chose {chosen}\n' in err
+    assert FitReport.from_estimator(clf).facts["chosen by auto"] == chosen
+    clf.set_params(refit_head=False, finetune_epochs=1, step_size=0.5, verbose=0)
+    assert "chosen by auto" not in FitReport.from_estimator(clf.fit(tiny_texts, tiny_y)).facts
 
 
 def load_encoder_anew():

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle, islice, pairwise
-from threading import Event
+from threading import Event, Lock
 
 import joblib
 import numpy as np
 import pytest
+import torch
 from helpers import bert_net, mlp_net, points
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from skorch.callbacks import Callback
@@ -183,3 +184,25 @@ def test_loads_in_threads_leave_the_log_as_it_was(tiny_encoder):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(in_quiet, range(400)))
     assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
+
+
+def test_what_a_callback_changes_stays(tiny_encoder, tiny_texts):
+    X, y, _ = points()
+
+    def change(iteration):
+        clf.set_params(verbose=iteration.number)
+        clf.note = iteration.number
+
+    clf = SelfPretrainingClassifier(mlp_net(), random_state=0, step_size=1.0, on_iteration=change)
+    clf.fit(X, y)
+    assert (clf.verbose, clf.note, clf.n_iter_) == (1, 1, 1)
+
+
+def test_partial_fit_copies_nets_only(tiny_encoder, tiny_texts):
+    net = bert_net(tiny_encoder, max_epochs=1).fit(tiny_texts, [0, 1] * 12)
+    net.lock_ = Lock()  # cannot be copied
+    lock, old, weights = net.lock_, net.module_, net.module_.head.weight.clone()
+    net.partial_fit(tiny_texts, [0, 1] * 12)
+    assert net.lock_ is lock
+    assert torch.equal(old.head.weight, weights)
+    assert not torch.equal(net.module_.head.weight, weights)
