@@ -208,13 +208,13 @@ def _training(options: Namespace, **params: Any) -> tuple[Any, list[str], list[A
 
 def _fit(options: Namespace) -> None:
     """Fit a classifier, save it in a folder, and print a report."""
-    from sklearn_spt.inspection import FitReport
-
     options.out.mkdir(parents=True, exist_ok=True)
     options.out.rmdir()  # a folder in use is an error now, not after the training
     if (page := Path(options.report or "here").parent) != options.out and not page.is_dir():
         raise ValueError(f"--report {options.report}: there is no folder {page}.")
     clf, X, y = _training(options, checkpoint_dir=options.checkpoint_dir)
+    from sklearn_spt.inspection import FitReport  # now, since torch takes seconds to import
+
     clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None)
     clf.columns_ = {name: vars(options)[name] for name in ("text", "label", "unlabeled_marker")}
     sklearn_spt.save(clf, options.out)
@@ -229,8 +229,8 @@ def _fit(options: Namespace) -> None:
 def _compare(options: Namespace) -> None:
     """Estimate whether the unlabelled texts help."""
     how: Any = {"cv": options.folds, "pos_label": options.positive, "random_state": options.seed}
-    compare = sklearn_spt.compare_with_supervised
-    print(compare(*_training(options), verbose=int(not options.quiet), **how))
+    data = _training(options)
+    print(sklearn_spt.compare_with_supervised(*data, verbose=int(not options.quiet), **how))
 
 
 def _predict(options: Namespace) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import copy
+import functools
 import os
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
-from transformers import AttentionInterface, AttentionMaskInterface, AutoModel
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import sdpa_mask
 
 from sklearn_spt._pretrained import load_encoder, quiet
 
@@ -51,6 +49,8 @@ def _attention(
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
     """Attend with shapes (n, heads, width, d); torch's own attention, but for dropout on a CPU."""
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
     causal = attention_mask is None and getattr(module, "is_causal", False)
     if dropout == 0 or causal or query.device.type != "cpu" or query.shape != key.shape:
         options: dict[str, Any] = {"dropout": dropout, "scaling": scaling, **kwargs}
@@ -64,8 +64,14 @@ def _attention(
     return out.transpose(1, 2).contiguous(), None
 
 
-AttentionInterface.register("byte_dropout", _attention)
-AttentionMaskInterface.register("byte_dropout", sdpa_mask)
+@functools.cache
+def _register_attention() -> None:
+    # here, since transformers takes as long to import as torch, and own nets do not need it
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import sdpa_mask
+
+    AttentionInterface.register("byte_dropout", _attention)
+    AttentionMaskInterface.register("byte_dropout", sdpa_mask)
 
 
 # -- precision -------------------------------------------------------------------------------
@@ -117,8 +123,11 @@ class BertModule(nn.Module):
                 )
             self.encoder: Any = copy.deepcopy(source.model)
         else:
+            from transformers import AutoModel
+
             self.pad_id, self.pooling = pad_id, pooling
             self.encoder = AutoModel.from_config(config)
+        _register_attention()
         self.precision = precision
         if self.pooling == "mean" and getattr(self.encoder, "pooler", None) is not None:
             self.encoder.pooler = None  # its weights would never get a gradient
@@ -136,6 +145,11 @@ class BertModule(nn.Module):
             nn.init.zeros_(self.head.bias)
         if adapter is not None:
             self.encoder = _adapted(self.encoder, adapter)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Register the attention, in a process that may not have built a module."""
+        _register_attention()
+        super().__setstate__(state)
 
     def embed(self, ids: torch.Tensor) -> torch.Tensor:
         """Return one vector in fp32 for each row of token ids, (n, hidden_size)."""

@@ -573,6 +573,27 @@ def test_help_and_datasets_import_no_deep_learning_library():
     assert b"--checkpoint-dir" in printed
 
 
+def test_mistakes_and_own_nets_wait_for_no_library(tmp_path):
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "x").touch()
+    (tmp_path / "a.csv").write_text("post\na\n")
+    arguments = [
+        ["fit", "a.csv", "--out", "used"],
+        ["compare", "a.csv"],
+        ["fit", "no", "--out", "b"],
+    ]
+    code = [
+        "import sys, sklearn_spt.__main__ as program",
+        f"assert [program.main(x) for x in {arguments}] == [1, 1, 1]",
+        "assert not {'torch', 'skorch', 'transformers'} & {*sys.modules}",
+        "program.sklearn_spt.SelfPretrainingClassifier",
+        "assert 'transformers' not in sys.modules",
+    ]
+    command = [sys.executable, "-c", "\n".join(code)]
+    found = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert found.stderr.count("\n") == 3
+
+
 def test_a_reader_that_closes_the_pipe_is_no_error():
     lines = [
         "import sys",
