@@ -128,18 +128,20 @@ def _write_huggingface(module: Any, names: list[str], length: int, folder: Path)
     if "add_pooling_layer" in inspect.signature(type(encoder)).parameters:
         options["model_args"] = {"add_pooling_layer": False}  # transformers would draw one
     _write_json(folder / "sentence_bert_config.json", options)
-    size: dict[str, Any] = {"word_embedding_dimension": head.in_features}
-    mean = module.pooling == "mean"
-    modes = {"pooling_mode_mean_tokens": mean, "pooling_mode_cls_token": not mean}
-    _write_json(folder / "1_Pooling" / "config.json", size | modes)
+    pooling = {"embedding_dimension": head.in_features, "pooling_mode": module.pooling}
+    _write_json(folder / "1_Pooling" / "config.json", pooling)
     size = {"in_features": head.in_features, "out_features": head.out_features, "bias": True}
     identity = {"activation_function": "torch.nn.modules.linear.Identity"}
     _write_json(folder / "2_Dense" / "config.json", size | identity)
     weights = {f"linear.{name}": value for name, value in head.state_dict().items()}
     save_file(weights, folder / "2_Dense" / "model.safetensors")
-    parts = {"": "Transformer", "1_Pooling": "Pooling", "2_Dense": "Dense"}
+    parts = {  # as version 6 of sentence-transformers names them
+        "": "base.modules.transformer.Transformer",
+        "1_Pooling": "sentence_transformer.modules.pooling.Pooling",
+        "2_Dense": "base.modules.dense.Dense",
+    }
     modules = [
-        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.{kind}"}
         for i, (path, kind) in enumerate(parts.items())
     ]
     _write_json(folder / "modules.json", modules)

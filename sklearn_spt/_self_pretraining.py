@@ -32,12 +32,19 @@ from sklearn_spt._class_distributions import (
 from sklearn_spt._data import PartlyLabeled, class_counts, share_of
 from sklearn_spt._estimator import progress_bar
 from sklearn_spt._labels import FloatArray, check_scalar
-from sklearn_spt._losses import distillation_targets, predicted_codes
+from sklearn_spt._losses import predicted_codes
 from sklearn_spt._module import BertModule
 from sklearn_spt._random import generator, seeded, set_torch_state
-from sklearn_spt._stages import Losses, mean_losses, seed_path, train_stage_1, train_teacher
+from sklearn_spt._stages import (
+    Losses,
+    mean_losses,
+    seed_path,
+    train_stage_1,
+    train_stage_2,
+    train_teacher,
+)
 from sklearn_spt._teachers import label, split_teachers
-from sklearn_spt._training import RightTrapezoidalLR, Trainer, set_loss, train
+from sklearn_spt._training import RightTrapezoidalLR, Trainer, set_loss
 
 #: Most labelled documents per class, on average, with which "auto" fits linear layers anew.
 REFIT_PER_CLASS = 30
@@ -403,20 +410,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 make_schedule=self._schedule,
             )
             set_torch_state(state)  # the stream goes on as if stage 1 had just run
-            on_L = distillation_targets(np.eye(data.n_classes)[data.y], q, data.weights)
             set_loss(M, self.lam, self.temperature, keep_optimizer=self._keep_optimizer)
-            loss_2 = train(
-                M,
-                data.X,
-                on_L,
-                data.y,
-                epochs=trainer.epochs,
-                schedule=schedule,
-                balanced=self.balanced_batches,
-                rng=rng,
-                bar=trainer.bar,
-            )
-            M.optimizer_.state.clear()  # twice as large as the net
+            loss_2 = train_stage_2(trainer, M, *data.L, q, schedule, rng)
         return M, {"stage1": loss_1, "stage2": loss_2}
 
     def _plan(self, net: NeuralNet, n_L: int, n_classes: int, n_U: int) -> Plan:

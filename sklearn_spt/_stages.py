@@ -65,6 +65,24 @@ def train_stage_1(
     return M, schedule, rng, losses, torch_state()
 
 
+def train_stage_2(
+    trainer: Trainer,
+    M: NeuralNet,
+    X: Any,
+    y: Any,
+    weights: FloatArray,
+    q: FloatArray,
+    schedule: RightTrapezoidalLR,
+    rng: np.random.Generator,
+) -> list[float]:
+    """Train a student on the labelled documents, with true labels and soft ones, q."""
+    targets = distillation_targets(np.eye(q.shape[1])[y], q, weights)
+    how: Any = {"epochs": trainer.epochs, "balanced": trainer.balanced, "bar": trainer.bar}
+    losses = train(M, X, targets, y, schedule=schedule, rng=rng, **how)
+    M.optimizer_.state.clear()  # twice as large as the net
+    return losses
+
+
 def mean_losses(losses: Sequence[Losses]) -> Losses:
     """Return the mean loss of each epoch over the nets, by stage."""
     return {
