@@ -105,5 +105,7 @@ class HalfFirstSample(SelfPretrainingClassifier):
 
     def _sample_sizes(self, n_unlabeled, step):
         sizes = super()._sample_sizes(n_unlabeled, step)
+        if not sizes:
+            return sizes
         first = max(1, sizes[0] // 2)
         return [*range(first, n_unlabeled, sizes[0]), n_unlabeled][: self.max_iter]
