@@ -140,7 +140,7 @@ def supervised_contrastive(V, y, temperature=0.1):
 LOSSES = {"pairs": pairs, "supcon": supervised_contrastive}
 
 
-def contrastive(net, ids, codes, loss="pairs", steps=60, rate=1e-4, seed=0):
+def contrastive(net, ids, codes, loss="pairs", steps=30, rate=1e-4, seed=0):
     """Train the encoder of an initialised net so that texts of a class have equal vectors."""
     module, rng = net.module_.train(), np.random.default_rng(seed)
     optimizer = torch.optim.AdamW(module.encoder.parameters(), lr=rate, weight_decay=0, fused=True)
@@ -188,8 +188,7 @@ def teach(options, task, name, k, seed, arm):
     if name == "both":
         return np.mean([teach(options, task, n, k, seed, arm) for n in ("first", "contrastive")], 0)
     F = np.load(stored(options, task, name, k, seed, arm))
-    head = refit if name == "first" else soft
-    return head(F["L"], codes[labeled], F["U"])(np.vstack([F["L"], F["U"]]))
+    return refit(F["L"], codes[labeled], F["U"])(np.vstack([F["L"], F["U"]]))
 
 
 def train(options, task, name, k, seed, arm):
@@ -209,7 +208,7 @@ def train(options, task, name, k, seed, arm):
     else:  # contrastive, or contrastive:loss:steps:rate
         torch.manual_seed(seed)
         net = BertClassifier(classes=np.unique(codes)).initialize()
-        loss, steps, rate = [*name.split(":")[1:], "pairs", 60, 1e-4][:3]
+        loss, steps, rate = [*name.split(":")[1:], "pairs", 30, 1e-4][:3]
         contrastive(net, net.encode(X[labeled]), y, loss, int(steps), float(rate), seed)
     trained = perf_counter()
     parts = {
