@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -107,10 +108,11 @@ def frozen(options):
     """Score classifiers of frozen vectors."""
     done = finished(options.out)
     methods = {"logistic regression": {"max_iter": 0}, "soft self-training": {}}
-    methods |= {f"soft self-training, C={C:g}": {"C": C} for C in (3.0, 30.0)}
+    if options.k == 10:
+        methods |= {f"soft self-training, C={C:g}": {"C": C} for C in (3.0, 30.0)}
     for task in options.tasks.split(","):
         codes = load(options.data, task)[1]
-        for encoder in ("default", "mpnet"):
+        for encoder in options.methods.split("|"):
             F = pool_vectors(options, task, encoder)
             for seed, (name, how) in ((s, m) for s in options.seeds for m in methods.items()):
                 key = (task, f"{name} | {encoder}", options.k, seed, "pool")
@@ -323,6 +325,31 @@ def honest(options):
             record(options.out, key, {"part": "valid"} | scores(P, codes[valid]))
 
 
+def signals(options):
+    """Record what a fit on frozen vectors knows of itself, and what unlabelled rows gained."""
+    done = finished(options.out)
+    for task in options.tasks.split(","):
+        codes, F = load(options.data, task)[1], pool_vectors(options, task, options.methods)
+        for seed in options.seeds:
+            key = (task, f"signals | {options.methods}", options.k, seed, "pool")
+            if key in done:
+                continue
+            labeled, unlabeled, valid = rows_of("pool", codes, options.k, seed)
+            L, U, y, asked = F[labeled], F[unlabeled], codes[labeled], np.append(unlabeled, valid)
+            plain, new = soft(L, y, U, max_iter=0), soft(L, y, U)
+            turn = pd.Series(y).groupby(y).cumcount().to_numpy() % 2 == 0
+            halves = [soft(L[h], y[h], U)(U).argmax(axis=1) for h in (turn, ~turn)]
+            scored = [scores(f(F[asked]), codes[asked]) for f in (plain, new)]
+            found = {"plain": scored[0]["accuracy"], "soft": scored[1]["accuracy"]}
+            found |= {"plain_loss": scored[0]["log_loss"], "soft_loss": scored[1]["log_loss"]}
+            found["left_out"] = left_out({"L": L, "U": U}, y, partial(soft, max_iter=0))
+            found["agreement"] = np.mean(plain(U).argmax(axis=1) == new(U).argmax(axis=1))
+            found["halves"] = np.mean(halves[0] == halves[1])
+            found["sure"] = new(U).max(axis=1).mean()
+            found = {name: round(float(value), 4) for name, value in found.items()}
+            record(options.out, key, {"part": "valid"} | found)
+
+
 # -- tables ----------------------------------------------------------------------------------------
 def table(options):
     """Print means over draws by task, of the draws that all methods have."""
@@ -344,7 +371,7 @@ def main():
     torch.set_num_threads(1)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("vectors", "frozen", "nets", "score", "honest"):
+    for name in ("vectors", "frozen", "nets", "score", "honest", "signals"):
         command = commands.add_parser(name)
         command.add_argument("--data", required=True, help="folder with short_texts/")
         command.add_argument("--store", required=True, help="folder of vectors")
