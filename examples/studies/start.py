@@ -257,15 +257,15 @@ def score(options):
 
 
 # -- honest probabilities --------------------------------------------------------------------------
-def rounds(L, y, U, plan):
-    """Refit with a plan of (power, C) a round; return a function like that of `refit`."""
+def rounds(L, y, U, plain):
+    """Refit whose last `plain` rounds of six do not sharpen; `refit` has one such round."""
     size = np.sqrt((np.vstack([L, U]).astype(float) ** 2).sum(axis=1).mean())
     both, Y = np.vstack([L, U]) / size, np.eye(y.max() + 1)[y]
     w = np.append(np.full(len(L), 3.0), np.full(len(U), 0.5))
     theta = _logistic_regression(both[: len(L)], Y, np.ones(len(L)), 3.0)
-    for power, C in plan:
+    for power in [2] * (6 - plain) + [1] * plain:
         P = _sharpened(softmax(both[len(L) :] @ theta[:-1] + theta[-1]), power, None)
-        theta = _logistic_regression(both, np.vstack([Y, P]), w, C, theta)
+        theta = _logistic_regression(both, np.vstack([Y, P]), w, 3.0, theta)
     return lambda X: softmax(X / size @ theta[:-1] + theta[-1])
 
 
@@ -289,39 +289,38 @@ def left_out(F, y, fit):
 
 
 def honest(options):
-    """Score what makes the probabilities of a teacher and its student more honest."""
-    done, names = finished(options.out), options.methods.split("|")
-    plans = {"two rounds": [(2, 3)] * 4 + [(1, 3)] * 2, "three rounds": [(2, 3)] * 3 + [(1, 3)] * 3}
-    plans |= {"C=1 at last": [(2, 3)] * 5 + [(1, 1)], "sharpening 1.5": [(1.5, 3)] * 5 + [(1, 3)]}
+    """Score what may make the probabilities of the first net and its student honest."""
+    done, names = finished(options.out), ["first", *options.methods.split("|")]
+    readers = {"refit": refit, "labels alone": partial(soft, max_iter=0)}
+    readers |= {f"labels alone, C={C}": partial(soft, C=C, max_iter=0) for C in (3.0, 30.0)}
+    readers |= {f"{n} plain rounds": partial(rounds, plain=n) for n in (2, 3)}
+    readers |= {"refit, C=1": partial(refit, C=1.0), "s=1.5": partial(refit, sharpening=1.5)}
     for task, seed in ((t, s) for t in options.tasks.split(",") for s in options.seeds):
-        files = [stored(options, task, name, options.k, seed, options.arm) for name in names]
-        key = (task, f"honest: {names[-1]}, as it is", options.k, seed, options.arm)
-        if key in done or not all(file.exists() for file in files):
+        draw_of = task, options.k, seed, options.arm
+        files = [stored(options, task, name, *draw_of[1:]) for name in names]
+        if (task, f"{names[1]}: both refit", *draw_of[1:]) in done or not all(
+            file.exists() for file in files
+        ):
             continue
         codes = load(options.data, task)[1]
         labeled, _, valid = rows_of(options.arm, codes, options.k, seed)
-        y, nets_ = codes[labeled], [np.load(file) for file in files]
-        heads = [refit(F["L"], y, F["U"]) for F in nets_]
-        on_U, on_V = ([h(F[p]) for h, F in zip(heads, nets_, strict=True)] for p in "UV")
-        # all nets predict, but a contrastive teacher does not
-        used = slice(None) if names[0] == "first" else slice(-1, None)
-        P_U, P_V = np.mean(on_U[used], axis=0), np.mean(on_V[used], axis=0)
-        own = [softmax(F["U"] @ F["weight"].T + F["bias"]) for F in nets_]
-        sure = {
-            "agreement": np.mean(on_U[0].argmax(axis=1) == on_U[-1].argmax(axis=1)),
-            "left out": left_out(nets_[0], y, refit),
-            "left out, student": left_out(nets_[-1], y, refit),
-            "own layer": own[0].max(axis=1).mean(),
-            "own layer, student": own[-1].max(axis=1).mean(),
-            "right": np.mean(P_V.argmax(axis=1) == codes[valid]),  # needs labels: a bound
-        }
-        found = {"as it is": P_V} | {f"T={T:g}": tempered(P_V, T) for T in (1.25, 1.5, 2, 3)}
-        found |= {n: tempered(P_V, temperature_for(P_U, s)) for n, s in sure.items()}
-        for name, plan in plans.items():
-            again = [rounds(F["L"], y, F["U"], plan)(F["V"]) for F in nets_[used]]
-            found[name] = np.mean(again, axis=0)
+        y, parts = codes[labeled], [np.load(file) for file in files]
+        heads = {n: [f(F["L"], y, F["U"]) for F in parts] for n, f in readers.items()}
+        on_U, on_V = ([h(F[p]) for h, F in zip(heads["refit"], parts, strict=True)] for p in "UV")
+        own = [softmax(F["U"] @ F["weight"].T + F["bias"]).max(axis=1).mean() for F in parts]
+        sure = {"agreement": np.mean(on_U[0].argmax(axis=1) == on_U[1].argmax(axis=1))}
+        sure |= {"left out": left_out(parts[0], y, refit), "own layer": own[0]}
+        P_U, P_V = np.mean(on_U, axis=0), np.mean(on_V, axis=0)
+        sure["right"] = np.mean(P_V.argmax(axis=1) == codes[valid])  # needs labels: a bound
+        found = {f"T={T:g}": tempered(P_V, T) for T in (1.5, 2, 3)}
+        found |= {f"T by {n}": tempered(P_V, temperature_for(P_U, s)) for n, s in sure.items()}
+        for name, (first, student) in heads.items():
+            P = first(parts[0]["V"]), student(parts[1]["V"])
+            found |= {f"first {name}": P[0], f"student {name}": P[1]}
+            found |= {f"both {name}": (P[0] + P[1]) / 2}
+            found |= {f"first refit, student {name}": (on_V[0] + P[1]) / 2}
         for name, P in found.items():
-            key = (task, f"honest: {names[-1]}, {name}", options.k, seed, options.arm)
+            key = (task, f"{names[1]}: {name}", *draw_of[1:])
             record(options.out, key, {"part": "valid"} | scores(P, codes[valid]))
 
 
