@@ -294,18 +294,19 @@ def honest(options):
     readers = {"refit": refit, "labels alone": partial(soft, max_iter=0)}
     readers |= {f"labels alone, C={C}": partial(soft, C=C, max_iter=0) for C in (3.0, 30.0)}
     readers |= {f"{n} plain rounds": partial(rounds, plain=n) for n in (2, 3)}
-    readers |= {"refit, C=1": partial(refit, C=1.0), "s=1.5": partial(refit, sharpening=1.5)}
+    readers |= {f"refit, C={C:g}": partial(refit, C=C) for C in (1.0, 0.3, 0.1)}
+    readers |= {"s=1.5": partial(refit, sharpening=1.5)}
     for task, seed in ((t, s) for t in options.tasks.split(",") for s in options.seeds):
         draw_of = task, options.k, seed, options.arm
         files = [stored(options, task, name, *draw_of[1:]) for name in names]
-        if (task, f"{names[1]}: both refit", *draw_of[1:]) in done or not all(
-            file.exists() for file in files
-        ):
+        keys = {n: (task, f"{names[1]}: both {n}", *draw_of[1:]) for n in readers}
+        new = {n: f for n, f in readers.items() if n == "refit" or keys[n] not in done}
+        if len(new) == 1 or not all(file.exists() for file in files):
             continue
         codes = load(options.data, task)[1]
         labeled, _, valid = rows_of(options.arm, codes, options.k, seed)
         y, parts = codes[labeled], [np.load(file) for file in files]
-        heads = {n: [f(F["L"], y, F["U"]) for F in parts] for n, f in readers.items()}
+        heads = {n: [f(F["L"], y, F["U"]) for F in parts] for n, f in new.items()}
         on_U, on_V = ([h(F[p]) for h, F in zip(heads["refit"], parts, strict=True)] for p in "UV")
         own = [softmax(F["U"] @ F["weight"].T + F["bias"]).max(axis=1).mean() for F in parts]
         sure = {"agreement": np.mean(on_U[0].argmax(axis=1) == on_U[1].argmax(axis=1))}
@@ -321,7 +322,8 @@ def honest(options):
             found |= {f"first refit, student {name}": (on_V[0] + P[1]) / 2}
         for name, P in found.items():
             key = (task, f"{names[1]}: {name}", *draw_of[1:])
-            record(options.out, key, {"part": "valid"} | scores(P, codes[valid]))
+            if key not in done:
+                record(options.out, key, {"part": "valid"} | scores(P, codes[valid]))
 
 
 def signals(options):
