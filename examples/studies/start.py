@@ -299,14 +299,13 @@ def honest(options):
     for task, seed in ((t, s) for t in options.tasks.split(",") for s in options.seeds):
         draw_of = task, options.k, seed, options.arm
         files = [stored(options, task, name, *draw_of[1:]) for name in names]
-        keys = {n: (task, f"{names[1]}: both {n}", *draw_of[1:]) for n in readers}
-        new = {n: f for n, f in readers.items() if n == "refit" or keys[n] not in done}
-        if len(new) == 1 or not all(file.exists() for file in files):
+        last = (task, f"{names[1]}: both {list(readers)[-1]}", *draw_of[1:])
+        if last in done or not all(file.exists() for file in files):
             continue
         codes = load(options.data, task)[1]
         labeled, _, valid = rows_of(options.arm, codes, options.k, seed)
         y, parts = codes[labeled], [np.load(file) for file in files]
-        heads = {n: [f(F["L"], y, F["U"]) for F in parts] for n, f in new.items()}
+        heads = {n: [f(F["L"], y, F["U"]) for F in parts] for n, f in readers.items()}
         on_U, on_V = ([h(F[p]) for h, F in zip(heads["refit"], parts, strict=True)] for p in "UV")
         own = [softmax(F["U"] @ F["weight"].T + F["bias"]).max(axis=1).mean() for F in parts]
         sure = {"agreement": np.mean(on_U[0].argmax(axis=1) == on_U[1].argmax(axis=1))}
