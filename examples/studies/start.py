@@ -247,7 +247,8 @@ def score(options):
         codes = load(options.data, task)[1]
         labeled, _, valid = rows_of(arm, codes, int(k), int(seed))
         F, y = np.load(file), codes[labeled]
-        heads = {"": refit} | ({", unit vectors": soft} if "contrastive" in name else {})
+        heads = {"": refit, ", labels alone": partial(soft, max_iter=0)}
+        heads |= {", unit vectors": soft} if name.startswith("contrastive") else {}
         for suffix, head in heads.items():
             key = (task, name + suffix, int(k), int(seed), arm)
             if key not in done:
