@@ -200,8 +200,14 @@ def train(options, task, name, k, seed, arm):
     y, start = codes[labeled], perf_counter()
     epochs = 10 if len(labeled) <= 100 and k <= 10 else 3  # as in the defaults
     if name.startswith("student of "):
-        P = teach(options, task, name.removeprefix("student of "), k, seed, arm)
-        how = {"step_size": 1.0, "refit_head": False, "finetune_epochs": epochs}
+        teacher, _, more = name.removeprefix("student of ").partition(", ")
+        P = teach(options, task, teacher, k, seed, arm)
+        how = {
+            "pretrain_epochs": 3 if more else 1,
+            "step_size": 1.0,
+            "refit_head": False,
+            "finetune_epochs": epochs,
+        }
         model = SelfPretrainingClassifier(teacher=Given(P), random_state=seed, **how)
         known = np.append(y, np.full(len(unlabeled), -1))
         net = model.fit(X[np.append(labeled, unlabeled)], known).students_[0]
