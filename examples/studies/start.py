@@ -302,6 +302,7 @@ def honest(options):
     readers |= {f"labels alone, C={C}": partial(soft, C=C, max_iter=0) for C in (3.0, 30.0)}
     readers |= {f"{n} plain rounds": partial(rounds, plain=n) for n in (2, 3)}
     readers |= {f"refit, C={C:g}": partial(refit, C=C) for C in (1.0, 0.3, 0.1)}
+    readers |= {"labels alone, one scale": partial(refit, C=10.0, max_iter=0)}
     readers |= {"s=1.5": partial(refit, sharpening=1.5)}
     for task, seed in ((t, s) for t in options.tasks.split(",") for s in options.seeds):
         draw_of = task, options.k, seed, options.arm
