@@ -318,6 +318,8 @@ def honest(options):
         own = [softmax(F["U"] @ F["weight"].T + F["bias"]).max(axis=1).mean() for F in parts]
         sure = {"agreement": np.mean(on_U[0].argmax(axis=1) == on_U[1].argmax(axis=1))}
         sure |= {"left out": left_out(parts[0], y, refit), "own layer": own[0]}
+        alone = zip(heads["labels alone, one scale"], parts, strict=True)
+        sure["labels alone"] = np.mean([h(F["U"]) for h, F in alone], axis=0).max(axis=1).mean()
         P_U, P_V = np.mean(on_U, axis=0), np.mean(on_V, axis=0)
         sure["right"] = np.mean(P_V.argmax(axis=1) == codes[valid])  # needs labels: a bound
         found = {f"T={T:g}": tempered(P_V, T) for T in (1.5, 2, 3)}
