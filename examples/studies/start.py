@@ -251,16 +251,18 @@ def score(options):
     for file in sorted(Path(options.store).glob("*.npz")):
         task, k, seed, arm, name = file.stem.split(".", 4)
         codes = load(options.data, task)[1]
-        labeled, _, valid = rows_of(arm, codes, int(k), int(seed))
+        labeled, unlabeled, valid = rows_of(arm, codes, int(k), int(seed))
         F, y = np.load(file), codes[labeled]
         heads = {"": refit, ", labels alone": partial(soft, max_iter=0)}
         heads |= {", unit vectors": soft} if name.startswith("contrastive") else {}
         for suffix, head in heads.items():
             key = (task, name + suffix, int(k), int(seed), arm)
             if key not in done:
-                P = head(F["L"], y, F["U"])(F["V"])
-                seconds = {"seconds": F["seconds"].sum()}
-                record(options.out, key, {"part": "valid"} | scores(P, codes[valid], **seconds))
+                predict = head(F["L"], y, F["U"])
+                more = {"seconds": F["seconds"].sum()}
+                more["unlabeled"] = np.mean(predict(F["U"]).argmax(axis=1) == codes[unlabeled])
+                found = scores(predict(F["V"]), codes[valid], **more)
+                record(options.out, key, {"part": "valid"} | found)
 
 
 # -- honest probabilities --------------------------------------------------------------------------
@@ -328,7 +330,6 @@ def honest(options):
             P = first(parts[0]["V"]), student(parts[1]["V"])
             found |= {f"first {name}": P[0], f"student {name}": P[1]}
             found |= {f"both {name}": (P[0] + P[1]) / 2}
-            found |= {f"first refit, student {name}": (on_V[0] + P[1]) / 2}
         for name, P in found.items():
             key = (task, f"{names[1]}: {name}", *draw_of[1:])
             if key not in done:
