@@ -115,7 +115,7 @@ def frozen(options):
         for encoder in options.methods.split("|"):
             F = pool_vectors(options, task, encoder)
             for seed, (name, how) in ((s, m) for s in options.seeds for m in methods.items()):
-                key = (task, f"{name} | {encoder}", options.k, seed, "pool")
+                key = (task, f"{name}, {encoder}", options.k, seed, "pool")
                 if key not in done and (options.k < 30 or task != "banking77"):
                     labeled, unlabeled, valid = rows_of("pool", codes, options.k, seed)
                     predict = soft(F[labeled], codes[labeled], F[unlabeled], **how)
@@ -342,7 +342,7 @@ def signals(options):
     for task in options.tasks.split(","):
         codes, F = load(options.data, task)[1], pool_vectors(options, task, options.methods)
         for seed in options.seeds:
-            key = (task, f"signals | {options.methods}", options.k, seed, "pool")
+            key = (task, f"signals, {options.methods}", options.k, seed, "pool")
             if key in done:
                 continue
             labeled, unlabeled, valid = rows_of("pool", codes, options.k, seed)
@@ -359,6 +359,23 @@ def signals(options):
             found["sure"] = new(U).max(axis=1).mean()
             found = {name: round(float(value), 4) for name, value in found.items()}
             record(options.out, key, {"part": "valid"} | found)
+
+
+def rule(options):
+    """Print which figure of a fit goes with the gain, and what the best threshold is worth."""
+    R = pd.concat([pd.read_json(file, lines=True) for file in options.files])
+    R = R[R["method"].str.startswith("signals") & (R["k"] == options.k)]
+    even, odd = R[R["seed"] % 2 == 0], R[R["seed"] % 2 == 1]
+    for name in ("left_out", "agreement", "halves", "sure"):
+        worth = {  # nothing is sharpened below the threshold
+            t: [G["soft"].where(G[name] >= t, G["plain"]).mean() for G in (even, odd)]
+            for t in R[name].quantile(np.linspace(0, 1, 21))
+        }
+        best = max(worth, key=lambda t: worth[t][0])
+        gains = np.array(worth[best]) - [even["soft"].mean(), odd["soft"].mean()]
+        print(
+            name, R[name].corr(R["soft"] - R["plain"], method="spearman").round(2), gains.round(4)
+        )
 
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -393,6 +410,9 @@ def main():
         command.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
         command.add_argument("--k", type=int, default=10, help="labels per class")
         command.add_argument("--arm", choices=("balanced", "pilot", "pool"), default="balanced")
+    command = commands.add_parser("rule")
+    command.add_argument("files", nargs="+")
+    command.add_argument("--k", type=int, default=10)
     command = commands.add_parser("table")
     command.add_argument("files", nargs="+")
     command.add_argument("--arm", default="balanced")
