@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 import torch
 from few_labels import TASKS, draw, finished, load, record
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score, f1_score, log_loss
 from sklearn.model_selection import StratifiedKFold
@@ -31,9 +32,9 @@ from sklearn_spt import (
     SentenceEmbedder,
     SoftSelfTrainingClassifier,
 )
-from sklearn_spt._losses import softmax
+from sklearn_spt._data import sequence_lengths
+from sklearn_spt._pretrained import DEFAULT_ENCODER
 from sklearn_spt._soft_self_training import _logistic_regression, _sharpened
-from sklearn_spt._texts import DEFAULT_ENCODER, sequence_lengths
 
 POOL_VALID = 300  # validation rows of a pool
 
@@ -273,14 +274,14 @@ def rounds(L, y, U, plain):
     w = np.append(np.full(len(L), 3.0), np.full(len(U), 0.5))
     theta = _logistic_regression(both[: len(L)], Y, np.ones(len(L)), 3.0)
     for power in [2] * (6 - plain) + [1] * plain:
-        P = _sharpened(softmax(both[len(L) :] @ theta[:-1] + theta[-1]), power, None)
+        P = _sharpened(softmax(both[len(L) :] @ theta[:-1] + theta[-1], axis=1), power, None)
         theta = _logistic_regression(both, np.vstack([Y, P]), w, 3.0, theta)
-    return lambda X: softmax(X / size @ theta[:-1] + theta[-1])
+    return lambda X: softmax(X / size @ theta[:-1] + theta[-1], axis=1)
 
 
 def tempered(P, T):
     """Return probabilities at another temperature."""
-    return softmax(np.log(np.clip(P, 1e-12, None)), T)
+    return softmax(np.log(np.clip(P, 1e-12, None)) / T, axis=1)
 
 
 def temperature_for(P, sure):
@@ -317,7 +318,9 @@ def honest(options):
         y, parts = codes[labeled], [np.load(file) for file in files]
         heads = {n: [f(F["L"], y, F["U"]) for F in parts] for n, f in readers.items()}
         on_U, on_V = ([h(F[p]) for h, F in zip(heads["refit"], parts, strict=True)] for p in "UV")
-        own = [softmax(F["U"] @ F["weight"].T + F["bias"]).max(axis=1).mean() for F in parts]
+        own = [
+            softmax(F["U"] @ F["weight"].T + F["bias"], axis=1).max(axis=1).mean() for F in parts
+        ]
         sure = {"agreement": np.mean(on_U[0].argmax(axis=1) == on_U[1].argmax(axis=1))}
         sure |= {"left out": left_out(parts[0], y, refit), "own layer": own[0]}
         alone = zip(heads["labels alone, one scale"], parts, strict=True)
