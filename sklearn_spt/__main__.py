@@ -118,8 +118,14 @@ def _json(row: Any, line: str) -> Any:
     return found
 
 
+def _set_threads(options: Namespace) -> None:
+    if options.threads is not None:
+        import_module("torch").set_num_threads(options.threads)
+
+
 def _load(options: Namespace) -> Any:
     """Return a saved classifier; the columns of its fit are the default."""
+    _set_threads(options)
     clf = sklearn_spt.load(options.model)
     if not hasattr(clf, "verbose"):
         raise ValueError(f"{options.model} holds a {type(clf).__name__}, which reads no texts.")
@@ -196,6 +202,7 @@ def _training(options: Namespace, **params: Any) -> tuple[Any, list[str], list[A
     if options.sample is not None:
         U = data[data["y"] == -1]
         data = data.drop(U.sample(max(0, len(U) - options.sample), random_state=options.seed).index)
+    _set_threads(options)
     given = {"pretrained": options.encoder, "max_length": options.max_length}
     net = sklearn_spt.BertClassifier(**{name: v for name, v in given.items() if v is not None})
     params |= {"verbose": int(not options.quiet), "random_state": options.seed}
@@ -299,8 +306,6 @@ def main(arguments: list[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("always")
             warnings.showwarning = tell
-            if options.threads is not None:
-                import_module("torch").set_num_threads(options.threads)
             _COMMANDS[options.command](options)
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         sys.stdout = None

@@ -15,6 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 from skorch import NeuralNetClassifier
 from skorch.callbacks import Callback, EpochTimer, GradientNormClipping, PassthroughScoring
+from skorch.dataset import get_len
 
 from sklearn_spt._batches import TokenBatches, in_batches, width_multiple
 from sklearn_spt._data import Ids, as_texts, check_rows_of_ids
@@ -238,10 +239,11 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         ids = self.encode(X, allow_empty=False, reset=fresh)
         labeled, classes, codes = encode_labels(y, len(ids), self.unlabeled_marker, known)
         weights = check_weights(sample_weight, labeled)
-        if not labeled.all():
+        n_dropped = int((~labeled).sum()) + (0 if X_unlabeled is None else get_len(X_unlabeled))
+        if n_dropped:
             warnings.warn(
-                f"BertClassifier learns only from labelled rows: {int((~labeled).sum())} "
-                "unlabelled rows are dropped. Use SelfPretrainingClassifier to learn from them.",
+                f"BertClassifier learns only from labelled rows: {n_dropped} unlabelled rows are "
+                "dropped. Use SelfPretrainingClassifier to learn from them.",
                 stacklevel=3,
             )
         source = load_encoder(self.pretrained) if fresh else self.source_

@@ -31,7 +31,6 @@ from sklearn_spt._random import derive_seed, generator, root_seed, seeded_clone
 from sklearn_spt._self_pretraining import SelfPretrainingClassifier
 
 
-# -- comparison ------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class SupervisedComparison:
     """Result of `compare_with_supervised`; ``print`` describes it in words.

@@ -16,7 +16,6 @@ from sklearn_spt._labels import Codes, FloatArray, is_blank, is_missing
 Ids = NDArray[np.int32]
 
 
-# -- checks ----------------------------------------------------------------------------------------
 def as_texts(X: Any, name: str = "X", *, allow_empty: bool = True) -> list[str] | None:
     """Return texts as a list of str; None if X holds something else, such as numbers.
 
@@ -100,7 +99,6 @@ def check_rows_of_ids(X: Any, name: str) -> None:
             )
 
 
-# -- token ids -------------------------------------------------------------------------------------
 def sequence_lengths(ids: Ids, pad_id: int) -> Codes:
     """Count the tokens of each row, up to the last id that is not padding."""
     present = ids != pad_id
@@ -161,7 +159,6 @@ def is_mapping(X: Any) -> bool:
     return isinstance(X, dict) and not hasattr(X, "tocsr")
 
 
-# -- draws -----------------------------------------------------------------------------------------
 def share_of(share: float, n: int, *, up: bool = False) -> int:
     """Return a share of a count as a whole number; a floating-point error does not change it."""
     # 0.07 * 100 is 7.000000000000001, and 0.29 * 100 is 28.999999999999996

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,22 +56,24 @@ class ClassifierOfTexts:
         changed = [f"{k}={v!r}" for k, v in params if repr(v) != repr(usual.get(k))]
         return f"{type(self).__name__}({', '.join(changed)})"
 
-    def fit(self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None) -> Self:
         """Fit on labelled and unlabelled documents.
 
         Parameters
         ----------
         X : documents, n_samples rows
             A list, array or Series of str, a one-column frame of them, a token-id matrix, or
-            any input that a given net takes.
+            any input that a given net takes. `SoftSelfTrainingClassifier` takes a numeric
+            matrix, dense or sparse.
         y : array-like of shape (n_samples,)
             Class labels of any kind; unlabelled rows carry `unlabeled_marker`.
         X_unlabeled : documents or None, default=None
             More unlabelled documents, of the same kind as X. Use it with meta-estimators that
-            refuse marked rows in y; they can route it as metadata.
+            refuse marked rows in y; they can route it as metadata. `BertClassifier` uses no
+            unlabelled rows.
         sample_weight : array-like of shape (n_samples,), default=None
-            Scales the loss of labelled rows, not their probability to be drawn. Only proportions
-            count. Entries of unlabelled rows are ignored.
+            Scales the loss of labelled rows, not their probability to be drawn. Entries of
+            unlabelled rows are ignored. Nets use proportions only.
 
         Returns
         -------

@@ -54,7 +54,7 @@ def export(
         "huggingface": a BERT with ``pooling="cls"`` becomes a folder for transformers
         (``AutoModelForSequenceClassification``). No class of transformers classifies the mean
         of the token states, so a net with mean pooling becomes a folder for
-        sentence-transformers, whose ``encode`` returns the logits. "onnx": ``model.onnx`` maps
+        sentence-transformers 6, whose ``encode`` returns the logits. "onnx": ``model.onnx`` maps
         token ids of any number and width to probabilities.
     overwrite : bool, default=False
         Whether to replace a folder that an earlier `export` wrote.

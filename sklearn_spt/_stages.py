@@ -17,7 +17,6 @@ from sklearn_spt._pretrained import load_encoder
 from sklearn_spt._random import generator, torch_state
 from sklearn_spt._training import RightTrapezoidalLR, Trainer, set_loss, steps_per_epoch, train
 
-# joblib can keep the results of `train_teacher` and `train_stage_1`
 Losses = dict[str, list[float]]
 
 
@@ -29,7 +28,7 @@ def seed_path(t: int, number: int) -> tuple[int, ...]:
 def train_teacher(
     trainer: Trainer, X: Any, y: Any, weights: FloatArray, number: int
 ) -> tuple[NeuralNet, Losses]:
-    """Train a net on the labelled documents only."""
+    """Train a net on the labelled documents only; joblib can keep the result."""
     M, losses = trainer.train(X, y, weights, *seed_path(0, number))
     return M, {"supervised": losses}
 
@@ -48,7 +47,10 @@ def train_stage_1(
     token_deletion: float,
     make_schedule: Callable[[int, int], RightTrapezoidalLR],
 ) -> tuple[NeuralNet, RightTrapezoidalLR, np.random.Generator, list[float], list[Any]]:
-    """Train a fresh student on the pseudo-labelled sample; return all that stage 2 goes on with."""
+    """Train a fresh student on the sample; return all that stage 2 goes on with.
+
+    joblib can keep the result.
+    """
     M = trainer.fresh(X, y, weights)
     targets = distillation_targets(np.zeros_like(P), P)
     n_C = epochs * steps_per_epoch(M, C, targets)

@@ -18,6 +18,7 @@ from sklearn_spt._labels import FloatArray
 from sklearn_spt._random import seeded_clone
 from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
 from sklearn_spt._training import Trainer
+from sklearn_spt.text import SentenceEmbedder
 
 
 def split_teachers(teacher: Any) -> tuple[bool, list[Any]]:
@@ -104,8 +105,6 @@ def _by_class(P: FloatArray, model: Any, n: int, classes: list[Any], fitted: boo
 
 def _on_embeddings(net: NeuralNet) -> Any:
     """Return soft self-training on frozen embeddings by the encoder of the net."""
-    from sklearn_spt.text import SentenceEmbedder
-
     if not hasattr(net, "pretrained"):  # a net that reads numbers: they are the features
         return SoftSelfTrainingClassifier()
     names = ("pooling", "max_length", "device", "precision")

@@ -25,7 +25,6 @@ from sklearn_spt._comparison import last_step
 from sklearn_spt._labels import Codes, check_scalar
 from sklearn_spt._module import BertModule
 from sklearn_spt._random import one_blas_thread
-from sklearn_spt._self_pretraining import SelfPretrainingClassifier, chosen_by_auto
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -271,9 +270,8 @@ class FitReport:
             "nets that predict": str(len(model.estimators_)),
             "time": f"{seconds / 60:.1f} minutes" if seconds >= 60 else f"{seconds:.0f} seconds",
         }
-        if isinstance(model, SelfPretrainingClassifier):
-            chosen = chosen_by_auto(model, given.sum() / len(model.classes_))
-            facts |= {"chosen by auto": chosen} if chosen else {}
+        chosen = getattr(model, "chosen_by_auto_", "")
+        facts |= {"chosen by auto": chosen} if chosen else {}
         counts = _pseudo_label_counts(model.history_).reindex(entries["iteration"], fill_value=0)
         history = entries.reindex(columns=["iteration", "changed", "seconds"])
         parts = [history.astype({"changed": float}), counts.reset_index(drop=True)]

@@ -379,7 +379,7 @@ def by_transformers(folder):
 
 
 def by_sentence_transformers(folder):
-    library = pytest.importorskip("sentence_transformers")
+    library = pytest.importorskip("sentence_transformers", minversion="6")
     model = library.SentenceTransformer(str(folder), device="cpu", local_files_only=True)
     return torch.softmax(model.encode(TEXTS, convert_to_tensor=True), dim=1).numpy()
 

@@ -665,6 +665,22 @@ def test_texts_print_nothing_and_leave_random_states(
     assert "chosen by auto" not in FitReport.from_estimator(clf.fit(tiny_texts, tiny_y)).facts
 
 
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"refit_head": False}, "finetune_epochs=3, step_size=0.2, since refit_head=False"),
+        ({"max_iter": 0}, "refit_head=False, finetune_epochs=3, since max_iter=0"),
+        ({}, "refit_head=False, finetune_epochs=3, step_size=0.2, since the net is a Net"),
+    ],
+)
+def test_the_reason_of_what_auto_chose(params, said):
+    X, y, _ = points()
+    clf = SelfPretrainingClassifier(mlp_net(), random_state=0, **params).fit(X, y)
+    assert clf.chosen_by_auto_ == said
+    del clf.chosen_by_auto_  # as in a folder that was saved before
+    assert "chosen by auto" not in FitReport.from_estimator(clf).facts
+
+
 def load_encoder_anew():
     """Forget the encoders that were loaded, so that loading could print."""
     from sklearn_spt import _pretrained
