@@ -21,7 +21,7 @@ from sklearn_spt._data import as_texts, concatenate, for_torch
 from sklearn_spt._estimator import forget_columns
 from sklearn_spt._labels import Codes, FloatArray, check_scalar, is_missing
 from sklearn_spt._random import root_seed, seeded_clone
-from sklearn_spt.baselines._self_training import ThrottledClassifier
+from sklearn_spt.baselines._self_training import SelfTrainingOnViews
 
 
 @dataclass(eq=False, repr=False)
@@ -132,7 +132,7 @@ def texts_and_keywords(
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CoDecompositionClassifier(ThrottledClassifier):
+class CoDecompositionClassifier(SelfTrainingOnViews):
     """Co-training of a net that reads the document and one that reads its keywords.
 
     Two nets read two views of each document: the whole text, and the words around its keywords. In

@@ -20,7 +20,7 @@ from sklearn_spt._labels import Codes, FloatArray, check_scalar
 
 
 @dataclass(eq=False, repr=False)
-class OtherMethod(BaseSemiSupervisedClassifier):
+class BaselineClassifier(BaseSemiSupervisedClassifier):
     """Parameters of all methods in this folder; dataclasses write ``__init__``."""
 
     estimator: Any = None
@@ -33,7 +33,7 @@ class OtherMethod(BaseSemiSupervisedClassifier):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ThrottledMethod(OtherMethod):
+class ThrottledBaseline(BaselineClassifier):
     """Parameters of the methods that add at most a share of confident documents at a time."""
 
     threshold: float = 0.9

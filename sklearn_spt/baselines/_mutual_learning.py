@@ -21,11 +21,11 @@ from sklearn_spt._labels import check_scalar
 from sklearn_spt._losses import distillation_targets
 from sklearn_spt._random import generator, seeded, set_torch_state, torch_state
 from sklearn_spt._training import Trainer, steps_per_epoch, train
-from sklearn_spt.baselines._common import OtherMethod
+from sklearn_spt.baselines._common import BaselineClassifier
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MutualLearningClassifier(OtherMethod):
+class MutualLearningClassifier(BaselineClassifier):
     """Semi-supervised classifier by Deep Mutual Learning.
 
     Two or more nets are trained together on the same labelled and unlabelled batches. Each net

@@ -19,7 +19,7 @@ from sklearn_spt._labels import Codes, FloatArray, check_scalar
 from sklearn_spt._random import derive_seed, generator
 from sklearn_spt._training import Trainer
 from sklearn_spt.baselines._common import (
-    ThrottledMethod,
+    ThrottledBaseline,
     hold_out,
     pool_size,
     positive_code,
@@ -31,7 +31,7 @@ from sklearn_spt.baselines._common import (
 
 
 @dataclass
-class _State:
+class _AfterIteration:
     """Nets and pseudo-labels after an iteration."""
 
     nets: list[NeuralNet]
@@ -42,7 +42,7 @@ class _State:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ThrottledClassifier(ThrottledMethod):
+class SelfTrainingOnViews(ThrottledBaseline):
     """Template of the methods whose training sets grow by confident documents.
 
     There is a net and a training set for each view of the documents.
@@ -117,7 +117,7 @@ class ThrottledClassifier(ThrottledMethod):
         only_one = len(self.selection_history_) == 1
         return n, (only_one and state.ended) or "validation"
 
-    def _iterations(self, trainer: Trainer, data: PartlyLabeled) -> Iterator[_State]:
+    def _iterations(self, trainer: Trainer, data: PartlyLabeled) -> Iterator[_AfterIteration]:
         """Yield the state after the supervised training and after each iteration."""
         X_U = self._by_view(data.U)
         views = zip(self._by_view(data.X), X_U, strict=True)
@@ -146,7 +146,7 @@ class ThrottledClassifier(ThrottledMethod):
             }
             complete = len(pseudo) > 0 and (pseudo >= 0).all()
             ended = "all_labeled" if complete else None
-            state = _State(nets, pseudo.copy(), labeled_iter.copy(), record, ended)
+            state = _AfterIteration(nets, pseudo.copy(), labeled_iter.copy(), record, ended)
             yield state
             start = time.perf_counter()
             trainer.bar.set_description(f"iteration {t + 1}")
@@ -179,7 +179,7 @@ class ThrottledClassifier(ThrottledMethod):
             yield pool, [p[pool] for p in P]
 
 
-class ThrottledSelfTrainingClassifier(ThrottledClassifier):
+class ThrottledSelfTrainingClassifier(SelfTrainingOnViews):
     """Self-training that adds a few confident documents in each iteration.
 
     A net trained on the labelled documents labels a pool of unlabelled ones: in iteration t a

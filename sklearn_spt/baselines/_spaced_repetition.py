@@ -18,7 +18,7 @@ from sklearn_spt._labels import Codes, FloatArray, check_scalar
 from sklearn_spt._random import generator
 from sklearn_spt._training import Trainer
 from sklearn_spt.baselines._common import (
-    ThrottledMethod,
+    ThrottledBaseline,
     hold_out,
     positive_code,
     throttle,
@@ -29,7 +29,7 @@ from sklearn_spt.baselines._common import (
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SpacedRepetitionClassifier(ThrottledMethod):
+class SpacedRepetitionClassifier(ThrottledBaseline):
     """Semi-supervised classifier by spaced repetition: a reconstruction.
 
     The method works in episodes. While a fresh net is trained, the unlabelled documents move

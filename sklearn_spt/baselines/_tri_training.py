@@ -17,7 +17,7 @@ from sklearn_spt._estimator import progress_bar
 from sklearn_spt._labels import Codes, FloatArray, check_scalar
 from sklearn_spt._random import generator
 from sklearn_spt.baselines._common import (
-    ThrottledMethod,
+    ThrottledBaseline,
     pool_size,
     training_set,
     warn_nothing_added,
@@ -27,7 +27,7 @@ _PEERS = ((1, 2), (0, 2), (0, 1))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TriTrainingClassifier(ThrottledMethod):
+class TriTrainingClassifier(ThrottledBaseline):
     """Semi-supervised classifier by tri-training with disagreement.
 
     Three nets are first trained on bootstrap samples of the labelled documents. If two nets agree
