@@ -18,9 +18,7 @@ from sklearn_spt._class_distributions import (
     logit_adjusted,
     matching_tau,
 )
-from sklearn_spt._data import share_of
 from sklearn_spt._losses import distillation_targets, predicted_codes
-from sklearn_spt._training import epoch_rows
 
 logits_of_rows = arrays(float, (5, 3), elements=st.floats(-8, 8))
 
@@ -183,21 +181,3 @@ def test_matching_tau_meets_the_target():
     assert after < before
     assert largest_tau(np.array([0.9, 0.1]), shares) == 0.5  # nothing rare is predicted too often
     assert largest_tau(np.array([0.0, 1.0]), np.array([0.5, 0.5])) == 0.5
-
-
-# -- draws -----------------------------------------------------------------------------------------
-def test_balanced_draws():
-    codes = np.repeat([0, 1, 3], [900, 90, 10])
-    rows = epoch_rows(codes, True, np.random.default_rng(0))
-    assert len(rows) == 1000
-    counts = np.bincount(codes[rows])
-    assert counts[2] == 0
-    assert (abs(counts[[0, 1, 3]] - 333) < 60).all()
-    plain = epoch_rows(codes, False, np.random.default_rng(0))
-    np.testing.assert_array_equal(np.sort(plain), np.arange(1000))
-
-
-@given(st.integers(1, 100), st.integers(1, 10_000))
-def test_shares_of_counts(percent, n):
-    assert share_of(percent / 100, n) == percent * n // 100
-    assert share_of(percent / 100, n, up=True) == -(-percent * n // 100)
