@@ -27,9 +27,9 @@ def set_head(module: Any, W: FloatArray, b: FloatArray) -> None:
 
 def rows_of_probe(codes: Codes, weights: FloatArray) -> tuple[Codes, FloatArray]:
     """Return at most `MOST_ROWS` rows, of each class in turn, and their weights."""
-    rows = np.random.default_rng(0).permutation(np.flatnonzero(weights > 0))
     if len(codes) <= MOST_ROWS:
         return np.arange(len(codes)), weights
+    rows = np.random.default_rng(0).permutation(np.flatnonzero(weights > 0))
     turn = pd.Series(rows).groupby(codes[rows]).cumcount()
     rows = rows[np.argsort(turn.to_numpy(), kind="stable")[:MOST_ROWS]]
     whole, drawn = np.bincount(codes, weights), np.bincount(codes[rows], weights[rows])

@@ -141,7 +141,7 @@ def encode_labels(
             f"{marker!r}. At least one row of each of two classes must be labelled."
         )
     given, rows = labels[labeled], np.flatnonzero(labeled).tolist()
-    strings, kinds = isinstance(given[0], str), {*map(type, given)}
+    strings, kinds = isinstance(given[0], str), dict.fromkeys(map(type, given))
     for kind in kinds:
         plain = given.dtype.kind in "biufUO" and issubclass(kind, _LABEL)
         if not plain or issubclass(kind, str) != strings:
@@ -151,7 +151,7 @@ def encode_labels(
                 f"strings nor numbers: {given[at]!s:.60} ({kind.__name__}) in row {rows[at]}. Make "
                 "all labels strings (str(label), or label.decode() of bytes), or all numbers."
             )
-    if given.dtype == object and not (strings and kinds - {str, np.str_}):
+    if given.dtype == object and not (strings and kinds.keys() - {str, np.str_}):
         given = np.array(given.tolist())
     if given.dtype.kind == "f":
         bad = ~np.isfinite(given) | (given != np.floor(given))

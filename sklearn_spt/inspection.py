@@ -166,10 +166,11 @@ def suggest(clf: Any, X: Any, n: int = 10) -> Codes:
         ours = isinstance(model, BaseSemiSupervisedClassifier)
         F = model._inputs(F)[0] if ours else net.encode(F)
     F = F.tocsr() if hasattr(F, "tocsr") else np.asarray(F).reshape(len(two), -1)
-    distinct: dict[int, int] = {}
+    distinct: dict[str, int] = {}
     for row in np.argsort(two[:, 1] - two[:, 0], kind="stable"):
-        if len(distinct) < 10 * n:
-            distinct.setdefault(joblib.hash(F[[row]]), row)
+        distinct.setdefault(joblib.hash(F[[row]]), row)
+        if len(distinct) == 10 * n:
+            break
     near = np.array(list(distinct.values()))
     if len(near) < n:
         warnings.warn(f"X holds fewer distinct rows ({len(near)}) than n={n}.", stacklevel=2)
