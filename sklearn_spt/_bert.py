@@ -325,11 +325,12 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         U: Ids,
         balanced: bool = True,
         bar: Any = None,
-    ) -> None:
-        """Fit the linear layer anew, by soft self-training on labelled and other rows."""
-        L, K = self.embed(X, bar), len(self.classes_)
-        W, b = refitted_head(L, codes, weights, self.embed(U, bar), K, balanced)
+    ) -> tuple[FloatArray, FloatArray]:
+        """Fit the linear layer anew, by soft self-training; return logits of both parts."""
+        L, F_U = self.embed(X, bar), self.embed(U, bar)
+        W, b = refitted_head(L, codes, weights, F_U, len(self.classes_), balanced)
         set_head(self.module_, W, b)
+        return L @ W.T + b, F_U @ W.T + b
 
     def embed(self, ids: Ids, bar: Any = None) -> FloatArray:
         """Return the vectors that the linear layer gets, of shape (n, hidden_size)."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import joblib
 import numpy as np
 import torch
+from scipy.special import softmax
 from skorch import NeuralNet
+from skorch.utils import multi_indexing
 
 from sklearn_spt._data import PartlyLabeled
 from sklearn_spt._labels import Codes, FloatArray
@@ -22,7 +24,7 @@ from sklearn_spt._teachers import split_teachers
 from sklearn_spt._training import Trainer, probabilities
 
 
-@dataclass
+@dataclass(frozen=True)
 class State:
     """The state after iteration `t`; at t = 0 the students are the supervised teachers."""
 
@@ -31,11 +33,39 @@ class State:
     S: dict[int, tuple[float, float]]  # mean and variance of each class, for inertia
     pseudo: Codes  # class code of each row of U, -1 if it was never drawn
     labeled_iter: Codes  # iteration that gave it, or -1
+    history: list[dict[str, Any]]
+    # logits of L and of U by each net, where linear layers are fitted anew; a resumed fit does so
+    logits: dict[int, list[tuple[FloatArray, FloatArray]]]
 
     @property
     def students(self) -> list[NeuralNet]:
         """The teachers of the next iteration."""
         return self.nets[self.t]
+
+    def kept(self, ensemble: str) -> State:
+        """Return the state without nets that will not predict after one more iteration."""
+        keep = {"last": (), "last_two": (self.t,), "all": (0, self.t)}[ensemble]
+        nets, logits = ({i: v for i, v in d.items() if i in keep} for d in (self.nets, self.logits))
+        return replace(self, nets=nets, logits=logits)
+
+    def following(
+        self,
+        students: list[NeuralNet],
+        logits: list[Any],
+        S: dict[int, tuple[float, float]],
+        rows: Codes,
+        codes: Codes,
+        record: dict[str, Any],
+    ) -> State:
+        """Return the state after one more iteration, which labelled these rows of U."""
+        t, pseudo, labeled_iter = self.t + 1, self.pseudo.copy(), self.labeled_iter.copy()
+        earlier = pseudo[rows]
+        changed = (earlier != codes)[earlier >= 0]
+        pseudo[rows], labeled_iter[rows] = codes, t
+        share = float(changed.mean()) if len(changed) else None
+        record = {"iteration": t, "sample_size": len(rows), "changed": share, **record}
+        nets, all_logits = self.nets | {t: students}, self.logits | ({t: logits} if logits else {})
+        return State(t, nets, S, pseudo, labeled_iter, [*self.history, record], all_logits)
 
     def members(self) -> tuple[list[NeuralNet], FloatArray]:
         """Return the nets that predict, and their weights: 1, which the supervised ones share."""
@@ -47,6 +77,13 @@ class State:
         nets, weights = self.members()
         P = [probabilities(M, X, n_classes) for M in nets]
         return np.asarray(np.average(P, axis=0, weights=weights))
+
+    def predict_unlabeled(self, data: PartlyLabeled, rows: Codes) -> FloatArray:
+        """Return the same for some rows of U."""
+        if not self.logits:
+            return self.predict_proba(multi_indexing(data.U, rows), data.n_classes)
+        P = [softmax(on_U[rows], axis=1) for by_net in self.logits.values() for _, on_U in by_net]
+        return np.asarray(np.average(P, axis=0, weights=self.members()[1]))
 
 
 @dataclass(frozen=True)
@@ -112,7 +149,7 @@ class Checkpoint:
         self.trainer, self.data = trainer, data
         self._sealed: set[str] = set()  # files of nets that the present state names
 
-    def save(self, state: State, history: list[dict[str, Any]]) -> None:
+    def save(self, state: State) -> None:
         """Write the nets that are new, then the state, then remove the nets that are spent."""
         self.folder.mkdir(parents=True, exist_ok=True)
         files = {
@@ -131,7 +168,7 @@ class Checkpoint:
             "S": [[c, *values] for c, values in state.S.items()],
             "pseudo": state.pseudo.tolist(),
             "labeled_iter": state.labeled_iter.tolist(),
-            "history": _plain_history(history),
+            "history": _plain_history(state.history),
         }
         write_sealed(self.file, content, list(files))
         self._sealed = {file.name for file in files}
@@ -139,8 +176,8 @@ class Checkpoint:
             if file not in files:
                 file.unlink()
 
-    def load(self) -> tuple[State, list[dict[str, Any]]] | None:
-        """Return the saved state and history, or None if there is none."""
+    def load(self) -> State | None:
+        """Return the saved state, or None if there is none."""
         if not self.file.exists():
             return None
         content = read_sealed(self.file)
@@ -150,14 +187,17 @@ class Checkpoint:
                 "to start again."
             )
         self._sealed = set(content["files"])
-        state = State(
+        nets = {t: [self._net(t, i) for i in range(n)] for t, n in content["nets"]}
+        logits = {t: self.trainer.refit(nets[t], *self.data.L) for t in nets}
+        return State(
             content["t"],
-            {t: [self._net(t, i) for i in range(n)] for t, n in content["nets"]},
+            nets,
             {int(c): (m, v) for c, m, v in content["S"]},
             np.array(content["pseudo"], dtype=np.intp),
             np.array(content["labeled_iter"], dtype=np.intp),
+            _labeled_history(content["history"], self.data.classes.tolist()),
+            {t: of_nets for t, of_nets in logits.items() if of_nets},
         )
-        return state, _labeled_history(content["history"], self.data.classes.tolist())
 
     def remove(self) -> None:
         """Remove the state of a complete fit."""

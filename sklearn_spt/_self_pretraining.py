@@ -7,13 +7,14 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
 import joblib
 import numpy as np
+from scipy.special import softmax
 from sklearn.utils.validation import check_memory
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
@@ -31,12 +32,13 @@ from sklearn_spt._class_distributions import (
 )
 from sklearn_spt._data import PartlyLabeled, class_counts, share_of
 from sklearn_spt._estimator import progress_bar
-from sklearn_spt._labels import FloatArray, check_scalar
+from sklearn_spt._labels import Codes, FloatArray, check_scalar
 from sklearn_spt._losses import predicted_codes
-from sklearn_spt._module import BertModule
 from sklearn_spt._random import generator, seeded, set_torch_state
 from sklearn_spt._stages import (
     Losses,
+    Plan,
+    chosen_by_auto,
     mean_losses,
     seed_path,
     train_stage_1,
@@ -45,24 +47,6 @@ from sklearn_spt._stages import (
 )
 from sklearn_spt._teachers import label, split_teachers
 from sklearn_spt._training import RightTrapezoidalLR, Trainer, set_loss
-
-#: Most labelled documents per class, on average, with which "auto" fits linear layers anew.
-REFIT_PER_CLASS = 30
-#: Most labelled documents per class, and most in all, with which "auto" is ten epochs.
-TEN_EPOCHS_PER_CLASS, TEN_EPOCHS_IN_ALL = 10, 100
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a fit does, decided before its first net is trained."""
-
-    refit_head: bool
-    finetune_epochs: int
-    step_size: float
-    sizes: list[int]  # of the sample of each iteration
-    n_nets: int  # first teachers that are nets
-    others: list[Any]  # first teachers that are none
-    chosen: str  # what "auto" chose, and why
 
 
 @dataclass(eq=False, repr=False)
@@ -280,104 +264,89 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 f"BertClassifier, but estimator is a {type(net).__name__}; set token_deletion=0."
             )
         plan = self._plan(net, len(data.y), data.n_classes, data.n_unlabeled)
-        self.refit_head_, self.finetune_epochs_ = plan.refit_head, plan.finetune_epochs
-        self.step_size_, sizes, others = plan.step_size, plan.sizes, plan.others
-        self._warn_of_plan(sizes, data.n_unlabeled)
-        self.chosen_by_auto_ = plan.chosen
-        if self.verbose and plan.chosen:
-            tqdm.write(f'"auto" chose {plan.chosen}', file=sys.stderr)
-        n_refit = len(data.labeled) if plan.refit_head else 0
-        work = self._work(plan.n_nets, len(data.y), n_refit, sizes, plan.finetune_epochs)
-        with progress_bar(self.verbose, sum(work), "supervised teachers") as bar:
+        self._say(plan, data.n_unlabeled)
+        with progress_bar(self.verbose, sum(plan.work), "supervised teachers") as bar:
             trainer = self._trainer(net, data, bar, plan.finetune_epochs)
             trainer.refit_with = data.U if plan.refit_head else None
             folder = self.checkpoint_dir
             checkpoint = None if folder is None else Checkpoint(folder, self, trainer, data)
-            state, history = self._start(trainer, data, plan.n_nets, checkpoint)  # step 1
-            for t in range(state.t + 1, len(sizes) + 1):
-                # labels of U and of L by teachers that are no nets
-                ask = others and t == 1
-                on_U, on_L = label(others, trainer, data, self.temperature) if ask else (None, None)
+            state = self._start(trainer, data, plan.n_nets, checkpoint)  # step 1
+            for t in range(state.t + 1, len(plan.sizes) + 1):
                 start = time.perf_counter()
-                bar.set_description(f"iteration {t} of {len(sizes)}")
-                bar.update(sum(work[:t]) - bar.n)
+                bar.set_description(f"iteration {t} of {len(plan.sizes)}")
+                bar.update(sum(plan.work[:t]) - bar.n)
                 rng = generator(trainer.root, t, 1)
-                rows = rng.choice(data.n_unlabeled, size=sizes[t - 1], replace=False)  # step 2
-                C = multi_indexing(data.U, rows)
-                on_C = None if on_U is None else on_U[rows]
-                P = self._soft_labels(trainer, state.students, C, on_C)  # step 3
-                q = self._soft_labels(trainer, state.students, data.X, on_L)
+                rows = rng.choice(data.n_unlabeled, plan.sizes[t - 1], replace=False)  # step 2
+                P, q = self._soft_labels(trainer, data, state, rows, plan.others)  # step 3
                 P, S, groups = self._inertia(P, state.S, self.alpha)  # step 4
-                predict = {"last": (), "last_two": (t - 1,), "all": (0, t - 1)}[self.ensemble]
-                kept = {i: nets for i, nets in state.nets.items() if i in predict}
-                state = replace(state, nets=kept)  # without those that will not predict
+                state, C = state.kept(self.ensemble), multi_indexing(data.U, rows)
                 trained = [  # steps 5 and 6
                     self._train_student(trainer, data, t, i, C, P, q)
                     for i in range(self.n_students)
                 ]
-                codes = predicted_codes(P)
-                earlier = state.pseudo[rows]
-                changed = (earlier != codes)[earlier >= 0]
-                state.pseudo[rows], state.labeled_iter[rows] = codes, t
-                students = [M for M, _ in trained]
-                trainer.refit(students, *data.L)
-                state = replace(state, t=t, nets=kept | {t: students}, S=S)  # step 7
-                entry = {
-                    "iteration": t,
-                    "sample_size": len(rows),
+                students, codes = [M for M, _ in trained], predicted_codes(P)
+                logits = trainer.refit(students, *data.L)
+                record = {
                     "groups": groups,
-                    "changed": float(changed.mean()) if len(changed) else None,
                     "pseudo_label_counts": class_counts(codes, data.classes),
                     "loss": mean_losses([loss for _, loss in trained]),
                     "seconds": time.perf_counter() - start,
                 }
-                history.append(entry)
-                self._end_iteration(trainer, data, state, history, checkpoint)
-            tau = self._choose_tau(trainer, data, state)
-            bar.update(sum(work) - bar.n)
+                state = state.following(students, logits, S, rows, codes, record)  # step 7
+                self._end_iteration(trainer, data, state, checkpoint)
+            self.logit_adjustment_ = self._choose_tau(trainer, data, state)
+            bar.update(sum(plan.work) - bar.n)
         if checkpoint is not None:
             checkpoint.remove()
-        self.students_, self.n_iter_ = state.students, state.t
-        self.estimators_, self.estimator_weights_ = state.members()
-        self.class_shares_ = class_shares(data.y, data.n_classes)
-        self.logit_adjustment_, self.sample_sizes_, self.history_ = tau, sizes, history
-        self._set_transduction(data, state.pseudo, state.labeled_iter)
-        ended = "all_labeled" if sizes and sizes[-1] == data.n_unlabeled else "max_iter"
-        self.termination_condition_ = ended if data.n_unlabeled else "no_unlabeled"
+        self._set_results(data, plan, state)
 
     def _start(
         self, trainer: Trainer, data: PartlyLabeled, n_nets: int, checkpoint: Checkpoint | None
-    ) -> tuple[State, list[dict[str, Any]]]:
+    ) -> State:
         """Train the first teachers, or find the state that an earlier run left."""
         if checkpoint is not None and (found := checkpoint.load()) is not None:
             if self.verbose:
-                where = f"goes on after iteration {found[0].t}, from {checkpoint.folder}"
+                where = f"goes on after iteration {found.t}, from {checkpoint.folder}"
                 tqdm.write(where, file=sys.stderr)
             return found
         start = time.perf_counter()
         teach = check_memory(self.memory).cache(train_teacher)
         taught = [teach(trainer, *data.L, number) for number in range(n_nets)]
-        nets, losses = [M for M, _ in taught], [loss for _, loss in taught]
-        trainer.refit(nets, *data.L)
-        never = np.full(data.n_unlabeled, -1, dtype=np.intp)
-        state = State(0, {0: nets}, {}, never, never.copy())
-        entry = {
+        nets = [M for M, _ in taught]
+        logits = trainer.refit(nets, *data.L)
+        record = {
             "iteration": 0,
             "sample_size": 0,
-            "loss": mean_losses(losses),
+            "loss": mean_losses([loss for _, loss in taught]),
             "seconds": time.perf_counter() - start,
         }
+        never = np.full(data.n_unlabeled, -1, dtype=np.intp)
+        state = State(0, {0: nets}, {}, never, never, [record], {0: logits} if logits else {})
         if nets:
-            self._end_iteration(trainer, data, state, [entry], checkpoint)
-        return state, [entry]
+            self._end_iteration(trainer, data, state, checkpoint)
+        return state
 
     def _soft_labels(
-        self, trainer: Trainer, nets: list[NeuralNet], X: Any, by_others: FloatArray | None = None
-    ) -> FloatArray:
-        """Return the mean of the teachers' tempered probabilities; all nets are one teacher."""
-        P = [trainer.probabilities(M, X, self.temperature) for M in nets]
-        n = 0 if by_others is None else len(split_teachers(self.teacher)[1])
-        return np.asarray(np.mean(([np.mean(P, axis=0)] if P else []) + [by_others] * n, axis=0))
+        self, trainer: Trainer, data: PartlyLabeled, state: State, rows: Codes, others: list[Any]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the teachers' mean tempered probabilities of some rows of U, and of L.
+
+        All nets are one teacher. Others teach in the first iteration only.
+        """
+        T, C = self.temperature, multi_indexing(data.U, rows)
+        P, q = [], []
+        if state.logits:  # known since the linear layers were fitted
+            by_net = state.logits[state.t]
+            P = [softmax(on_U[rows] / T, axis=1) for _, on_U in by_net]
+            q = [softmax(on_L / T, axis=1) for on_L, _ in by_net]
+        elif state.students:
+            P = [trainer.probabilities(M, C, T) for M in state.students]
+            q = [trainer.probabilities(M, data.X, T) for M in state.students]
+        P, q = ([np.mean(part, axis=0)] if part else [] for part in (P, q))
+        if others and state.t == 0:
+            on_U, on_L = label(others, trainer, data, T)
+            P, q = P + [on_U[rows]] * len(others), q + [on_L] * len(others)
+        return np.asarray(np.mean(P, axis=0)), np.asarray(np.mean(q, axis=0))
 
     def _train_student(
         self,
@@ -394,7 +363,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         pretrain = check_memory(self.memory if t == 1 else None).cache(train_stage_1)
         path = seed_path(t, number)
         with seeded(trainer.root, *path):
-            M, schedule, rng, loss_1, state = pretrain(
+            M, schedule, rng, loss_1, torch_stream = pretrain(
                 trainer,
                 *data.L,
                 path=path,
@@ -405,57 +374,35 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                 token_deletion=self.token_deletion,
                 make_schedule=self._schedule,
             )
-            set_torch_state(state)  # the stream goes on as if stage 1 had just run
+            set_torch_state(torch_stream)  # it goes on as if stage 1 had just run
             set_loss(M, self.lam, self.temperature, keep_optimizer=self._keep_optimizer)
             loss_2 = train_stage_2(trainer, M, *data.L, q, schedule, rng)
         return M, {"stage1": loss_1, "stage2": loss_2}
 
+    # -- the plan -------------------------------------------------------------------------------
     def _plan(self, net: NeuralNet, n_L: int, n_classes: int, n_U: int) -> Plan:
-        """Decide all that "auto" leaves open, for so many labelled and unlabelled documents."""
-        per_class, can = n_L / n_classes, net.module is BertModule
-        refit = (
-            can and per_class <= REFIT_PER_CLASS if self.refit_head == "auto" else self.refit_head
-        )
-        if refit and not can:
-            raise ValueError(
-                "refit_head=True needs a BertClassifier with its own module, but estimator is a "
-                f'{type(net).__name__}; set refit_head="auto".'
-            )
-        refit = bool(refit and n_U > 0 and self.max_iter != 0)  # else it is plain fine-tuning
-        few = refit and per_class <= TEN_EPOCHS_PER_CLASS and n_L <= TEN_EPOCHS_IN_ALL
-        epochs = (10 if few else 3) if self.finetune_epochs == "auto" else self.finetune_epochs
-        step: Any = (1.0 if refit else 0.2) if self.step_size == "auto" else self.step_size
+        """Decide what a fit on so many labelled and unlabelled documents does."""
+        refit, epochs, step, chosen = chosen_by_auto(self, net, n_L, n_classes, n_U)
         sizes = self._sample_sizes(n_U, step) if n_U else []
         nets_teach, others = split_teachers(self.teacher)
         n_nets = self.n_teachers if nets_teach or not sizes else 0
-        values = {"refit_head": refit, "finetune_epochs": epochs}
-        values |= {"step_size": step} if sizes else {}
-        chosen = [f"{k}={value}" for k, value in values.items() if getattr(self, k) == "auto"]
-        reasons = {
-            "there are no unlabelled rows": n_U == 0,
-            "max_iter=0": self.max_iter == 0,
-            f"refit_head={self.refit_head}": self.refit_head != "auto",
-            f"the net is a {type(net).__name__}": not can,
-            f"there are {per_class:.3g} labels per class": True,
-        }
-        why = next(reason for reason, holds in reasons.items() if holds)
-        said = f"{', '.join(chosen)}, since {why}" if chosen else ""
-        return Plan(refit, int(epochs), step, sizes, n_nets, others, said)
+        work = self._work(n_nets, n_L, (n_L + n_U) * refit, sizes, epochs)
+        return Plan(refit, epochs, step, chosen, n_nets, others, sizes, work)
 
-    def _warn_of_plan(self, sizes: list[int], n_unlabeled: int) -> None:
-        """Warn, called from `_fit`, of very many iterations, and of an alpha without effect."""
-        if len(sizes) > 100 and self.max_iter is None:
+    def _say(self, plan: Plan, n_unlabeled: int) -> None:
+        """Say, called from `_fit`, what "auto" chose; warn of a plan that was hardly meant."""
+        if self.verbose and plan.chosen:
+            tqdm.write(f'"auto" chose {plan.chosen}', file=sys.stderr)
+        if len(plan.sizes) > 100 and self.max_iter is None:
             warnings.warn(
-                f"step_size={self.step_size} makes {len(sizes)} iterations; an int is a number of "
-                "documents and a float is a share of them: 1.0 makes one iteration.",
+                f"step_size={self.step_size} makes {len(plan.sizes)} iterations; an int is a "
+                "number of documents and a float is a share of them: 1.0 makes one iteration.",
                 stacklevel=5,
             )
-        if len(sizes) == 1 and self.alpha not in (0, 0.1):  # the default was hardly meant
-            warnings.warn(
-                f"alpha={self.alpha} has no effect with one iteration; "
-                + ("raise max_iter." if sizes[0] < n_unlabeled else "lower step_size."),
-                stacklevel=5,
-            )
+        if len(plan.sizes) == 1 and self.alpha not in (0, 0.1):  # not the default
+            what = "raise max_iter" if plan.sizes[0] < n_unlabeled else "lower step_size"
+            message = f"alpha={self.alpha} has no effect with one iteration; {what}."
+            warnings.warn(message, stacklevel=5)
 
     def _sample_sizes(self, n_unlabeled: int, step: Any) -> list[int]:
         """Return the size of the sample of each iteration."""
@@ -466,7 +413,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     def _work(self, n_nets: int, n_L: int, n_refit: int, sizes: list[int], E2: int) -> list[int]:
         """Return the numbers of texts that each iteration trains on, labels or refits heads on."""
         E1, m = self.pretrain_epochs, self.n_students
-        teachers = [n_nets, *[m] * len(sizes)]
+        teachers = [n_nets, *[m] * len(sizes)] if not n_refit else [0] * len(sizes)
         return [n_nets * (E2 * n_L + n_refit)] + [
             k * (size + n_L) + m * (E1 * size + E2 * n_L + n_refit)
             for k, size in zip(teachers, sizes, strict=False)
@@ -478,14 +425,13 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         trainer: Trainer,
         data: PartlyLabeled,
         state: State,
-        history: list[dict[str, Any]],
         checkpoint: Checkpoint | None,
     ) -> None:
         if checkpoint is not None:
-            checkpoint.save(state, history)
+            checkpoint.save(state)
         if self.on_iteration is not None:
             predict = partial(self._predict_at, trainer, data, state)
-            self.on_iteration(Iteration(state.t, state.students, history[-1], predict))
+            self.on_iteration(Iteration(state.t, state.students, state.history[-1], predict))
 
     def _predict_at(
         self, trainer: Trainer, data: PartlyLabeled, state: State, X: Any
@@ -508,8 +454,19 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             return 0.0
         size = min(data.n_unlabeled, MOST_DOCUMENTS)
         drawn = generator(trainer.root, 0, 4).choice(data.n_unlabeled, size=size, replace=False)
-        some_of_U = multi_indexing(data.U, np.sort(drawn))
-        return matching_tau(state.predict_proba(some_of_U, data.n_classes), shares, target)
+        return matching_tau(state.predict_unlabeled(data, np.sort(drawn)), shares, target)
+
+    def _set_results(self, data: PartlyLabeled, plan: Plan, state: State) -> None:
+        """Set the fitted attributes."""
+        self.refit_head_, self.finetune_epochs_ = plan.refit_head, plan.finetune_epochs
+        self.step_size_, self.chosen_by_auto_ = plan.step_size, plan.chosen
+        self.students_, self.n_iter_ = state.students, state.t
+        self.estimators_, self.estimator_weights_ = state.members()
+        self.class_shares_ = class_shares(data.y, data.n_classes)
+        self.sample_sizes_, self.history_ = plan.sizes, state.history
+        self._set_transduction(data, state.pseudo, state.labeled_iter)
+        ended = "all_labeled" if plan.sizes and plan.sizes[-1] == data.n_unlabeled else "max_iter"
+        self.termination_condition_ = ended if data.n_unlabeled else "no_unlabeled"
 
     def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
         mean = np.average(P, axis=0, weights=self.estimator_weights_)

@@ -1,8 +1,9 @@
-"""The stages of Self-Pretraining: first teacher, stage 1, stage 2."""
+"""What a fit of Self-Pretraining does: its plan, first teacher, stage 1, stage 2."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,11 +14,60 @@ from skorch.dataset import get_len
 from sklearn_spt._batches import delete_tokens
 from sklearn_spt._labels import FloatArray
 from sklearn_spt._losses import distillation_targets, predicted_codes
+from sklearn_spt._module import BertModule
 from sklearn_spt._pretrained import load_encoder
 from sklearn_spt._random import generator, torch_state
 from sklearn_spt._training import RightTrapezoidalLR, Trainer, set_loss, steps_per_epoch, train
 
 Losses = dict[str, list[float]]
+
+#: Most labelled documents per class, on average, with which "auto" fits linear layers anew.
+REFIT_PER_CLASS = 30
+#: Most labelled documents per class, and most in all, with which "auto" is ten epochs.
+TEN_EPOCHS_PER_CLASS, TEN_EPOCHS_IN_ALL = 10, 100
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a fit does, decided before its first net is trained."""
+
+    refit_head: bool
+    finetune_epochs: int
+    step_size: float
+    chosen: str  # what "auto" chose, and why
+    n_nets: int  # first teachers that are nets
+    others: list[Any]  # first teachers that are none
+    sizes: list[int]  # of the sample of each iteration
+    work: list[int]  # texts that the first teachers and each iteration read
+
+
+def chosen_by_auto(
+    model: Any, net: NeuralNet, n_L: int, n_classes: int, n_U: int
+) -> tuple[bool, int, float, str]:
+    """Decide refit_head, finetune_epochs and step_size where they are "auto", and say why."""
+    per_class, can = n_L / n_classes, net.module is BertModule
+    refit = can and per_class <= REFIT_PER_CLASS if model.refit_head == "auto" else model.refit_head
+    if refit and not can:
+        raise ValueError(
+            "refit_head=True needs a BertClassifier with its own module, but estimator is a "
+            f'{type(net).__name__}; set refit_head="auto".'
+        )
+    refit = bool(refit and n_U > 0 and model.max_iter != 0)  # else it is plain fine-tuning
+    few = refit and per_class <= TEN_EPOCHS_PER_CLASS and n_L <= TEN_EPOCHS_IN_ALL
+    epochs = (10 if few else 3) if model.finetune_epochs == "auto" else int(model.finetune_epochs)
+    step: Any = (1.0 if refit else 0.2) if model.step_size == "auto" else model.step_size
+    values = {"refit_head": refit, "finetune_epochs": epochs}
+    values |= {"step_size": step} if n_U and model.max_iter != 0 else {}
+    chosen = [f"{k}={value}" for k, value in values.items() if getattr(model, k) == "auto"]
+    reasons = {
+        "there are no unlabelled rows": n_U == 0,
+        "max_iter=0": model.max_iter == 0,
+        f"refit_head={model.refit_head}": model.refit_head != "auto",
+        f"the net is a {type(net).__name__}": not can,
+        f"there are {per_class:.3g} labels per class": True,
+    }
+    why = next(reason for reason, holds in reasons.items() if holds)
+    return refit, epochs, step, f"{', '.join(chosen)}, since {why}" if chosen else ""
 
 
 def seed_path(t: int, number: int) -> tuple[int, ...]:

@@ -355,10 +355,11 @@ class Trainer:
             losses = train_supervised(M, X, codes, len(self.classes), weights, *how)
         return M, losses
 
-    def refit(self, nets: list[Any], X: Any, codes: Codes, weights: FloatArray) -> None:
-        """Fit the linear layers of nets anew, if that is asked for."""
-        for M in nets if self.refit_with is not None else ():
-            M.refit_head(X, codes, weights, self.refit_with, self.balanced, self.bar)
+    def refit(self, nets: list[Any], X: Any, codes: Codes, weights: FloatArray) -> list[Any]:
+        """Fit the linear layers of nets anew, if that is asked for; return logits of X and U."""
+        how = self.refit_with, self.balanced, self.bar
+        nets = nets if self.refit_with is not None else []
+        return [M.refit_head(X, codes, weights, *how) for M in nets]
 
     def probabilities(self, net: NeuralNet, X: Any, temperature: float = 1.0) -> FloatArray:
         """Return the class probabilities of encoded documents."""

@@ -57,7 +57,7 @@ def test_what_few_labels_are(n_labeled, n_classes, refits, epochs):
 
 def test_auto_is_for_few_labels(tiny_encoder, tiny_texts, monkeypatch):
     few = fitted(tiny_encoder, tiny_texts).predict_proba(tiny_texts)
-    monkeypatch.setattr("sklearn_spt._self_pretraining.REFIT_PER_CLASS", 5)  # of 6 per class
+    monkeypatch.setattr("sklearn_spt._stages.REFIT_PER_CLASS", 5)  # of 6 per class
     many = fitted(tiny_encoder, tiny_texts).predict_proba(tiny_texts)
     without = fitted(tiny_encoder, tiny_texts, refit_head=False).predict_proba(tiny_texts)
     always = fitted(tiny_encoder, tiny_texts, refit_head=True).predict_proba(tiny_texts)
@@ -94,7 +94,7 @@ def test_more_epochs_where_labels_are_few(tiny_encoder, tiny_texts, monkeypatch)
     assert epochs() == 10
     assert epochs(finetune_epochs=4) == 4
     assert epochs(refit_head=False) == 3
-    monkeypatch.setattr("sklearn_spt._self_pretraining.TEN_EPOCHS_PER_CLASS", 5)  # of 6 per class
+    monkeypatch.setattr("sklearn_spt._stages.TEN_EPOCHS_PER_CLASS", 5)  # of 6 per class
     assert epochs() == 3
 
 

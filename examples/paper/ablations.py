@@ -70,9 +70,8 @@ class WithoutDistillation(SelfPretrainingClassifier):
         finally:
             self.temperature = temperature
 
-    def _soft_labels(self, trainer, nets, X, by_others=None):
-        P = super()._soft_labels(trainer, nets, X, by_others)
-        return np.eye(P.shape[1])[predicted_codes(P)]
+    def _soft_labels(self, *args):
+        return tuple(np.eye(P.shape[1])[predicted_codes(P)] for P in super()._soft_labels(*args))
 
     @staticmethod
     def _inertia(P, S, alpha):
