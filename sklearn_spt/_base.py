@@ -17,7 +17,7 @@ from skorch import NeuralNet
 from skorch.dataset import ValidSplit, get_len
 from skorch.utils import multi_indexing
 
-from sklearn_spt._bert import BertClassifier
+from sklearn_spt._bert import as_net
 from sklearn_spt._data import (
     PartlyLabeled,
     as_texts,
@@ -39,7 +39,6 @@ from sklearn_spt._labels import (
     warn_of_equal_numbers,
     warn_of_labels,
 )
-from sklearn_spt._pretrained import check_not_empty, load_encoder, warn_of_lost_content
 from sklearn_spt._random import root_seed
 from sklearn_spt._training import Trainer, check_template, probabilities
 
@@ -127,21 +126,17 @@ class BaseSemiSupervisedClassifier(
         return tags
 
     # -- the net --------------------------------------------------------------------------------
-    def _template(self, net: Any) -> NeuralNet:
+    def _template(self, estimator: Any) -> NeuralNet:
         """Return the unfitted net of a parameter; the fit trains clones of it."""
-        if net is None or isinstance(net, str):
-            net = BertClassifier() if net is None else BertClassifier(net)
+        net: NeuralNet = as_net(estimator)
         check_template(net, "estimator")
-        kind = BertClassifier if isinstance(net, BertClassifier) else type(net)
-        usual = signature(kind).parameters
-        own = {
-            "max_epochs": ("finetune_epochs", 10),
-            "balanced_batches": ("balanced_batches", True),
-        }
-        for key, (instead, of_skorch) in own.items():
-            default = usual[key].default if key in usual else of_skorch
-            given, ours = getattr(net, key, default), getattr(self, instead)
-            if given not in (default, 3 if ours == "auto" else ours):
+        kinds = [kind for kind in type(net).__mro__ if issubclass(kind, NeuralNet)]
+        for key in ("max_epochs", "balanced_batches", "unlabeled_marker"):
+            found = (signature(kind).parameters.get(key) for kind in kinds)
+            usual = next((parameter.default for parameter in found if parameter), None)
+            instead = "finetune_epochs" if key == "max_epochs" else key
+            given, ours = getattr(net, key, usual), getattr(self, instead)
+            if given not in (usual, 3 if ours == "auto" else ours):
                 raise ValueError(
                     f"estimator__{key}={given!r} has no effect, since the method trains the net: "
                     f"set {instead} instead, and leave this parameter at its default."
@@ -152,11 +147,13 @@ class BaseSemiSupervisedClassifier(
                 f"estimator has train_split={split!r}, but nets are trained on all labelled rows; "
                 "leave it at its default, and hold rows out by cross-validation."
             )
-        if isinstance(net, BertClassifier):
+        if hasattr(net, "check_params"):
             net.check_params()
-        net = clone(net).set_params(verbose=0)  # a fitted one would compare X with its own
-        # has no effect in a method, and is no part of the key by which a fit is found again
-        return net.set_params(random_state=None) if isinstance(net, BertClassifier) else net
+        # A fitted net would compare X with its own. Verbosity and seed of a net have no effect in a
+        # method, and are no part of the key by which a fit is found again.
+        own = net.get_params(deep=False)
+        fixed = {"verbose": 0, "random_state": None}
+        return clone(net).set_params(**{k: v for k, v in fixed.items() if k in own})
 
     def _trainer(
         self, net: NeuralNet, data: PartlyLabeled, bar: Any, epochs: int | None = None
@@ -183,11 +180,8 @@ class BaseSemiSupervisedClassifier(
             warn_of_equal_numbers(n, stacklevel=5)
         labeled = np.append(labeled, np.zeros(more, dtype=bool))
         codes = np.append(codes, np.full(more, -1))
-        if isinstance(net, BertClassifier) and not isinstance(D, dict):
-            max_length = None if hasattr(self, "n_features_in_") else net.max_length
-            source = load_encoder(net.pretrained)
-            check_not_empty(D, source, n)
-            warn_of_lost_content(D, codes, source, max_length, stacklevel=5)
+        if hasattr(net, "check_documents") and not isinstance(D, dict):
+            net.check_documents(D, codes, n, cut=not hasattr(self, "n_features_in_"), stacklevel=6)
         warn_of_labels(classes, codes[:n], self.unlabeled_marker, stacklevel=5)
         L = multi_indexing(D, np.flatnonzero(labeled))
         U = None if labeled.all() else multi_indexing(D, np.flatnonzero(~labeled))

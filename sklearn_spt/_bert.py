@@ -246,12 +246,10 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
                 "dropped. Use SelfPretrainingClassifier to learn from them.",
                 stacklevel=3,
             )
-        source = load_encoder(self.pretrained) if fresh else self.source_
-        check_not_empty(ids, source, len(ids))
+        cut = not hasattr(self, "n_features_in_")
+        self.check_documents(ids, codes, len(ids), cut=cut, fresh=fresh)
         if known is None:
             warn_of_labels(classes, codes, self.unlabeled_marker, stacklevel=4)
-        given_ids = hasattr(self, "n_features_in_")
-        warn_of_lost_content(ids, codes, source, None if given_ids else self.max_length)
         ids, codes = ids[labeled], codes[labeled]
         self.classes_inferred_ = classes
         path = (0,) if fresh else (0, len(self.history))
@@ -297,6 +295,22 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         if reset or hasattr(self, "n_features_in_"):
             validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
         return check_token_ids(X, source)
+
+    def check_documents(
+        self,
+        ids: Ids,
+        codes: Codes,
+        n: int,
+        *,
+        cut: bool,
+        fresh: bool = True,
+        stacklevel: int = 5,
+    ) -> None:
+        """Raise an error for empty texts, of X in the first n rows; warn of what is not read."""
+        source = load_encoder(self.pretrained) if fresh else self.source_
+        check_not_empty(ids, source, n)
+        length = self.max_length if cut else None
+        warn_of_lost_content(ids, codes, source, length, stacklevel)
 
     def start_head(
         self, X: Ids, codes: Codes, weights: FloatArray, balanced: bool = True, known: Any = None
@@ -410,3 +424,10 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         ):
             logits = in_batches(self.infer, X, self.source_.pad_id, self.device, bar)
         return logits.to(device)
+
+
+def as_net(estimator: Any) -> Any:
+    """Return the net of a parameter: None and names of encoders stand for a `BertClassifier`."""
+    if estimator is None or isinstance(estimator, str):
+        return BertClassifier() if estimator is None else BertClassifier(estimator)
+    return estimator

@@ -34,19 +34,16 @@ from sklearn_spt._data import PartlyLabeled, class_counts, share_of
 from sklearn_spt._estimator import progress_bar
 from sklearn_spt._labels import Codes, FloatArray, check_scalar
 from sklearn_spt._losses import predicted_codes
-from sklearn_spt._random import generator, seeded, set_torch_state
+from sklearn_spt._random import generator
 from sklearn_spt._stages import (
-    Losses,
     Plan,
     chosen_by_auto,
     mean_losses,
-    seed_path,
-    train_stage_1,
-    train_stage_2,
+    train_student,
     train_teacher,
 )
 from sklearn_spt._teachers import label, split_teachers
-from sklearn_spt._training import RightTrapezoidalLR, Trainer, set_loss
+from sklearn_spt._training import RightTrapezoidalLR, Trainer
 
 
 @dataclass(eq=False, repr=False)
@@ -213,8 +210,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     random_state: int | np.random.RandomState | None = None
     verbose: int = 0
 
-    # Steps that an ablation replaces: inertia of the class distributions, the learning rate over
-    # n_C steps of stage 1 and n_L steps of stage 2, and the optimiser (stage 2 has its own).
+    # Steps that an ablation replaces: both stages, inertia, the learning rate over n_C steps of
+    # stage 1 and n_L steps of stage 2, and the optimiser (stage 2 has its own).
+    _train_student = train_student
     _inertia = staticmethod(inertia)
     _schedule = RightTrapezoidalLR
     _keep_optimizer = False
@@ -347,37 +345,6 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             on_U, on_L = label(others, trainer, data, T)
             P, q = P + [on_U[rows]] * len(others), q + [on_L] * len(others)
         return np.asarray(np.mean(P, axis=0)), np.asarray(np.mean(q, axis=0))
-
-    def _train_student(
-        self,
-        trainer: Trainer,
-        data: PartlyLabeled,
-        t: int,
-        number: int,
-        C: Any,
-        P: FloatArray,
-        q: FloatArray,
-    ) -> tuple[NeuralNet, Losses]:
-        """Train a fresh net on the sample, then on L; return it and its losses by stage."""
-        # in the first iteration P does not depend on α, and stage 1 never depends on λ
-        pretrain = check_memory(self.memory if t == 1 else None).cache(train_stage_1)
-        path = seed_path(t, number)
-        with seeded(trainer.root, *path):
-            M, schedule, rng, loss_1, torch_stream = pretrain(
-                trainer,
-                *data.L,
-                path=path,
-                C=C,
-                P=P,
-                temperature=self.temperature,
-                epochs=self.pretrain_epochs,
-                token_deletion=self.token_deletion,
-                make_schedule=self._schedule,
-            )
-            set_torch_state(torch_stream)  # it goes on as if stage 1 had just run
-            set_loss(M, self.lam, self.temperature, keep_optimizer=self._keep_optimizer)
-            loss_2 = train_stage_2(trainer, M, *data.L, q, schedule, rng)
-        return M, {"stage1": loss_1, "stage2": loss_2}
 
     # -- the plan -------------------------------------------------------------------------------
     def _plan(self, net: NeuralNet, n_L: int, n_classes: int, n_U: int) -> Plan:

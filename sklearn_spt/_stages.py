@@ -8,15 +8,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_memory
 from skorch import NeuralNet
 from skorch.dataset import get_len
 
 from sklearn_spt._batches import delete_tokens
+from sklearn_spt._data import PartlyLabeled
 from sklearn_spt._labels import FloatArray
 from sklearn_spt._losses import distillation_targets, predicted_codes
 from sklearn_spt._module import BertModule
 from sklearn_spt._pretrained import load_encoder
-from sklearn_spt._random import generator, torch_state
+from sklearn_spt._random import generator, seeded, set_torch_state, torch_state
 from sklearn_spt._training import RightTrapezoidalLR, Trainer, set_loss, steps_per_epoch, train
 
 Losses = dict[str, list[float]]
@@ -81,6 +83,38 @@ def train_teacher(
     """Train a net on the labelled documents only; joblib can keep the result."""
     M, losses = trainer.train(X, y, weights, *seed_path(0, number))
     return M, {"supervised": losses}
+
+
+def train_student(
+    model: Any,
+    trainer: Trainer,
+    data: PartlyLabeled,
+    t: int,
+    number: int,
+    C: Any,
+    P: FloatArray,
+    q: FloatArray,
+) -> tuple[NeuralNet, Losses]:
+    """Train a fresh net on the sample, then on L; return it and its losses by stage."""
+    # in the first iteration P does not depend on α, and stage 1 never depends on λ
+    pretrain = check_memory(model.memory if t == 1 else None).cache(train_stage_1)
+    path = seed_path(t, number)
+    with seeded(trainer.root, *path):
+        M, schedule, rng, loss_1, torch_stream = pretrain(
+            trainer,
+            *data.L,
+            path=path,
+            C=C,
+            P=P,
+            temperature=model.temperature,
+            epochs=model.pretrain_epochs,
+            token_deletion=model.token_deletion,
+            make_schedule=model._schedule,
+        )
+        set_torch_state(torch_stream)  # it goes on as if stage 1 had just run
+        set_loss(M, model.lam, model.temperature, keep_optimizer=model._keep_optimizer)
+        loss_2 = train_stage_2(trainer, M, *data.L, q, schedule, rng)
+    return M, {"stage1": loss_1, "stage2": loss_2}
 
 
 def train_stage_1(
