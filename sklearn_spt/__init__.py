@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sklearn_spt._comparison import compare_with_supervised
     from sklearn_spt._export import export
     from sklearn_spt._losses import DistillationLoss
-    from sklearn_spt._presets import FOUR_STUDENTS, PAPER_SETTINGS
+    from sklearn_spt._presets import FOUR_STUDENTS, paper_classifier
     from sklearn_spt._self_pretraining import SelfPretrainingClassifier
     from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
     from sklearn_spt._training import RightTrapezoidalLR
@@ -35,7 +35,6 @@ _MODULES = {
     "FOUR_STUDENTS": "_presets",
     "Iteration": "_checkpoint",
     "MutualLearningClassifier": "baselines",
-    "PAPER_SETTINGS": "_presets",
     "RightTrapezoidalLR": "_training",
     "SelfPretrainingClassifier": "_self_pretraining",
     "SentenceEmbedder": "text",
@@ -47,6 +46,7 @@ _MODULES = {
     "compare_with_supervised": "model_selection",
     "export": "_export",
     "load": "persistence",
+    "paper_classifier": "_presets",
     "save": "persistence",
 }
 __all__ = sorted(_MODULES)

@@ -204,8 +204,8 @@ def test_rows_are_drawn_as_the_protocol_says(paper, command):
 
 def test_the_papers_settings_are_those_of_each_result(paper):
     clf = paper.classifier("Self-Pretraining", "lam=0.4", "some-encoder", 1)
-    params = {**paper.PAPER_SETTINGS, "lam": 0.4, "random_state": 1}
-    assert params.items() <= clf.get_params(deep=False).items()
+    expected = paper.paper_classifier(estimator=clf.estimator, lam=0.4, random_state=1)
+    assert clf.get_params(deep=False) == expected.get_params(deep=False)
     assert clf.estimator.head_init == "random"
     assert paper.classifier("without inertial transform", "", "some-encoder", 1).alpha == 0
     assert paper.classifier("Self-Pretraining (defaults)", "", "e", 1).temperature == 1

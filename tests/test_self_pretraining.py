@@ -20,9 +20,9 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_spt import (
     FOUR_STUDENTS,
-    PAPER_SETTINGS,
     SelfPretrainingClassifier,
     SoftSelfTrainingClassifier,
+    paper_classifier,
 )
 from sklearn_spt._random import derive_seed
 from sklearn_spt._training import epoch_rows
@@ -333,12 +333,10 @@ def test_a_warning_points_to_the_call_of_fit(case):
 
 def test_named_settings():
     X, y, _ = points()
-    for settings in (PAPER_SETTINGS, FOUR_STUDENTS):
-        unknown = set(settings) - set(SelfPretrainingClassifier().get_params())
-        assert unknown == set()
     clf = learner(**{**FOUR_STUDENTS, "token_deletion": 0.0}).fit(X, y)
     assert (len(clf.estimators_), clf.n_iter_) == (9, 1)
-    clf = learner(**PAPER_SETTINGS).fit(X, y)
+    assert paper_classifier().estimator.pretrained == "bert-base-uncased"
+    clf = paper_classifier(estimator=mlp_net(), random_state=0).fit(X, y)
     assert (len(clf.estimators_), clf.n_iter_) == (2, 5)
     with pytest.raises(NotFittedError):
         learner().predict(X)

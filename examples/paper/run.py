@@ -38,7 +38,6 @@ from sklearn.metrics import precision_recall_fscore_support
 from sklearn.model_selection import train_test_split
 
 from sklearn_spt import (
-    PAPER_SETTINGS,
     BertClassifier,
     CoDecompositionClassifier,
     MutualLearningClassifier,
@@ -47,6 +46,7 @@ from sklearn_spt import (
     SpacedRepetitionClassifier,
     ThrottledSelfTrainingClassifier,
     TriTrainingClassifier,
+    paper_classifier,
 )
 from sklearn_spt.datasets import load_flu_vaccine, load_nepal_earthquake, load_smm4h_adr
 
@@ -146,15 +146,15 @@ def classifier(method, param, encoder, seed):
         net.set_params(head_init="random")
     if kind is BertClassifier:
         return net
-    params = {}
+    params = {"estimator": net}
     if issubclass(kind, SelfPretrainingClassifier) and method not in DEFAULTS:
-        params = dict(PAPER_SETTINGS)
+        params = paper_classifier(**params).get_params(deep=False)
         if method == "without inertial transform":
             params["alpha"] = 0.0
         if param:
             name, value = param.split("=")
             params[name] = float(value)
-    return kind(net, random_state=seed, **params)
+    return kind(**params | {"random_state": seed})
 
 
 def compute(row, rest, test, score_iterations=False):

@@ -259,6 +259,11 @@ NETS = {
         ValueError,
         "estimator__balanced_batches=False has no effect",
     ),
+    "marker": (
+        lambda: BertClassifier(unlabeled_marker=None),
+        ValueError,
+        "estimator__unlabeled_marker=None has no effect.* set unlabeled_marker instead",
+    ),
     "split": (lambda: mlp_net(train_split=ValidSplit(3)), ValueError, "hold rows out by cross-val"),
     "outputs": (
         lambda: mlp_net(OneOutput), ValueError, r"logits of shape \(n, 2\).* give its last layer 2"

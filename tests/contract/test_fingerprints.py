@@ -20,18 +20,19 @@ from helpers import bert_net, build_encoder, mlp_net, points
 
 from sklearn_spt import (
     FOUR_STUDENTS,
-    PAPER_SETTINGS,
     CoDecompositionClassifier,
     MutualLearningClassifier,
     SelfPretrainingClassifier,
     SpacedRepetitionClassifier,
     ThrottledSelfTrainingClassifier,
     TriTrainingClassifier,
+    paper_classifier,
 )
 
 RECORDED = Path(__file__).with_name("fingerprints.json")
 WORDS = [["flu", "fever", "sick"], ["shot", "vaccine", "arm"], ["work", "home", "happy"]]
 
+PAPER = {name: getattr(paper_classifier(), name) for name in FOUR_STUDENTS}
 SP = partial(SelfPretrainingClassifier, step_size=0.5, refit_head=False)
 METHODS = {
     "self-training": partial(ThrottledSelfTrainingClassifier, threshold=0.55, max_iter=3),
@@ -47,7 +48,7 @@ PARAMETERS = [
     *({"step_size": 7}, {"max_iter": 0}, {"max_iter": 1}, {"pretrain_epochs": 2}),
     *({"finetune_epochs": 1}, {"balanced_batches": False}, {"ensemble": "last"}),
     *({"ensemble": "last_two"}, {"logit_adjustment": 0.5}, {"n_teachers": 2, "n_students": 3}),
-    *(PAPER_SETTINGS, {**FOUR_STUDENTS, "token_deletion": 0.0}),
+    *(PAPER, {**FOUR_STUDENTS, "token_deletion": 0.0}),
 ]
 
 
