@@ -136,7 +136,8 @@ class BaseSemiSupervisedClassifier(
             usual = next((parameter.default for parameter in found if parameter), None)
             instead = "finetune_epochs" if key == "max_epochs" else key
             given, ours = getattr(net, key, usual), getattr(self, instead)
-            if given not in (usual, 3 if ours == "auto" else ours):
+            ours = 3 if key == "max_epochs" and ours == "auto" else ours
+            if given not in (usual, ours):
                 raise ValueError(
                     f"estimator__{key}={given!r} has no effect, since the method trains the net: "
                     f"set {instead} instead, and leave this parameter at its default."

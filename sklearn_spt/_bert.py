@@ -20,7 +20,7 @@ from skorch.dataset import get_len
 from sklearn_spt._batches import TokenBatches, in_batches, width_multiple
 from sklearn_spt._data import Ids, as_texts, check_rows_of_ids
 from sklearn_spt._estimator import ClassifierOfTexts, all_or_nothing, forget_columns, progress_bar
-from sklearn_spt._heads import linear_probe, refitted_head, rows_of_probe, set_head
+from sklearn_spt._heads import Refit, linear_probe, refitted_head, rows_of_probe, set_head
 from sklearn_spt._labels import (
     Codes,
     FloatArray,
@@ -339,12 +339,12 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         U: Ids,
         balanced: bool = True,
         bar: Any = None,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Fit the linear layer anew, by soft self-training; return logits of both parts."""
+    ) -> Refit:
+        """Fit the linear layer anew, by soft self-training on labelled and other rows."""
         L, F_U = self.embed(X, bar), self.embed(U, bar)
-        W, b = refitted_head(L, codes, weights, F_U, len(self.classes_), balanced)
+        W, b, by_labels = refitted_head(L, codes, weights, F_U, len(self.classes_), balanced)
         set_head(self.module_, W, b)
-        return L @ W.T + b, F_U @ W.T + b
+        return Refit(L @ W.T + b, F_U @ W.T + b, by_labels)
 
     def embed(self, ids: Ids, bar: Any = None) -> FloatArray:
         """Return the vectors that the linear layer gets, of shape (n, hidden_size)."""

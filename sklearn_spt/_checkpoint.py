@@ -1,4 +1,4 @@
-"""The state of a fit after an iteration, and its folder, from which a killed fit goes on."""
+"""The state of a fit, what it predicts, and its folder, from which a killed fit goes on."""
 
 from __future__ import annotations
 
@@ -16,9 +16,18 @@ from scipy.special import softmax
 from skorch import NeuralNet
 from skorch.utils import multi_indexing
 
+from sklearn_spt._class_distributions import (
+    LEAST_DOCUMENTS,
+    MOST_DOCUMENTS,
+    class_shares,
+    logit_adjusted,
+    matching_tau,
+    matching_temperature,
+)
 from sklearn_spt._data import PartlyLabeled
+from sklearn_spt._heads import Refit
 from sklearn_spt._labels import Codes, FloatArray
-from sklearn_spt._random import seeded
+from sklearn_spt._random import generator, seeded
 from sklearn_spt._sealed import read_sealed, versions, write_sealed
 from sklearn_spt._teachers import split_teachers
 from sklearn_spt._training import Trainer, probabilities
@@ -34,8 +43,7 @@ class State:
     pseudo: Codes  # class code of each row of U, -1 if it was never drawn
     labeled_iter: Codes  # iteration that gave it, or -1
     history: list[dict[str, Any]]
-    # logits of L and of U by each net, where linear layers are fitted anew; a resumed fit does so
-    logits: dict[int, list[tuple[FloatArray, FloatArray]]]
+    refits: dict[int, list[Refit]]  # of these nets, if any; a resumed fit makes them again
 
     @property
     def students(self) -> list[NeuralNet]:
@@ -45,13 +53,13 @@ class State:
     def kept(self, ensemble: str) -> State:
         """Return the state without nets that will not predict after one more iteration."""
         keep = {"last": (), "last_two": (self.t,), "all": (0, self.t)}[ensemble]
-        nets, logits = ({i: v for i, v in d.items() if i in keep} for d in (self.nets, self.logits))
-        return replace(self, nets=nets, logits=logits)
+        nets, refits = ({i: v for i, v in d.items() if i in keep} for d in (self.nets, self.refits))
+        return replace(self, nets=nets, refits=refits)
 
     def following(
         self,
         students: list[NeuralNet],
-        logits: list[Any],
+        refits: list[Refit],
         S: dict[int, tuple[float, float]],
         rows: Codes,
         codes: Codes,
@@ -64,8 +72,8 @@ class State:
         pseudo[rows], labeled_iter[rows] = codes, t
         share = float(changed.mean()) if len(changed) else None
         record = {"iteration": t, "sample_size": len(rows), "changed": share, **record}
-        nets, all_logits = self.nets | {t: students}, self.logits | ({t: logits} if logits else {})
-        return State(t, nets, S, pseudo, labeled_iter, [*self.history, record], all_logits)
+        nets, of_nets = self.nets | {t: students}, self.refits | ({t: refits} if refits else {})
+        return State(t, nets, S, pseudo, labeled_iter, [*self.history, record], of_nets)
 
     def members(self) -> tuple[list[NeuralNet], FloatArray]:
         """Return the nets that predict, and their weights: 1, which the supervised ones share."""
@@ -74,15 +82,42 @@ class State:
 
     def predict_proba(self, X: Any, n_classes: int) -> FloatArray:
         """Return the mean of their class probabilities of encoded documents."""
-        nets, weights = self.members()
-        P = [probabilities(M, X, n_classes) for M in nets]
-        return np.asarray(np.average(P, axis=0, weights=weights))
+        return self._mean([probabilities(M, X, n_classes) for M in self.members()[0]])
 
     def predict_unlabeled(self, data: PartlyLabeled, rows: Codes) -> FloatArray:
         """Return the same for some rows of U."""
-        if not self.logits:
+        if not self.refits:
             return self.predict_proba(multi_indexing(data.U, rows), data.n_classes)
-        P = [softmax(on_U[rows], axis=1) for by_net in self.logits.values() for _, on_U in by_net]
+        return self._mean([softmax(refit.on_U[rows], axis=1) for refit in self._all_refits()])
+
+    def choose_tau(self, data: PartlyLabeled, root: int) -> float:
+        """Return the τ of logit adjustment by the predicted shares of unlabelled documents."""
+        # Weights do not change how often rows are drawn, but they change the target.
+        shares = class_shares(data.y, data.n_classes)
+        target = class_shares(data.y, data.n_classes, data.weights)
+        if np.ptp(shares) == 0 or data.n_unlabeled < LEAST_DOCUMENTS:
+            return 0.0  # there is nothing to correct, or too little to tell
+        size = min(data.n_unlabeled, MOST_DOCUMENTS)
+        rows = generator(root, 0, 4).choice(data.n_unlabeled, size=size, replace=False)
+        return matching_tau(self.predict_unlabeled(data, np.sort(rows)), shares, target)
+
+    def choose_temperature(self, data: PartlyLabeled, tau: float) -> float:
+        """Return the temperature of predictions, 1 where no linear layer is fitted anew.
+
+        A layer that is fitted to sharpened soft labels is too certain. The mean greatest
+        probability of U becomes what regressions on labels alone say, on the same vectors.
+        """
+        if not self.refits:
+            return 1.0
+        P = self.predict_unlabeled(data, np.arange(data.n_unlabeled))
+        P = logit_adjusted(P, class_shares(data.y, data.n_classes), tau)
+        alone = self._mean([refit.by_labels for refit in self._all_refits()])
+        return matching_temperature(P, float(alone.max(axis=1).mean()))
+
+    def _all_refits(self) -> list[Refit]:
+        return [refit for of_nets in self.refits.values() for refit in of_nets]
+
+    def _mean(self, P: list[FloatArray]) -> FloatArray:
         return np.asarray(np.average(P, axis=0, weights=self.members()[1]))
 
 
@@ -188,7 +223,7 @@ class Checkpoint:
             )
         self._sealed = set(content["files"])
         nets = {t: [self._net(t, i) for i in range(n)] for t, n in content["nets"]}
-        logits = {t: self.trainer.refit(nets[t], *self.data.L) for t in nets}
+        refits = {t: self.trainer.refit(nets[t], *self.data.L) for t in nets}
         return State(
             content["t"],
             nets,
@@ -196,7 +231,7 @@ class Checkpoint:
             np.array(content["pseudo"], dtype=np.intp),
             np.array(content["labeled_iter"], dtype=np.intp),
             _labeled_history(content["history"], self.data.classes.tolist()),
-            {t: of_nets for t, of_nets in logits.items() if of_nets},
+            {t: of_nets for t, of_nets in refits.items() if of_nets},
         )
 
     def remove(self) -> None:

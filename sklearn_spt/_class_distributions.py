@@ -1,4 +1,4 @@
-"""Class distributions of predictions: inertia between iterations, and logit adjustment.
+"""Distributions of predictions: inertia between iterations, logit adjustment, temperature.
 
 Inertia slows down the change of the pseudo-labels' class distributions (paper, section 3). Logit
 adjustment lowers the probabilities of classes that are rare among the labels: nets that see every
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import brentq
 
 from sklearn_spt._labels import Codes, FloatArray
 from sklearn_spt._losses import predicted_codes
@@ -116,3 +117,20 @@ def matching_tau(P: FloatArray, shares: FloatArray, target: FloatArray) -> float
     distance = np.abs(np.array(found) - target).sum(axis=1)
     # the smallest of equally good values, whose distances may differ in their last digits
     return float(taus[int(np.argmax(distance <= distance.min() + 1e-12))])
+
+
+def tempered(P: FloatArray, T: float) -> FloatArray:
+    """Return ``P ** (1 / T)``, scaled to rows that sum to 1; each row keeps its order."""
+    Q = (P / P.max(axis=1, keepdims=True)) ** (1 / T)
+    return np.asarray(Q / Q.sum(axis=1, keepdims=True)) if T != 1 else P
+
+
+def matching_temperature(P: FloatArray, certainty: float) -> float:
+    """Choose T from 1 to 20 so that the mean greatest probability of P is closest to a number."""
+
+    def excess(T: float) -> float:
+        return float(tempered(P, T).max(axis=1).mean() - certainty)
+
+    if excess(1.0) <= 0 or excess(20.0) >= 0:
+        return 1.0 if excess(1.0) <= 0 else 20.0
+    return float(brentq(excess, 1.0, 20.0))

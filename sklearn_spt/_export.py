@@ -42,7 +42,7 @@ def export(
     """Export one net to a folder that other libraries load without code of this one.
 
     The net is the classifier itself, or the first of its ``students_`` or ``estimators_``. Its
-    head includes the logit adjustment.
+    head includes the logit adjustment and the temperature of the predictions.
 
     Parameters
     ----------
@@ -90,6 +90,8 @@ def export(
     tau = getattr(clf, "logit_adjustment_", 0.0)
     if tau:  # P * shares ** tau, as logits
         module.head.bias.add_(torch.from_numpy(tau * np.log(clf.class_shares_)))
+    for parameter in module.head.parameters():
+        parameter.div_(getattr(clf, "calibration_temperature_", 1.0))
     names = [str(label) for label in clf.classes_.tolist()]
     tokenizer = copy.deepcopy(net.source_.tokenizer)
     # as in this library: long texts are cut, and "[SEP]" in a text is plain text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,14 @@ from sklearn_spt._soft_self_training import soft_self_training
 
 #: Most rows that the probe is fitted on; initial weights do not need more.
 MOST_ROWS = 2000
+
+
+class Refit(NamedTuple):
+    """What a net says of L and U once its linear layer is fitted anew."""
+
+    on_L: FloatArray  # logits
+    on_U: FloatArray
+    by_labels: FloatArray  # probabilities of U by a layer that is fitted on L alone
 
 
 def set_head(module: Any, W: FloatArray, b: FloatArray) -> None:
@@ -38,8 +46,10 @@ def rows_of_probe(codes: Codes, weights: FloatArray) -> tuple[Codes, FloatArray]
 
 def refitted_head(
     L: FloatArray, codes: Codes, weights: FloatArray, U: FloatArray, n_classes: int, balanced: bool
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Fit W and b by soft self-training on vectors of labelled rows, L, and of others, U.
+
+    Returned are also the probabilities of U by a plain regression on L.
 
     Fine-tuning with few labels moves the vectors of a class together, also those of unlabelled
     rows; the layer that it leaves has hardly moved from its start.
@@ -51,7 +61,8 @@ def refitted_head(
         weights = weights / weights.mean()
     y = np.append(codes, np.full(len(U), -1))
     theta, _ = soft_self_training(F / size, y, weights, n_classes, C=3.0)
-    return theta[:-1].T / size, theta[-1]
+    by_labels = soft_self_training(F / size, y, weights, n_classes, C=10.0, max_iter=0)[1]
+    return theta[:-1].T / size, theta[-1], by_labels
 
 
 def linear_probe(

@@ -23,12 +23,10 @@ from tqdm.auto import tqdm
 from sklearn_spt._base import BaseSemiSupervisedClassifier
 from sklearn_spt._checkpoint import Checkpoint, Iteration, State
 from sklearn_spt._class_distributions import (
-    LEAST_DOCUMENTS,
-    MOST_DOCUMENTS,
     class_shares,
     inertia,
     logit_adjusted,
-    matching_tau,
+    tempered,
 )
 from sklearn_spt._data import PartlyLabeled, class_counts, share_of
 from sklearn_spt._estimator import progress_bar
@@ -151,6 +149,11 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         These parameters, as given or as "auto" chose them.
     chosen_by_auto_ : str
         The first three, where "auto" chose them, and why.
+    calibration_temperature_ : float
+        Temperature of the predicted probabilities, from 1 to 20. Above 1 it makes them less
+        certain and changes no prediction. It is 1 unless `refit_head` acts: then the mean greatest
+        probability of the unlabelled documents is that of logistic regressions on the labelled ones
+        alone, on the vectors of the same nets.
     n_iter_ : int
         Number of iterations.
     sample_sizes_ : list of int
@@ -283,20 +286,20 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
                     for i in range(self.n_students)
                 ]
                 students, codes = [M for M, _ in trained], predicted_codes(P)
-                logits = trainer.refit(students, *data.L)
+                refits = trainer.refit(students, *data.L)
                 record = {
                     "groups": groups,
                     "pseudo_label_counts": class_counts(codes, data.classes),
                     "loss": mean_losses([loss for _, loss in trained]),
                     "seconds": time.perf_counter() - start,
                 }
-                state = state.following(students, logits, S, rows, codes, record)  # step 7
+                state = state.following(students, refits, S, rows, codes, record)  # step 7
                 self._end_iteration(trainer, data, state, checkpoint)
-            self.logit_adjustment_ = self._choose_tau(trainer, data, state)
+            adjustment = self._adjustment(trainer, data, state)
             bar.update(sum(plan.work) - bar.n)
         if checkpoint is not None:
             checkpoint.remove()
-        self._set_results(data, plan, state)
+        self._set_results(data, plan, state, adjustment)
 
     def _start(
         self, trainer: Trainer, data: PartlyLabeled, n_nets: int, checkpoint: Checkpoint | None
@@ -311,7 +314,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         teach = check_memory(self.memory).cache(train_teacher)
         taught = [teach(trainer, *data.L, number) for number in range(n_nets)]
         nets = [M for M, _ in taught]
-        logits = trainer.refit(nets, *data.L)
+        refits = trainer.refit(nets, *data.L)
         record = {
             "iteration": 0,
             "sample_size": 0,
@@ -319,7 +322,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             "seconds": time.perf_counter() - start,
         }
         never = np.full(data.n_unlabeled, -1, dtype=np.intp)
-        state = State(0, {0: nets}, {}, never, never, [record], {0: logits} if logits else {})
+        state = State(0, {0: nets}, {}, never, never, [record], {0: refits} if refits else {})
         if nets:
             self._end_iteration(trainer, data, state, checkpoint)
         return state
@@ -333,10 +336,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         """
         T, C = self.temperature, multi_indexing(data.U, rows)
         P, q = [], []
-        if state.logits:  # known since the linear layers were fitted
-            by_net = state.logits[state.t]
-            P = [softmax(on_U[rows] / T, axis=1) for _, on_U in by_net]
-            q = [softmax(on_L / T, axis=1) for on_L, _ in by_net]
+        if state.refits:
+            P = [softmax(refit.on_U[rows] / T, axis=1) for refit in state.refits[state.t]]
+            q = [softmax(refit.on_L / T, axis=1) for refit in state.refits[state.t]]
         elif state.students:
             P = [trainer.probabilities(M, C, T) for M in state.students]
             q = [trainer.probabilities(M, data.X, T) for M in state.students]
@@ -405,26 +407,22 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     ) -> FloatArray:
         """Predict class probabilities as if the fit ended with this state."""
         P = state.predict_proba(self._encode(state.students[0], X), data.n_classes)
-        tau = self._choose_tau(trainer, data, state)
-        return logit_adjusted(P, class_shares(data.y, data.n_classes), tau)
+        tau, T = self._adjustment(trainer, data, state)
+        return tempered(logit_adjusted(P, class_shares(data.y, data.n_classes), tau), T)
 
-    def _choose_tau(self, trainer: Trainer, data: PartlyLabeled, state: State) -> float:
-        """Return τ, as given or by the predicted shares of unlabelled documents."""
-        if self.logit_adjustment != "auto":
-            return float(self.logit_adjustment)
-        # Weights do not change how often rows are drawn, but they change the target.
-        shares = class_shares(data.y, data.n_classes)
-        target = class_shares(data.y, data.n_classes, data.weights)
-        # there is nothing to correct without balanced batches or with equal shares
-        some = self.balanced_batches and np.ptp(shares) > 0
-        if not some or data.n_unlabeled < LEAST_DOCUMENTS:
-            return 0.0
-        size = min(data.n_unlabeled, MOST_DOCUMENTS)
-        drawn = generator(trainer.root, 0, 4).choice(data.n_unlabeled, size=size, replace=False)
-        return matching_tau(state.predict_unlabeled(data, np.sort(drawn)), shares, target)
+    def _adjustment(
+        self, trainer: Trainer, data: PartlyLabeled, state: State
+    ) -> tuple[float, float]:
+        """Return τ and the temperature of predictions."""
+        tau = self.logit_adjustment
+        if tau == "auto":
+            tau = state.choose_tau(data, trainer.root) if self.balanced_batches else 0.0
+        return float(tau), state.choose_temperature(data, float(tau))
 
-    def _set_results(self, data: PartlyLabeled, plan: Plan, state: State) -> None:
-        """Set the fitted attributes."""
+    def _set_results(
+        self, data: PartlyLabeled, plan: Plan, state: State, adjustment: tuple[float, float]
+    ) -> None:
+        self.logit_adjustment_, self.calibration_temperature_ = adjustment
         self.refit_head_, self.finetune_epochs_ = plan.refit_head, plan.finetune_epochs
         self.step_size_, self.chosen_by_auto_ = plan.step_size, plan.chosen
         self.students_, self.n_iter_ = state.students, state.t
@@ -437,4 +435,5 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
 
     def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
         mean = np.average(P, axis=0, weights=self.estimator_weights_)
-        return logit_adjusted(mean, self.class_shares_, self.logit_adjustment_)
+        adjusted = logit_adjusted(mean, self.class_shares_, self.logit_adjustment_)
+        return tempered(adjusted, getattr(self, "calibration_temperature_", 1.0))  # an older model

@@ -356,7 +356,7 @@ class Trainer:
         return M, losses
 
     def refit(self, nets: list[Any], X: Any, codes: Codes, weights: FloatArray) -> list[Any]:
-        """Fit the linear layers of nets anew, if that is asked for; return logits of X and U."""
+        """Fit the linear layers of nets anew, if that is asked for; return a `Refit` of each."""
         how = self.refit_with, self.balanced, self.bar
         nets = nets if self.refit_with is not None else []
         return [M.refit_head(X, codes, weights, *how) for M in nets]

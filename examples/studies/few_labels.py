@@ -29,6 +29,7 @@ from sklearn_spt import (
     SentenceEmbedder,
     SoftSelfTrainingClassifier,
 )
+from sklearn_spt._class_distributions import tempered
 from sklearn_spt._pretrained import DEFAULT_ENCODER, load_encoder
 
 TASKS = ["stackoverflow", "searchsnippets", "banking77", "trec"]
@@ -224,6 +225,9 @@ def score(model, X, y, n_classes):
     f1 = f1_score(y, predicted, labels=classes, average="macro", zero_division=0.0)
     found = {"accuracy": accuracy_score(y, predicted), "macro_f1": f1}
     found["log_loss"] = log_loss(y, P, labels=classes)
+    if (T := getattr(model, "calibration_temperature_", 1.0)) != 1:
+        sure = tempered(P, 1 / T)
+        found |= {"temperature": T, "log_loss_as_it_is": log_loss(y, sure, labels=classes)}
     if n_classes == 2:
         found["average_precision"] = average_precision_score(y, P[:, 1])
         found["f1"] = f1_score(y, predicted)
