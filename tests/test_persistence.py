@@ -419,6 +419,7 @@ def test_which_net_is_exported(tiny_encoder, tiny_texts, tmp_path):
     clf = method(SPT, net, logit_adjustment=0.7).fit(tiny_texts, [1, 0, 0] * 4 + [-1] * 12)
     sklearn_spt.export(clf, tmp_path / "student")
     P = clf.students_[0].predict_proba(TEXTS) * (np.array([8, 4]) / 12) ** 0.7
+    P **= 1 / clf.calibration_temperature_
     P /= P.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(by_transformers(tmp_path / "student"), P, atol=1e-4)
     clf = method("MutualLearningClassifier", net).fit(tiny_texts, HALF)

@@ -36,6 +36,30 @@ def test_layers_are_those_of_soft_self_training(tiny_encoder, tiny_texts):
         assert not np.allclose(net.predict_proba(tiny_texts), other.predict_proba(tiny_texts))
 
 
+def test_certainty_is_that_of_labels_alone(tiny_encoder, tiny_texts):
+    """The mean greatest probability of unlabelled texts; no prediction changes."""
+    rng, words = np.random.default_rng(0), " ".join(tiny_texts).split()
+    texts = [" ".join(rng.choice(words, 6)) for _ in range(312)]
+    y, seen = np.append(np.arange(12) % 2, np.full(300, -1)), []
+    params = {"finetune_epochs": 0, "on_iteration": seen.append, "random_state": 0}
+    clf = SelfPretrainingClassifier(bert_net(tiny_encoder), **params).fit(texts, y)
+    P = clf.predict_proba(texts)
+    plain = np.mean([net.predict_proba(texts) for net in clf.estimators_], axis=0)
+    alone = []
+    for net in clf.estimators_:
+        F = vectors(net, texts)
+        F /= np.sqrt((F**2).sum(axis=1).mean())
+        model = SoftSelfTrainingClassifier(C=10.0, max_iter=0, normalize=False).fit(F, y)
+        alone.append(model.predict_proba(F[12:]))
+    assert clf.calibration_temperature_ > 1
+    certainty = np.mean(alone, axis=0).max(axis=1).mean()
+    assert plain[12:].max(axis=1).mean() > certainty + 0.01
+    np.testing.assert_allclose(P[12:].max(axis=1).mean(), certainty, atol=1e-3)
+    np.testing.assert_array_equal(P.argmax(axis=1), plain.argmax(axis=1))
+    np.testing.assert_allclose(P, seen[-1].predict_proba(texts), atol=1e-6)
+    assert fitted(tiny_encoder, tiny_texts, refit_head=False).calibration_temperature_ == 1
+
+
 @pytest.mark.parametrize(
     ("n_labeled", "n_classes", "refits", "epochs"),
     [

@@ -17,6 +17,8 @@ from sklearn_spt._class_distributions import (
     largest_tau,
     logit_adjusted,
     matching_tau,
+    matching_temperature,
+    tempered,
 )
 from sklearn_spt._losses import distillation_targets, predicted_codes
 
@@ -166,6 +168,17 @@ def test_logit_adjustment(z, tau):
     P, shares = rows_that_sum_to_one(z), np.array([0.7, 0.2, 0.1])
     expected = softmax(np.log(P) + tau * np.log(shares), axis=1)
     np.testing.assert_allclose(logit_adjusted(P, shares, tau), expected, atol=1e-9)
+
+
+def test_matching_temperature():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet([0.2, 0.2, 0.2], size=500)
+    T = matching_temperature(P, 0.6)
+    np.testing.assert_allclose(tempered(P, T).max(axis=1).mean(), 0.6, atol=1e-6)
+    np.testing.assert_array_equal(tempered(P, T).argmax(axis=1), P.argmax(axis=1))
+    np.testing.assert_allclose(tempered(P, T), softmax(np.log(P) / T, axis=1), atol=1e-9)
+    assert matching_temperature(P, 0.99) == 1, "nothing becomes more certain"
+    assert matching_temperature(P, 0.3) == 20
 
 
 def test_matching_tau_meets_the_target():
