@@ -259,11 +259,6 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         L are the labelled and U the unlabelled documents, C is the sample. P and q are the
         teachers' soft labels of C and L, S are the class distributions for inertia.
         """
-        if self.token_deletion and not hasattr(net, "encode"):
-            raise ValueError(
-                f"token_deletion={self.token_deletion} needs a net that reads token ids, such as "
-                f"BertClassifier, but estimator is a {type(net).__name__}; set token_deletion=0."
-            )
         plan = self._plan(net, len(data.y), data.n_classes, data.n_unlabeled)
         self._say(plan, data.n_unlabeled)
         with progress_bar(self.verbose, sum(plan.work), "supervised teachers") as bar:

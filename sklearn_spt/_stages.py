@@ -54,6 +54,11 @@ def chosen_by_auto(
             "refit_head=True needs a BertClassifier with its own module, but estimator is a "
             f'{type(net).__name__}; set refit_head="auto".'
         )
+    if model.token_deletion and not hasattr(net, "encode"):
+        raise ValueError(
+            f"token_deletion={model.token_deletion} needs a net that reads token ids, such as "
+            f"BertClassifier, but estimator is a {type(net).__name__}; set token_deletion=0."
+        )
     refit = bool(refit and n_U > 0 and model.max_iter != 0)  # else it is plain fine-tuning
     few = refit and per_class <= TEN_EPOCHS_PER_CLASS and n_L <= TEN_EPOCHS_IN_ALL
     epochs = (10 if few else 3) if model.finetune_epochs == "auto" else int(model.finetune_epochs)

@@ -22,6 +22,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, average_precision_score, f1_score, log_loss
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+from skorch.callbacks import Freezer
 
 from sklearn_spt import (
     BertClassifier,
@@ -147,6 +148,7 @@ def nets():
         "five nets, same epochs": S(n_teachers=5, max_iter=0, finetune_epochs=None),
         "all labels": AllLabels(),
         "defaults": S(),
+        "frozen words": S(BertClassifier(callbacks=[Freezer("encoder.embeddings.word*")])),
         "two students": S(**once, n_students=2),
         "two epochs": S(**once, pretrain_epochs=2),
         "deletion": S(**once, token_deletion=0.2),
