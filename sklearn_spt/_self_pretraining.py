@@ -232,11 +232,11 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             check_scalar(getattr(self, name), name, Integral, min_val=least)
         if self.max_iter is not None:
             check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
-        if isinstance(self.step_size, Integral):
-            check_scalar(self.step_size, "step_size", Integral, min_val=1)
-        elif self.step_size != "auto":
-            share = {"min_val": 0, "max_val": 1, "include_boundaries": "right"}
-            check_scalar(self.step_size, "step_size", Real, **share)
+        k: Any = self.step_size
+        number = isinstance(k, Real) and not isinstance(k, bool)
+        if k != "auto" and not (number and (k >= 1 if isinstance(k, Integral) else 0 < k <= 1)):
+            rule = "a share in (0, 1] or a whole number from 1"
+            raise ValueError(f"step_size must be {rule}, got {k}.")
         share = {"min_val": 0, "max_val": 1, "include_boundaries": "left"}
         check_scalar(self.token_deletion, "token_deletion", Real, **share)
         split_teachers(self.teacher)

@@ -12,7 +12,6 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from skorch.callbacks import Callback
 from skorch.dataset import Dataset
-from skorch.exceptions import NotInitializedError
 from transformers import AutoTokenizer, GPT2Config, GPT2Model, T5Config, T5Model
 
 from sklearn_spt import (
@@ -156,24 +155,6 @@ def test_a_second_fit_is_the_first_one_of_another_net(tiny_encoder, tiny_texts, 
             one.fit(long, ["a", "b", "c"] * 8)
     assert net.classes_.tolist() == ["a", "b", "c"]
     np.testing.assert_array_equal(net.predict_proba(long), fresh.predict_proba(long))
-
-
-def test_a_fit_that_fails_changes_nothing(tiny_encoder, tiny_texts):
-    class Stop(Callback):
-        def on_epoch_end(self, net, **kwargs):
-            raise RuntimeError("stop")
-
-    net = bert_net(tiny_encoder).fit(tiny_texts, Y)
-    P, attributes = net.predict_proba(tiny_texts), set(vars(net))
-    net.set_params(callbacks=[Stop()])
-    with pytest.raises(RuntimeError, match="stop"):
-        net.fit(tiny_texts[:8], ["no", "yes"] * 4)
-    with pytest.raises(ValueError, match="which is none of"):
-        net.partial_fit(tiny_texts[:2], ["no", "perhaps"])
-    np.testing.assert_array_equal(net.predict_proba(tiny_texts), P)
-    assert set(vars(net)) == attributes
-    with pytest.raises(NotInitializedError):
-        bert_net(tiny_encoder).predict(tiny_texts)
 
 
 def test_parameters_of_skorch_are_kept(tiny_encoder, tiny_texts):

@@ -16,11 +16,13 @@ from helpers import METHODS, bert_net, mlp_net, points
 from scipy.sparse import csr_array
 from scipy.special import softmax
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+from skorch.callbacks import Callback
 
 import sklearn_spt
 from sklearn_spt import (
@@ -338,13 +340,6 @@ def test_one_label_of_each_of_many_classes(tiny_encoder, tiny_texts):
     assert clf.predict_proba(tiny_texts).shape == (24, 10)
 
 
-def test_a_class_that_looks_like_another_marker(tiny_encoder, tiny_texts):
-    y = [0, 1] * 6 + [None] * 6 + [-1] * 6
-    clf = SelfPretrainingClassifier(bert_net(tiny_encoder), unlabeled_marker=None, random_state=0)
-    with pytest.warns(UserWarning, match="Is -1 a marker"):
-        clf.fit(tiny_texts, y)
-
-
 @pytest.mark.parametrize("teacher", ["embeddings", LabelSpreading(), Column(), [Column(), "nets"]])
 def test_teachers_that_are_no_nets(teacher):
     X, y, codes = points()
@@ -419,16 +414,6 @@ def test_soft_self_training_keeps_a_rare_class():
     assert 0.6 * shares[0] < shares[1]
 
 
-def test_soft_self_training_is_fitted_whole_or_not_at_all():
-    X, y, _ = points(2)
-    clf = SoftSelfTrainingClassifier(sharpening=2000.0).fit(X, y)
-    before, plain = clf.predict_proba(X), SoftSelfTrainingClassifier(max_iter=0).fit(X, y)
-    assert not np.allclose(before, plain.predict_proba(X))
-    with pytest.raises(ValueError, match="labelled"):
-        clf.fit(np.hstack([X, X]), np.full(len(y), -1))
-    np.testing.assert_array_equal(clf.predict_proba(X), before)
-
-
 def test_sharpened_shares_move_half_of_the_way():
     P = softmax(np.random.default_rng(0).normal([1, 0, -3], 1.0, size=(500, 3)), axis=1)
     squared = P**2 / (P**2).sum(axis=1, keepdims=True)
@@ -443,6 +428,35 @@ def test_sharpened_shares_move_half_of_the_way():
     factors = np.log(sharp) - 2 * np.log(P)
     factors -= factors[:, :1]
     np.testing.assert_allclose(factors, np.broadcast_to(factors[0], factors.shape), atol=1e-6)
+
+
+# -- errors ----------------------------------------------------------------------------------------
+class Breaks(Callback):
+    def on_epoch_end(self, net, **kwargs):
+        raise RuntimeError("stop")
+
+
+@pytest.mark.parametrize("kind", [*METHODS, "net", "linear"])
+def test_a_failed_fit_changes_nothing(kind, tiny_encoder, tiny_texts):
+    X, y, _ = points()
+    clf, breaks = SoftSelfTrainingClassifier(), {"estimator__callbacks": [Breaks()]}
+    if kind == "net":
+        X, y, clf = tiny_texts, np.arange(24) % 2, bert_net(tiny_encoder)
+        breaks = {"callbacks": [Breaks()]}
+    elif kind in METHODS:
+        clf = METHODS[kind](mlp_net(), random_state=0)
+    fresh = clone(clf)
+    before, attributes = clf.fit(X, y).predict_proba(X), set(vars(clf))
+    for part, weights in ((y[:-1], None), (y, -np.ones(len(y))), (np.full(len(y), -1), None)):
+        with pytest.raises(ValueError, match=r"row|labelled"):
+            clf.fit(X, part, sample_weight=weights)
+    for one in (clf, fresh) if kind != "linear" else ():
+        with pytest.raises(RuntimeError, match="stop"):
+            one.set_params(**breaks).fit(X, y)
+    np.testing.assert_array_equal(clf.predict_proba(X), before)
+    assert set(vars(clf)) == attributes
+    with pytest.raises(NotFittedError):
+        fresh.predict(X)
 
 
 # -- composition -----------------------------------------------------------------------------------
