@@ -234,7 +234,9 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
         k: Any = self.step_size
         number = isinstance(k, Real) and not isinstance(k, bool)
-        if k != "auto" and not (number and (k >= 1 if isinstance(k, Integral) else 0 < k <= 1)):
+        if k != "auto" and not (
+            number and (int(k) >= 1 if isinstance(k, Integral) else 0 < k <= 1)
+        ):
             rule = "a share in (0, 1] or a whole number from 1"
             raise ValueError(f"step_size must be {rule}, got {k}.")
         share = {"min_val": 0, "max_val": 1, "include_boundaries": "left"}
