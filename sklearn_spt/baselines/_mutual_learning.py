@@ -18,9 +18,8 @@ from skorch.utils import TeeGenerator, multi_indexing, to_tensor
 from sklearn_spt._data import PartlyLabeled, class_counts
 from sklearn_spt._estimator import progress_bar
 from sklearn_spt._labels import check_scalar
-from sklearn_spt._losses import distillation_targets
 from sklearn_spt._random import generator, seeded, set_torch_state, torch_state
-from sklearn_spt._training import Trainer, steps_per_epoch, train
+from sklearn_spt._training import Trainer, steps_per_epoch, train_supervised
 from sklearn_spt.baselines._common import BaselineClassifier
 
 
@@ -170,18 +169,8 @@ class MutualLearningClassifier(BaselineClassifier):
             end_epoch()
             set_torch_state(streams[0].state)
             nets[0].train_step = step
-            targets = distillation_targets(np.eye(data.n_classes)[data.y], None, data.weights)
-            train(
-                nets[0],
-                data.X,
-                targets,
-                data.y,
-                epochs=self.finetune_epochs,
-                balanced=self.balanced_batches,
-                rng=generator(root, 0),
-                bar=bar,
-                on_epoch=end_epoch,
-            )
+            how = self.finetune_epochs, self.balanced_batches, generator(root, 0), bar, end_epoch
+            train_supervised(nets[0], data.X, data.y, data.n_classes, data.weights, *how)
         del nets[0].train_step
         for M in nets:
             M.optimizer_.zero_grad()
