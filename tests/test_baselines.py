@@ -37,10 +37,12 @@ from sklearn_spt.baselines import (
 )
 from sklearn_spt.baselines._mutual_learning import mutual_kl
 
+#: Holds nothing out and runs `max_iter` iterations; CHOICE is the default.
+NO_CHOICE, CHOICE = {"validation_fraction": None}, {"validation_fraction": 0.2}
 #: Each method with quick settings.
 KINDS = {
-    "self-training": (ThrottledSelfTrainingClassifier, {"n_iterations": 2}),
-    "co-training": (CoDecompositionClassifier, {"views": (None, None), "n_iterations": 2}),
+    "self-training": (ThrottledSelfTrainingClassifier, {**NO_CHOICE, "max_iter": 2}),
+    "co-training": (CoDecompositionClassifier, {**NO_CHOICE, "max_iter": 2, "views": (None, None)}),
     "tri-training": (TriTrainingClassifier, {"max_iter": 2}),
     "spaced repetition": (SpacedRepetitionClassifier, {"max_iter": 1, "episode_epochs": 4}),
     "mutual learning": (MutualLearningClassifier, {}),
@@ -152,9 +154,9 @@ def test_three_classes_of_strings(kind):
 @pytest.mark.parametrize(
     ("kind", "params"),
     [
-        ("self-training", {"threshold": 2.0, "n_iterations": None}),
-        ("self-training", {"max_iter": 0, "n_iterations": None}),
-        ("co-training", {"n_iterations": 0}),
+        ("self-training", {"threshold": 2.0, **CHOICE}),
+        ("self-training", {"max_iter": 0, **CHOICE}),
+        ("co-training", {"max_iter": 0}),
         ("spaced repetition", {"max_iter": 0}),
         ("tri-training", None),
     ],
@@ -194,7 +196,9 @@ BAD = [
     ({"max_fraction": 0}, ValueError, "max_fraction == 0, must be > 0"),
     ({"pos_label": "spam"}, ValueError, r"pos_label='spam' is none of the classes \[0, 1\]"),
     ({"tol": 1.5}, ValueError, r"tol == 1\.5, must be <= 1"),
-    ({"validation_fraction": None}, TypeError, "validation_fraction must be an instance of"),
+    ({"validation_fraction": "some"}, TypeError, "validation_fraction must be an instance of"),
+    ({"validation_fraction": 1.0}, ValueError, "validation_fraction == 1.0, must be < 1"),
+    ({"n_queues": 2, **NO_CHOICE}, TypeError, "validation_fraction=None .* give a share in"),
     ({"n_queues": 0}, ValueError, "n_queues == 0, must be >= 1"),
     ({"episode_patience": 1.5}, TypeError, "episode_patience must be an instance of int"),
     ({"n_nets": 1}, ValueError, "n_nets == 1, must be >= 2"),
@@ -241,9 +245,10 @@ def test_verbose_shows_a_bar_without_a_total(data, kind, capfd):
 @pytest.mark.parametrize("kind", ["self-training", "co-training"])
 def test_confident_documents_join_for_good(data, kind):
     X, y = data
-    runs = [model(kind, n_iterations=n, max_fraction=0.3).fit(X, y) for n in range(5)]
+    runs = [model(kind, max_iter=n, max_fraction=0.3).fit(X, y) for n in range(5)]
     for before, after in pairwise(runs):
         assert after.n_iter_ == before.n_iter_ + 1
+        assert (after.termination_condition_, after.selection_history_) == ("max_iter", [])
         new = after.labeled_iter_ == after.n_iter_
         old = before.labeled_iter_ >= 0
         assert new.any()
@@ -278,7 +283,7 @@ def test_the_most_confident_of_a_pool_are_taken():
 
 
 def test_all_documents_labelled_ends_the_fit(data):
-    clf = model("self-training", threshold=0.0, max_fraction=9.0, n_iterations=99).fit(*data)
+    clf = model("self-training", threshold=0.0, max_fraction=9.0, max_iter=99).fit(*data)
     assert clf.termination_condition_ == "all_labeled"
     assert (clf.labeled_iter_ >= 0).all()
 
@@ -289,7 +294,7 @@ def scores(monkeypatch):
     """Scripted validation scores; the last one is repeated."""
     script = []
 
-    def scripted(valid, P, positive):
+    def scripted(valid, P, pos_label):
         return script.pop(0) if len(script) > 1 else script[0]
 
     for module in (_self_training, _spaced_repetition):
@@ -304,7 +309,7 @@ def scores(monkeypatch):
 @pytest.mark.parametrize("kind", ["self-training", "co-training"])
 def test_the_smallest_number_with_the_best_score(data, scores, kind, script, best, tried):
     scores[:] = script
-    clf = model(kind, threshold=0.0, n_iterations=None, max_iter=3).fit(*data)
+    clf = model(kind, threshold=0.0, max_iter=3, **CHOICE).fit(*data)
     assert (clf.n_iter_, clf.termination_condition_) == (best, "validation")
     assert len(clf.selection_history_) == tried
     # a fifth of 28 rows is held out; the final fit has all of them
@@ -319,8 +324,7 @@ def test_the_score_is_the_f1_of_one_class(pos_label, score):
     valid = model("self-training")._validate(
         mlp_net(), np.zeros((5, 2)), [0, 0, 0, 1, 1], None, None
     )
-    positive = _common.positive_code(valid.classes, pos_label)
-    found = _common.validation_score(valid, np.eye(2)[[0, 0, 0, 0, 1]], positive)
+    found = _common.validation_score(valid, np.eye(2)[[0, 0, 0, 0, 1]], pos_label)
     assert found == pytest.approx(score)
 
 
@@ -328,15 +332,14 @@ def test_the_score_is_the_f1_of_one_class(pos_label, score):
 def test_one_iteration_without_rows_to_hold_out(data, kind):
     X, y = data
     few = np.where(np.isin(np.arange(90), [np.argmax(y == 0), np.argmax(y == 1)]), y, -1)
-    settings = {"threshold": 0.0, "max_iter": 5}
-    settings |= {} if kind == "spaced repetition" else {"n_iterations": None}
+    settings = {"threshold": 0.0, "max_iter": 5, **CHOICE}
     with (
         pytest.warns(UserWarning, match="single labelled row"),
         pytest.warns(UserWarning, match="1 of 2 labelled rows cannot be held out") as caught,
     ):
         clf = model(kind, **settings).fit(X, few)
     assert [warning.filename for warning in caught] == [__file__, __file__]
-    assert clf.n_iter_ == 1
+    assert (clf.n_iter_, clf.termination_condition_) == (1, "max_iter")
     assert (clf.labeled_iter_ == 1).any()
     assert "validation_score" not in clf.history_[-1]
 
@@ -344,7 +347,7 @@ def test_one_iteration_without_rows_to_hold_out(data, kind):
 def test_rows_of_weight_zero_are_not_held_out(data):
     X, y = data
     w = np.where(np.arange(90) % 3 == 0, 0.0, 2.0)
-    clf = model("self-training", n_iterations=None, max_iter=1).fit(X, y, sample_weight=w)
+    clf = model("self-training", max_iter=1, **CHOICE).fit(X, y, sample_weight=w)
     counted = int((w[y >= 0] > 0).sum())
     assert clf.selection_history_[0]["n_train"] == 28 - int(np.ceil(0.2 * counted))
 
@@ -397,8 +400,8 @@ def test_views_may_select_columns_of_a_frame_or_keys_of_a_dict(data, container):
 
 
 def of_texts(encoder, **params):
-    settings = {"threshold": 0.5, "n_iterations": 1, "unlabeled_marker": None, "random_state": 0}
-    return CoDecompositionClassifier(bert_net(encoder), **settings | params)
+    settings = {"threshold": 0.5, "max_iter": 1, "unlabeled_marker": None, "random_state": 0}
+    return CoDecompositionClassifier(bert_net(encoder), **NO_CHOICE | settings | params)
 
 
 WORDS = "in for a the my your this that it"
@@ -659,7 +662,7 @@ def test_equal_nets_follow_the_supervised_one(data, optimizer):
     X, y = data
     net = mlp_net(SameMLP, optimizer=optimizer, lr=0.05)
     clf = model("mutual learning", net).fit(X, y)
-    alone = model("self-training", net, n_iterations=0).fit(X, y).predict_proba(X)
+    alone = model("self-training", net, max_iter=0).fit(X, y).predict_proba(X)
     for each in clf.estimators_:
         np.testing.assert_allclose(softmax(each.forward(X), 1), alone, atol=1e-4)
     assert np.allclose([entry["loss"]["kl"] for entry in clf.history_[1:]], 0, atol=1e-5)
@@ -669,7 +672,7 @@ def test_equal_nets_follow_the_supervised_one(data, optimizer):
 def test_without_divergence_the_first_net_is_the_supervised_one(data, n_nets):
     X, y = data
     net = mlp_net(DropMLP, iterator_train__shuffle=True)
-    alone = model("self-training", net, n_iterations=0).fit(X, y).estimators_[0]
+    alone = model("self-training", net, max_iter=0).fit(X, y).estimators_[0]
     first, *others = (
         model("mutual learning", net, kl_weight=0.0, n_nets=n_nets).fit(X, y).estimators_
     )

@@ -56,7 +56,7 @@ class SpacedRepetitionClassifier(ThrottledBaseline):
         Epochs of each training run outside the episodes.
     estimator, threshold, max_fraction, validation_fraction, pos_label, balanced_batches, \
 unlabeled_marker, random_state, verbose
-        As in `ThrottledSelfTrainingClassifier`.
+        As in `ThrottledSelfTrainingClassifier`, but a `validation_fraction` is needed.
 
     Attributes
     ----------
@@ -107,19 +107,30 @@ unlabeled_marker, random_state, verbose
 
     def _check_params(self) -> None:
         super()._check_params()
+        if self.validation_fraction is None:
+            raise TypeError(
+                "validation_fraction=None holds no rows out, but held-out rows choose the queue; "
+                "give a share in (0, 1)."
+            )
         for name in ("n_queues", "episode_epochs", "patience", "episode_patience"):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
 
     def _fit(self, net: NeuralNet, data: PartlyLabeled) -> None:
         """U are the unlabelled rows that are left, P their probabilities by the last net."""
-        U, n_episodes = np.arange(data.n_unlabeled), self.max_iter if data.n_unlabeled else 0
+        U, none = np.arange(data.n_unlabeled), np.full(data.n_unlabeled, -1, dtype=np.intp)
         ended, designated, m = "max_iter" if len(U) else "no_unlabeled", None, 0
+        n_episodes, parts = self.max_iter if len(U) else 0, None
+        positive_code(data.classes, self.pos_label)  # an error comes before the training
         with progress_bar(self.verbose, None, "supervised net") as bar:
-            run = self._start(self._trainer(net, data, bar), data, n_episodes)
-            n_episodes = n_episodes if run.valid else min(n_episodes, 1)
-            best_net, loss = run.train(U[:0], U[:0], 0)
+            trainer = self._trainer(net, data, bar)
+            if n_episodes:
+                parts = hold_out(data, self.validation_fraction, generator(trainer.root, 0, 1))
+                n_episodes = n_episodes if parts else 1
+            train, valid = parts or (data, None)
+            run = _Run(trainer, train, valid, self.pos_label, none, none.copy())
+            best_net, loss = run.train(0)
             best, best_score = 0, run.score(best_net)
-            run.record(0, 0, U[:0], U[:0], best_score, {"loss": loss})
+            run.record(0, 0, U[:0], U[:0], best_score, loss=loss)
             P = run.probabilities(best_net, U) if n_episodes else np.empty((0, data.n_classes))
             for m in range(1, 1 + n_episodes):
                 bar.set_description(f"episode {m}")
@@ -133,16 +144,16 @@ unlabeled_marker, random_state, verbose
                 source = int(max(occupied[occupied <= designated], default=occupied[0]))
                 new = self._select(run, queue == source, P)
                 found |= {"designated_queue": designated, "source_queue": source}
-                run.record(m, len(U), U[new], P[new].argmax(axis=1), score, found)
+                run.record(m, len(U), U[new], P[new].argmax(axis=1), score, **found)
                 U, P = np.delete(U, new), np.delete(P, new, axis=0)
                 if not len(new) or not len(U):
                     ended = "all_labeled" if len(new) else "no_change"
-                elif run.valid and m - best >= self.episode_patience:
+                elif parts and m - best >= self.episode_patience:
                     ended = "no_improvement"
                 if ended != "max_iter":
                     break
-            if n_episodes and not run.valid:
-                best_net, best = run.train(run.added, run.pseudo[run.added], 0)[0], m
+            if n_episodes and not parts:
+                best_net, best = run.train(0)[0], m
         if m and not len(run.added):
             warn_nothing_added(self.threshold)
         self.estimators_, self.history_ = [best_net], run.history
@@ -151,15 +162,6 @@ unlabeled_marker, random_state, verbose
         sizes = [entry["queue_sizes"] for entry in run.history[1:]]
         self.queue_sizes_ = np.array(sizes, dtype=np.intp).reshape(m, self.n_queues)
         self._set_transduction(data, run.pseudo, run.labeled_iter)
-
-    def _start(self, trainer: Trainer, data: PartlyLabeled, n_episodes: int) -> _Run:
-        """Hold labelled rows out if there are episodes."""
-        positive, parts = positive_code(data.classes, self.pos_label), None
-        if n_episodes:
-            parts = hold_out(data, self.validation_fraction, generator(trainer.root, 0, 1))
-        train, valid = parts or (data, None)
-        none = np.full(data.n_unlabeled, -1, dtype=np.intp)
-        return _Run(trainer, train, valid, positive, none, none.copy())
 
     def _episode(
         self, run: _Run, m: int, U: Codes, provisional: Codes
@@ -184,8 +186,7 @@ unlabeled_marker, random_state, verbose
                     best_weights = copy.deepcopy(g.module_.state_dict())
             return epoch - best >= self.patience
 
-        options = {"epochs": self.episode_epochs, "on_epoch": after_epoch}
-        g, loss = run.train(run.added, run.pseudo[run.added], m, **options)
+        g, loss = run.train(m, epochs=self.episode_epochs, on_epoch=after_epoch)
         if best < len(scores):
             g.module_.load_state_dict(best_weights)
         sizes = np.bincount(queue, minlength=self.n_queues).tolist()
@@ -207,11 +208,10 @@ unlabeled_marker, random_state, verbose
         candidates = {j: rows for j, rows in selected.items() if len(rows)}
         if not run.valid or len(candidates) < 2:
             return max(candidates or selected)
-        # in the first episode all unlabelled rows are left
-        scores = {
-            j: run.score(run.train(rows, P[rows].argmax(axis=1), 1, 1 + j)[0])
-            for j, rows in candidates.items()
-        }
+        scores = {}
+        for j, rows in candidates.items():  # in the first episode all unlabelled rows are left
+            L = training_set(run.data, rows, P[rows].argmax(axis=1))
+            scores[j] = run.score(run.trainer.train(*L, 1, 1 + j)[0])
         found["queue_scores"] = {str(j): score for j, score in scores.items()}
         return max(scores, key=lambda j: (scores[j], j))
 
@@ -223,7 +223,7 @@ class _Run:
     trainer: Trainer
     data: PartlyLabeled  # without the held-out rows
     valid: PartlyLabeled | None
-    positive: int
+    pos_label: Any
     pseudo: Codes
     labeled_iter: Codes
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -234,9 +234,10 @@ class _Run:
         """Unlabelled rows that are in the training set."""
         return np.flatnonzero(self.labeled_iter >= 0)
 
-    def train(self, rows: Codes, codes: Codes, *path: int, **options: Any) -> Any:
-        """Train a fresh net on labelled rows, and on unlabelled ones with pseudo-labels."""
-        return self.trainer.train(*training_set(self.data, rows, codes), *path, **options)
+    def train(self, *path: int, **options: Any) -> tuple[NeuralNet, list[float]]:
+        """Train a fresh net on the training set."""
+        L = training_set(self.data, self.added, self.pseudo[self.added])
+        return self.trainer.train(*L, *path, **options)
 
     def probabilities(self, net: NeuralNet, rows: Codes) -> FloatArray:
         """Return the class probabilities of unlabelled rows."""
@@ -247,15 +248,15 @@ class _Run:
         if self.valid is None:
             return 0.0
         P = self.trainer.probabilities(net, self.valid.X)
-        return validation_score(self.valid, P, self.positive)
+        return validation_score(self.valid, P, self.pos_label)
 
     def record(
-        self, m: int, n_U: int, new: Codes, codes: Codes, score: float, found: dict[str, Any]
+        self, m: int, n_U: int, new: Codes, codes: Codes, score: float, **found: Any
     ) -> None:
-        """Add pseudo-labels to the training set, and an entry to the history."""
+        """Add an entry to the history, and pseudo-labels to the training set."""
         n_train, now = len(self.data.y) + len(self.added), time.perf_counter()
-        numbers = {"iteration": m, "n_train": n_train, "pool_size": n_U, "n_added": len(new)}
-        counts = {"pseudo_label_counts": class_counts(codes, self.data.classes)}
-        scored = {} if self.valid is None else {"validation_score": score}
-        self.history.append(numbers | counts | scored | found | {"seconds": now - self.start})
+        found |= {"iteration": m, "n_train": n_train, "pool_size": n_U, "n_added": len(new)}
+        found["pseudo_label_counts"] = class_counts(codes, self.data.classes)
+        found |= {} if self.valid is None else {"validation_score": score}
+        self.history.append(found | {"seconds": now - self.start})
         self.pseudo[new], self.labeled_iter[new], self.start = codes, m, now
