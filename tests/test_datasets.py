@@ -111,6 +111,7 @@ def test_nepal(home, folder):
     [
         ("unlabelled.tsv", ["tweet_id\ttext", "8\twater", "9\tfood", "10\t "]),
         ("unlabeled.csv", ["id,tweet", "8,water", "9,food"]),
+        ("unlabeled.csv.gz", ["id,tweet", '8,"water"', "9,food"]),
         ("unlabelled.json", [{"id_str": "8", "id": 7, "text": "water"}, {"id": 9, "text": "food"}]),
         ("unlabeled.jsonl.gz", [{"id": 8, "full_text": "water"}, {"id": 9, "full_text": "food"}]),
     ],
