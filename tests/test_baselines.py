@@ -198,7 +198,7 @@ BAD = [
     ({"tol": 1.5}, ValueError, r"tol == 1\.5, must be <= 1"),
     ({"validation_fraction": "some"}, TypeError, "validation_fraction must be an instance of"),
     ({"validation_fraction": 1.0}, ValueError, "validation_fraction == 1.0, must be < 1"),
-    ({"n_queues": 2, **NO_CHOICE}, TypeError, "validation_fraction=None .* give a share in"),
+    ({"n_queues": 2, **NO_CHOICE}, TypeError, "validation_fraction must be a share: held-out"),
     ({"n_queues": 0}, ValueError, "n_queues == 0, must be >= 1"),
     ({"episode_patience": 1.5}, TypeError, "episode_patience must be an instance of int"),
     ({"n_nets": 1}, ValueError, "n_nets == 1, must be >= 2"),
@@ -277,9 +277,10 @@ def test_the_most_confident_of_a_pool_are_taken():
     clf = model("self-training", threshold=0.6, max_fraction=0.2)
     p = np.array([0.7, 0.59, 0.9, 0.1, 0.7, 0.65])
     P = np.column_stack([1 - p, p])
-    assert _common.throttle(P, 15, clf).tolist() == [2, 3, 0]  # of equals the lower row
-    assert _common.throttle(P, 1, clf).tolist() == [2]
-    assert _common.throttle(P, 99, clf).tolist() == [2, 3, 0, 4, 5]
+    for n_train, best in ((15, [2, 3, 0]), (1, [2]), (99, [2, 3, 0, 4, 5])):
+        rows, codes = _common.throttle(10 * np.arange(6), P, n_train, clf)
+        assert rows.tolist() == [10 * row for row in best]  # of equals the lower row
+        assert codes.tolist() == [int(p[row] > 0.5) for row in best]
 
 
 def test_all_documents_labelled_ends_the_fit(data):

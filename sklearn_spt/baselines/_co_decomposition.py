@@ -20,6 +20,7 @@ from sklearn_spt._data import as_texts, concatenate, for_torch
 from sklearn_spt._estimator import forget_columns
 from sklearn_spt._labels import Codes, FloatArray, check_scalar, is_missing
 from sklearn_spt._random import root_seed, seeded_clone
+from sklearn_spt.baselines._common import throttle
 from sklearn_spt.baselines._self_training import ThrottledSelfTrainingClassifier
 from sklearn_spt.text import TransformerOfTexts
 
@@ -147,10 +148,11 @@ class CoDecompositionClassifier(ThrottledSelfTrainingClassifier):
     keywords : str, list of str or None, default=None
         Keywords of all documents; in a str, commas separate them. To give each document its own,
         pass X as two columns, see `KeywordWindow`. The parameter then serves rows without keywords.
-    threshold, max_fraction, max_iter, validation_fraction, pos_label, finetune_epochs, \
-balanced_batches, unlabeled_marker, random_state, verbose
+    threshold, max_fraction, max_iter, validation_fraction, pos_label, finetune_epochs
         As in `ThrottledSelfTrainingClassifier`. The cap holds for each training set, and the
         prediction of both nets is scored.
+    balanced_batches, unlabeled_marker, random_state, verbose
+        As in `SelfPretrainingClassifier`.
 
     Attributes
     ----------
@@ -158,22 +160,22 @@ balanced_batches, unlabeled_marker, random_state, verbose
         The net of the sentence view and that of the keyword view.
     views_ : tuple
         The fitted views.
-    classes_, n_features_in_, n_iter_, transduction_, labeled_iter_, termination_condition_, \
-history_, selection_history_
+    classes_, n_features_in_, n_iter_, transduction_, labeled_iter_
+        As in `SelfPretrainingClassifier`; rows "never drawn" are those that were never added.
+    termination_condition_, history_, selection_history_
         As in `ThrottledSelfTrainingClassifier`; ``n_train`` and ``loss`` by view.
 
     Notes
     -----
-    Decisions of this reconstruction: both nets learn the labels of the task itself and teach each
-    other; both label before either is trained again; a document to which they give different
-    labels in the same iteration is skipped; the prediction is the mean of both.
+    Decisions of this reconstruction: both nets learn the labels of the task itself; both label
+    before either is trained again; a document to which they give different labels in the same
+    iteration is skipped; the prediction is the mean of both.
 
     References
     ----------
     .. [1] P. Karisani, J. C. Ho and E. Agichtein, "Domain-Guided Task Decomposition with
        Self-Training for Detecting Personal Events in Social Media", The Web Conference 2020.
-    .. [2] P. Karisani and N. Karisani, "Semi-Supervised Text Classification via
-       Self-Pretraining", WSDM 2021, section 4.
+    .. [2] The paper of `SelfPretrainingClassifier`, section 4.
     .. [3] A. Blum and T. Mitchell, "Combining Labeled and Unlabeled Data with Co-Training",
        COLT 1998.
     """
@@ -253,7 +255,7 @@ history_, selection_history_
         while True:
             # the cap is that of the other net's set
             both = zip(P, n[::-1], strict=True)
-            (rows_s, codes_s), (rows_k, codes_k) = (self._select(pool, p, m) for p, m in both)
+            (rows_s, codes_s), (rows_k, codes_k) = (throttle(pool, p, m, self) for p, m in both)
             _, i, j = np.intersect1d(rows_s, rows_k, return_indices=True)
             conflicts = rows_s[i[codes_s[i] != codes_k[j]]]
             s, k = ~np.isin(rows_s, conflicts), ~np.isin(rows_k, conflicts)

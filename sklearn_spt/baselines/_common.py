@@ -51,12 +51,16 @@ class ThrottledBaseline(BaselineClassifier):
 
 
 # -- selection -------------------------------------------------------------------------------------
-def throttle(P: FloatArray, n_train: int, model: Any) -> Codes:
-    """Return the most confident rows, best first: a share of `n_train`, but at least one."""
+def throttle(rows: Codes, P: FloatArray, n_train: int, model: Any) -> tuple[Codes, Codes]:
+    """Return the most confident of some rows, best first, and their predicted classes.
+
+    They are as many as a share of `n_train`, but at least one.
+    """
     confidence = P.max(axis=1)
     eligible = np.flatnonzero(confidence >= model.threshold)
     best_first = np.argsort(-confidence[eligible], kind="stable")  # ties go to the lower row
-    return eligible[best_first[: max(1, share_of(model.max_fraction, n_train))]]
+    chosen = eligible[best_first[: max(1, share_of(model.max_fraction, n_train))]]
+    return rows[chosen], P[chosen].argmax(axis=1)
 
 
 def pool_size(t: int, n_unlabeled: int) -> int:
@@ -100,8 +104,7 @@ def hold_out(
             stacklevel=5,
         )
         return None
-    seed = int(rng.integers(2**31))
-    how = {"test_size": n_valid, "stratify": codes, "random_state": seed}
+    how = {"test_size": n_valid, "stratify": codes, "random_state": int(rng.integers(2**31))}
     valid = np.sort(train_test_split(counted, **how)[1])
     return data.part(np.setdiff1d(np.arange(len(data.y)), valid)), data.part(valid)
 

@@ -46,13 +46,13 @@ class MutualLearningClassifier(BaselineClassifier):
         Passes over the labelled documents, with as many unlabelled batches: few labels use few
         unlabelled documents. The default is the paper's.
     estimator, balanced_batches, unlabeled_marker, random_state, verbose
-        As in `ThrottledSelfTrainingClassifier`. The optimiser must step without a closure. A
-        net's callbacks act on the first net; those of gradients, such as clipping, on all.
+        As in `SelfPretrainingClassifier`. The optimiser must step without a closure. A net's
+        callbacks act on the first net; those of gradients, such as clipping, on all.
 
     Attributes
     ----------
     classes_, n_features_in_, transduction_
-        As in `ThrottledSelfTrainingClassifier`; pseudo-labels are the final predictions.
+        As in `SelfPretrainingClassifier`; pseudo-labels are the final predictions.
     estimators_ : list of skorch.NeuralNet
         The nets. With ``kl_weight=0`` the first is that of a supervised fit with the same seed.
     n_iter_ : int
@@ -78,8 +78,7 @@ class MutualLearningClassifier(BaselineClassifier):
     References
     ----------
     .. [1] Y. Zhang, T. Xiang, T. M. Hospedales and H. Lu, "Deep Mutual Learning", CVPR 2018.
-    .. [2] P. Karisani and N. Karisani, "Semi-Supervised Text Classification via
-       Self-Pretraining", WSDM 2021, where it is a baseline ("Mutual-learning").
+    .. [2] The paper of `SelfPretrainingClassifier`, where it is a baseline ("Mutual-learning").
     """
 
     n_nets: int = 2

@@ -40,8 +40,6 @@ class ThrottledSelfTrainingClassifier(ThrottledBaseline):
 
     Parameters
     ----------
-    estimator : None, str or skorch.NeuralNet, default=None
-        The net, as in `SelfPretrainingClassifier`.
     threshold : float >= 0, default=0.9
         θ, minimum confidence of a pseudo-label. Above 1 training is supervised. The default is
         the paper's.
@@ -59,31 +57,16 @@ class ThrottledSelfTrainingClassifier(ThrottledBaseline):
         classes are scored by macro-F1.
     finetune_epochs : int, default=3
         Epochs of each training run. The default is the paper's.
-    balanced_batches : bool, default=True
-        Whether training draws all classes equally often, as the paper's code does.
-    unlabeled_marker : number, str or None, default=-1
-        Value of y that marks unlabelled rows. None, NaN and NA are equivalent.
-    random_state : int, RandomState or None, default=None
-        Seed of all random numbers. A fit changes no global random state.
-    verbose : int, default=0
-        0 prints nothing, 1 shows a progress bar.
+    estimator, balanced_batches, unlabeled_marker, random_state, verbose
+        As in `SelfPretrainingClassifier`.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Class labels in sorted order.
-    n_features_in_ : int
-        Number of columns of X; only for numeric X.
+    classes_, n_features_in_, n_iter_, transduction_, labeled_iter_
+        As in `SelfPretrainingClassifier`; rows "never drawn" are those that were never added.
     estimators_ : list of one skorch.NeuralNet
         The net of the last iteration.
-    n_iter_ : int
-        Number of iterations.
-    transduction_ : ndarray of shape (n_rows,)
-        Given label, pseudo-label, or the marker. First the rows of X, then those of X_unlabeled.
-    labeled_iter_ : ndarray of shape (n_rows,)
-        Iteration that added a document; 0 for labelled rows, -1 for rows never added.
-    termination_condition_ : {"validation", "max_iter", "no_change", "all_labeled", \
-"no_unlabeled"}
+    termination_condition_ : {"validation", "max_iter", "no_change", "all_labeled", "no_unlabeled"}
         Reason why the fit ended. "validation": the number was chosen. "max_iter": it was not, or no
         row could be held out. "no_change": no document reached `threshold`.
     history_ : list of dict
@@ -99,8 +82,7 @@ class ThrottledSelfTrainingClassifier(ThrottledBaseline):
     .. [1] D. Yarowsky, "Unsupervised Word Sense Disambiguation Rivaling Supervised Methods",
        ACL 1995.
     .. [2] S. Abney, "Semisupervised Learning for Computational Linguistics", 2007 (throttling).
-    .. [3] P. Karisani and N. Karisani, "Semi-Supervised Text Classification via
-       Self-Pretraining", WSDM 2021, section 4.
+    .. [3] The paper of `SelfPretrainingClassifier`, section 4.
     """
 
     #: There is a net and a training set for each view of the documents.
@@ -119,21 +101,14 @@ class ThrottledSelfTrainingClassifier(ThrottledBaseline):
 
     def _new(self, pool: Codes, P: list[FloatArray], n: list[int]) -> list[tuple[Codes, Codes]]:
         """Select rows of the pool, and their pseudo-labels, for training sets of n rows."""
-        return [self._select(pool, P[0], n[0])]
-
-    def _select(self, pool: Codes, P: FloatArray, n_train: int) -> tuple[Codes, Codes]:
-        """Return the most confident rows of a pool, and their predicted classes."""
-        chosen = throttle(P, n_train, self)
-        return pool[chosen], P[chosen].argmax(axis=1)
+        return [throttle(pool, P[0], n[0], self)]
 
     def _fit(self, net: NeuralNet, data: PartlyLabeled) -> None:
         """Choose the number of iterations, then run them on all labelled documents."""
         positive_code(data.classes, self.pos_label)  # an error comes before the training
-        n, why = self.max_iter, "max_iter"
-        if not data.n_unlabeled:
-            n, why = 0, "no_unlabeled"
-        elif self.threshold > 1:
-            n, why = 0, "no_change"
+        why = "max_iter" if self.threshold <= 1 else "no_change"
+        why = why if data.n_unlabeled else "no_unlabeled"
+        n = self.max_iter if why == "max_iter" else 0
         self.selection_history_: list[dict[str, Any]] = []
         with progress_bar(self.verbose, None, "supervised net") as bar:
             trainer = self._trainer(net, data, bar)

@@ -54,14 +54,15 @@ class SpacedRepetitionClassifier(ThrottledBaseline):
         Maximum number of episodes; 0 is supervised training.
     finetune_epochs : int, default=3
         Epochs of each training run outside the episodes.
-    estimator, threshold, max_fraction, validation_fraction, pos_label, balanced_batches, \
-unlabeled_marker, random_state, verbose
-        As in `ThrottledSelfTrainingClassifier`, but a `validation_fraction` is needed.
+    threshold, max_fraction, validation_fraction, pos_label
+        As in `ThrottledSelfTrainingClassifier`, but `validation_fraction` cannot be None.
+    estimator, balanced_batches, unlabeled_marker, random_state, verbose
+        As in `SelfPretrainingClassifier`.
 
     Attributes
     ----------
     classes_, n_features_in_, transduction_, labeled_iter_
-        As in `ThrottledSelfTrainingClassifier`.
+        As in `SelfPretrainingClassifier`, by episode; rows "never drawn" were never added.
     estimators_ : list of one skorch.NeuralNet
         The net with the best validation score. If no row could be held out, a net that is trained
         with the pseudo-labels of the one episode.
@@ -83,18 +84,17 @@ unlabeled_marker, random_state, verbose
     Notes
     -----
     The sources give the episodes, the queues (queue i is due in epochs divisible by 2^i), the
-    validation set and the designated queue. Decisions of this reconstruction: a label is correct
-    if it repeats that of the last episode's net; a wrong document falls to the first queue; the
-    queue is designated once, in the first episode, by training one net for each queue, and ties go
-    to the highest; an empty queue is replaced by the nearest lower, else higher one; its most
-    confident documents are added, and never revised; the weights of the best epoch are used.
+    validation set and the designated queue. Decisions of this reconstruction: labels are compared
+    with those of the last episode's net; a document falls to the first queue; the queue is
+    designated once, in the first episode, by training one net for each queue, and ties go to the
+    highest; an empty queue is replaced by the nearest lower, else higher one; its most confident
+    documents are added, and never revised; the weights of the best epoch are used.
 
     References
     ----------
     .. [1] H. Amiri, "Neural Self-Training through Spaced Repetition", NAACL 2019.
     .. [2] H. Amiri et al., "Spotting Spurious Data with Neural Networks", NAACL 2018.
-    .. [3] P. Karisani and N. Karisani, "Semi-Supervised Text Classification via
-       Self-Pretraining", WSDM 2021.
+    .. [3] The paper of `SelfPretrainingClassifier`.
     """
 
     n_queues: int = 6
@@ -108,10 +108,7 @@ unlabeled_marker, random_state, verbose
     def _check_params(self) -> None:
         super()._check_params()
         if self.validation_fraction is None:
-            raise TypeError(
-                "validation_fraction=None holds no rows out, but held-out rows choose the queue; "
-                "give a share in (0, 1)."
-            )
+            raise TypeError("validation_fraction must be a share: held-out rows choose the queue.")
         for name in ("n_queues", "episode_epochs", "patience", "episode_patience"):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
 
@@ -142,9 +139,9 @@ unlabeled_marker, random_state, verbose
                     designated = self._designate(run, queue, P, found)
                 occupied = np.unique(queue)  # the nearest lower queue, else the nearest higher one
                 source = int(max(occupied[occupied <= designated], default=occupied[0]))
-                new = self._select(run, queue == source, P)
+                new, codes = self._select(run, queue == source, P)
                 found |= {"designated_queue": designated, "source_queue": source}
-                run.record(m, len(U), U[new], P[new].argmax(axis=1), score, **found)
+                run.record(m, len(U), U[new], codes, score, **found)
                 U, P = np.delete(U, new), np.delete(P, new, axis=0)
                 if not len(new) or not len(U):
                     ended = "all_labeled" if len(new) else "no_change"
@@ -193,10 +190,10 @@ unlabeled_marker, random_state, verbose
         found = {"loss": loss, "best_epoch": best, "queue_sizes": sizes}
         return g, scores[best - 1], queue, found
 
-    def _select(self, run: _Run, members: Any, P: FloatArray) -> Codes:
-        """Return the most confident of the rows in a mask."""
+    def _select(self, run: _Run, members: Any, P: FloatArray) -> tuple[Codes, Codes]:
+        """Return the most confident of the rows in a mask, and their predicted classes."""
         rows, n_train = np.flatnonzero(members), len(run.data.y) + len(run.added)
-        return rows[throttle(P[rows], n_train, self)]
+        return throttle(rows, P[rows], n_train, self)
 
     def _designate(self, run: _Run, queue: Codes, P: FloatArray, found: dict[str, Any]) -> int:
         """Return the queue whose documents give the best score, the highest of equals.
@@ -205,13 +202,13 @@ unlabeled_marker, random_state, verbose
         queue with confident documents, or else the highest that is not empty.
         """
         selected = {j: self._select(run, queue == j, P) for j in np.unique(queue).tolist()}
-        candidates = {j: rows for j, rows in selected.items() if len(rows)}
+        candidates = {j: new for j, new in selected.items() if len(new[0])}
         if not run.valid or len(candidates) < 2:
             return max(candidates or selected)
         scores = {}
-        for j, rows in candidates.items():  # in the first episode all unlabelled rows are left
-            L = training_set(run.data, rows, P[rows].argmax(axis=1))
-            scores[j] = run.score(run.trainer.train(*L, 1, 1 + j)[0])
+        for j, new in candidates.items():  # in the first episode all unlabelled rows are left
+            g, _ = run.trainer.train(*training_set(run.data, *new), 1, 1 + j)
+            scores[j] = run.score(g)
         found["queue_scores"] = {str(j): score for j, score in scores.items()}
         return max(scores, key=lambda j: (scores[j], j))
 

@@ -35,8 +35,6 @@ class TriTrainingClassifier(ThrottledBaseline):
 
     Parameters
     ----------
-    estimator : None, str or skorch.NeuralNet, default=None
-        The net, as in `SelfPretrainingClassifier`.
     threshold : float >= 0, default=0.9
         θ, minimum confidence of the more confident of the two nets. Above 1 no document is a
         candidate. The default is the paper's.
@@ -48,13 +46,15 @@ class TriTrainingClassifier(ThrottledBaseline):
     tol : float in [0, 1], default=0.001
         The fit ends if an iteration changes the majority label of less than this share of the
         unlabelled documents; 0 never ends it.
-    finetune_epochs, balanced_batches, unlabeled_marker, random_state, verbose
-        As in `ThrottledSelfTrainingClassifier`.
+    finetune_epochs : int, default=3
+        Epochs of each training run. The default is the paper's.
+    estimator, balanced_batches, unlabeled_marker, random_state, verbose
+        As in `SelfPretrainingClassifier`.
 
     Attributes
     ----------
     classes_, n_features_in_, n_iter_, transduction_, labeled_iter_
-        As in `ThrottledSelfTrainingClassifier`, of the last pseudo-label of a document.
+        As in `SelfPretrainingClassifier`; rows "never drawn" are those that were in no set.
     estimators_ : list of three skorch.NeuralNet
         Without unlabelled documents, three times the supervised net.
     termination_condition_ : {"no_candidates", "no_change", "tol", "max_iter", "no_unlabeled"}
@@ -100,8 +100,7 @@ class TriTrainingClassifier(ThrottledBaseline):
         nets: list[Any] = [None, None, None]
         history: list[dict[str, Any]] = []
         ended, t = "max_iter" if n_U else "no_unlabeled", 0
-        first = "bootstrap samples" if n_U else "supervised net"
-        with progress_bar(self.verbose, None, first) as bar:
+        with progress_bar(self.verbose, None, "supervised nets") as bar:
             trainer = self._trainer(net, data, bar)
             for t in range(1 + self.max_iter * (n_U > 0)):
                 start, size = time.perf_counter(), pool_size(t, n_U)
