@@ -47,8 +47,8 @@ class ThrottledSelfTrainingClassifier(ThrottledBaseline):
         Maximum share of the current training set that an iteration adds, rounded down but at
         least one document. The default is the paper's.
     max_iter : int, default=20
-        Maximum number of iterations. Of these, the smallest number with the best score on held-out
-        documents is taken.
+        Maximum number of iterations. The smallest number up to it that scores best on held-out
+        documents is chosen.
     validation_fraction : float in (0, 1) or None, default=0.2
         Share of the labelled documents to hold out, by class. Rows of weight 0 are not held out.
         The default is the paper's. None holds nothing out and runs `max_iter` iterations.
