@@ -1,9 +1,4 @@
-"""Distributions of predictions: inertia between iterations, logit adjustment, temperature.
-
-Inertia slows down the change of the pseudo-labels' class distributions (paper, section 3). Logit
-adjustment lowers the probabilities of classes that are rare among the labels: nets that see every
-class equally often predict them too often.
-"""
+"""Distributions of predictions: inertia (paper, section 3), logit adjustment, temperature."""
 
 from __future__ import annotations
 
@@ -83,7 +78,7 @@ def class_shares(codes: Codes, n_classes: int, weights: FloatArray | None = None
 def logit_adjusted(P: FloatArray, shares: ArrayLike, tau: float) -> FloatArray:
     """Return ``P_c * shares_c ** tau``, scaled to rows that sum to 1."""
     # Menon et al. (ICLR 2021, section 4.1) subtract tau * log(shares) from logits of nets that see
-    # classes as they come. Here nets see all classes equally often, so the sign is the opposite.
+    # classes as they come. Nets that see all equally often predict rare ones too often: we add it.
     if tau == 0:
         return P
     adjusted = P * np.asarray(shares) ** tau

@@ -226,10 +226,8 @@ def warn_of_labels(classes: NDArray[Any], codes: Codes, marker: Any, stacklevel:
 
 def suspicious_class(classes: NDArray[Any], others: tuple[str, ...] = ()) -> Any:
     """Return a class that looks like a marker of unlabelled rows, or None."""
-    for label in classes.tolist():
-        if str(label).strip().lower() in (*_NOT_A_CLASS, *others):
-            return label
-    return None
+    forms = (*_NOT_A_CLASS, *others)
+    return next((x for x in classes.tolist() if str(x).strip().lower() in forms), None)
 
 
 def warn_of_equal_numbers(n: int, stacklevel: int) -> None:
@@ -245,10 +243,9 @@ def check_weights(
     sample_weight: Any, labeled: NDArray[np.bool_], *, scaled: bool = True
 ) -> FloatArray:
     """Return the weights of the labelled rows, scaled to mean one; None is equal weights."""
-    sample_weight = 1.0 if sample_weight is None else sample_weight
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
     if weights.ndim == 0:
-        weights = np.full(len(labeled), float(weights))
+        weights = np.full(labeled.shape, weights)
     if weights.shape != labeled.shape:
         raise ValueError(
             f"sample_weight.shape == {weights.shape}, expected {labeled.shape}: one weight for "

@@ -77,15 +77,14 @@ def load_nepal_earthquake(
     FileNotFoundError, ValueError
         If a file or a column is missing, a label is unknown, or a text is empty.
     """
-    files, parts = [], []
+    files, parts, codes = [], [], {"not_relevant": 0, "relevant": 1}
     for fold in ("train", "dev", "test", "unlabel+ed"):
         known, name = "+" not in fold, rf"^2015_nepal_earthquake_{fold}\."
         for file in _find(path, data_home, "nepal_earthquake", name, needed=known)[:1]:
-            rows = _read(file, {"not_relevant": 0, "relevant": 1} if known else None)
+            rows = _read(file, codes if known else None)
             parts.append(rows.assign(fold=fold if known else "unlabelled"))
             files.append(file)
-    names = ["not_relevant", "relevant"]
-    return _bunch(parts, load_nepal_earthquake, files, return_X_y, target_names=names)
+    return _bunch(parts, load_nepal_earthquake, files, return_X_y, target_names=[*codes])
 
 
 def load_flu_vaccine(
@@ -219,7 +218,7 @@ def _read(
     else:
         # in a TSV, quotation marks are ordinary characters
         tabs: dict[str, Any] = {"sep": "\t", "quoting": csv.QUOTE_NONE}
-        how = {} if file.suffix.lower() == ".csv" else tabs
+        how = {} if ".csv" in file.name.lower() else tabs
         table = pd.read_csv(io.StringIO(text), header=None, dtype=str, na_filter=False, **how)
         table.index += 1
         names = table.iloc[0].str.strip().str.lower().tolist()
@@ -232,8 +231,7 @@ def _read(
         else:
             table = table.iloc[1:]
         table = table.set_axis(names, axis=1)
-    table = table.astype(object).where(table.notna(), "").astype(str)
-    table = table.apply(lambda column: column.str.strip())
+    table = table.astype(object).where(table.notna(), "").map(lambda cell: str(cell).strip())
     rows = pd.DataFrame(index=table.index)
     needed = {"ids": True, "data": texts, "target": codes is not None and "" not in codes}
     for field, names in _COLUMNS.items():
@@ -264,8 +262,7 @@ def _bunch(
     fields = {name: rows[name].to_numpy(dtype=kinds.get(name, object)) for name in rows}
     if return_X_y:
         return fields["data"], fields["target"]
-    paths = [str(file) for file in files]
-    return Bunch(**fields, DESCR=inspect.getdoc(loader), filenames=paths, **more)
+    return Bunch(**fields, DESCR=inspect.getdoc(loader), filenames=[*map(str, files)], **more)
 
 
 # -- made-up texts ---------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_consistent_length
@@ -103,20 +102,17 @@ class SemiSupervisedStratifiedKFold(StratifiedKFold):
         folds = kind(self.n_splits, shuffle=self.shuffle, random_state=self.random_state)
         for _, fold in folds.split(rows, codes[rows], None if groups is None else groups[rows]):
             test = rows[fold]
-            train = np.ones(len(labeled), dtype=bool)
-            train[test] = False
+            train = np.setdiff1d(np.arange(len(labeled)), test)
             if groups is not None:
-                train &= labeled | ~np.isin(groups, groups[test])
-            yield np.flatnonzero(train), test
+                train = train[labeled[train] | ~np.isin(groups[train], groups[test])]
+            yield train, test
 
 
 def _missing_to_marker(y: Any, marker: Any) -> Any:
     """Replace missing labels, which are never a class, by the marker."""
     if y is None or is_missing(marker):
         return y
-    labels = pd.Series(list(y), dtype=object)
-    labels[labels.isna()] = marker
-    return labels.tolist()
+    return [marker if is_missing(label) else label for label in y]
 
 
 # -- scores ----------------------------------------------------------------------------------------

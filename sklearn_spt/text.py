@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -27,8 +27,22 @@ from sklearn_spt._pretrained import (
 __all__ = ["SentenceEmbedder", "TokenIdVectorizer"]
 
 
+class TransformerOfTexts(TransformerMixin, BaseEstimator):
+    """Base of the transformers of texts, which learn nothing."""
+
+    _takes_matrices: ClassVar[bool] = False
+
+    def __sklearn_tags__(self) -> Tags:
+        """Declare that texts are accepted and that `fit` is not needed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.input_tags.two_d_array = True, self._takes_matrices
+        tags.requires_fit = False
+        tags.transformer_tags.preserves_dtype = []  # that of the result is always the same
+        return tags
+
+
 @dataclass(eq=False, repr=False)
-class TokenIdVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TokenIdVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerOfTexts):
     """Turn texts into a matrix of token ids for a pretrained encoder.
 
     Use it with pipelines and meta-estimators that refuse raw texts. The width of the result does
@@ -85,17 +99,9 @@ class TokenIdVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             raise TypeError("X must hold texts.")
         return load_encoder(self.pretrained).tokenize(texts, self.max_length, full_width=True)
 
-    def __sklearn_tags__(self) -> Tags:
-        """Declare that texts are needed and that `fit` is not."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string, tags.input_tags.two_d_array = True, False
-        tags.requires_fit = False
-        tags.transformer_tags.preserves_dtype = []  # the result is always int32
-        return tags
-
 
 @dataclass(eq=False, repr=False)
-class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerOfTexts):
     """Turn texts into frozen sentence embeddings.
 
     Followed by logistic regression it is a baseline without fine-tuning, in seconds.
@@ -118,6 +124,8 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     >>> SentenceEmbedder().transform(["good morning"]).shape  # doctest: +SKIP
     (1, 384)
     """
+
+    _takes_matrices = True  # of token ids
 
     pretrained: str = DEFAULT_ENCODER
     _: KW_ONLY
@@ -170,11 +178,3 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_rows_of_ids(X, "X")
         matrix = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
         return check_token_ids(matrix, source)
-
-    def __sklearn_tags__(self) -> Tags:
-        """Declare that texts are accepted and that `fit` is not needed."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.requires_fit = False
-        tags.transformer_tags.preserves_dtype = []  # the result is always float32
-        return tags

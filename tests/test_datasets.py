@@ -111,6 +111,7 @@ def test_nepal(home, folder):
     [
         ("unlabelled.tsv", ["tweet_id\ttext", "8\twater", "9\tfood", "10\t "]),
         ("unlabeled.csv", ["id,tweet", "8,water", "9,food"]),
+        ("unlabeled.csv.gz", ["id,tweet", '8,"water"', "9,food"]),
         ("unlabelled.json", [{"id_str": "8", "id": 7, "text": "water"}, {"id": 9, "text": "food"}]),
         ("unlabeled.jsonl.gz", [{"id": 8, "full_text": "water"}, {"id": 9, "full_text": "food"}]),
     ],
@@ -228,7 +229,6 @@ SMM4H_TRAIN, FLU = ("smm4h_adr", "task1_train.tsv"), ("flu_vaccine", "flu_vaccin
         (NEPAL_TEST, ["tweet_id\ttext\tlabel", "1\t\trelevant"], "line 2: its text is empty"),
         (NEPAL_TEST, ["tweet_id\ttext\tlabel", "1\thelp"], "line 2: its label is none of"),
         (NEPAL_TEST, [], "is empty"),
-        (SMM4H_TRAIN, ["1\t9\t1\tsleepy", "2\t9\t2\tok"], "line 2: its label is none of"),
         (SMM4H_TRAIN, ["1\t9\t1\tsleepy", "2\t9\t0\t "], "line 2: its text is empty"),
         (SMM4H_TRAIN, ["1\tsleepy"], "does not have the columns tweet_id"),
         (FLU, ["id\tintent\ttext", "1\tyep\ta"], "line 2: its label is none of no, yes"),
@@ -255,7 +255,6 @@ def test_a_bunch_of_texts():
     assert bunch.target_names == ["delivery", "payment", "account", "defect"]
     np.testing.assert_array_equal(bunch.target_partial, bunch.target)
     assert bunch.data.tolist() != make(random_state=1).data.tolist()
-    assert "No person wrote these texts" in make.__doc__
 
 
 @given(

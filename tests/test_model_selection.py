@@ -15,7 +15,7 @@ import sklearn
 from helpers import bert_net, mlp_net, points
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, get_scorer
@@ -108,9 +108,6 @@ def test_labeled_rows_are_split_as_by_scikit_learn(shuffle, n_unlabeled):
     ("y", "marker"),
     [
         (["no", "yes", "?", "no", "yes", "?"], "?"),
-        (["no", "yes", -1, "no", "yes", -1], -1),
-        ([3, 1, -9, 3, 1, -9], -9),
-        (["no", "yes", None, "no", "yes", None], None),
         # missing values are never a class, whatever the marker is
         (["no", "yes", None, "no", "yes", np.nan], -1),
         ([True, False, None, True, False, -1], -1),
@@ -136,9 +133,6 @@ def test_unlabeled_rows_need_no_group():
         (None, "requires y"),
         ([-1, -1, -1, -1], "no labelled row"),
         ([0, 1, -1], "inconsistent numbers of samples"),
-        ([0, 0, 0, -1], "one class only"),
-        ([0.5, 1.5, 0.5, 1.5], "continuous"),
-        (["a", "-1", "a", "b"], "string '-1'"),
         ([0, 0, 1, 1], "n_splits=3 cannot be greater"),
     ],
 )
@@ -176,21 +170,6 @@ def test_groups_reach_the_splitter(routing):
         given = {"params": {"groups": groups}} if routing else {"groups": groups}
         result = cross_validate(Scripted(), X, y, cv=cv, return_indices=True, **given)
     assert [test.tolist() for test in result["indices"]["test"]] == expected
-
-
-def test_search_over_lam_and_alpha():
-    X, y, _ = points()
-    grid = {"lam": [0.0, 1.0], "alpha": [0.0, 0.5]}
-    cv = SemiSupervisedStratifiedKFold(3)
-    search = GridSearchCV(self_pretraining(), grid, cv=cv, scoring="accuracy").fit(X, y)
-    expected = []
-    for params in search.cv_results_["params"]:
-        clf, scores = self_pretraining(**params), []
-        for train, test in cv.split(X, y):
-            scores.append(accuracy_score(y[test], clf.fit(X[train], y[train]).predict(X[test])))
-        expected.append(np.mean(scores))
-    np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected)
-    assert len(search.best_estimator_.transduction_) == len(X)
 
 
 # -- the scorer ------------------------------------------------------------------------------------
@@ -254,14 +233,18 @@ class Scripted(ClassifierMixin, BaseEstimator):
         return X[:, self.column].astype(int)
 
 
+def compare(clf, X, y, **params):
+    settings = {"cv": 2, "n_resamples": 100, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="y has .* labelled rows|The least populated")
+        return compare_with_supervised(clf, X, y, **settings | params)
+
+
 def scripted(y, first, second, n_unlabeled=20, **params):
     """Compare two classifiers with the given predictions of the labelled rows."""
     X = np.vstack([np.column_stack([first, second]), np.zeros((n_unlabeled, 2), dtype=int)])
-    y = np.r_[y, np.full(n_unlabeled, -1)]
-    settings = {"supervised": Scripted(0), "cv": 2, "n_resamples": 400, "random_state": 0}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="y has .* labelled rows|The least populated")
-        return compare_with_supervised(Scripted(1), X, y, **settings | params)
+    settings = {"supervised": Scripted(0), "n_resamples": 400}
+    return compare(Scripted(1), X, np.r_[y, np.full(n_unlabeled, -1)], **settings | params)
 
 
 def flipped(y, rate, seed):
@@ -269,13 +252,6 @@ def flipped(y, rate, seed):
 
 
 Y = np.random.default_rng(0).integers(2, size=300)
-
-
-def compare(clf, X, y, **params):
-    settings = {"cv": 2, "n_resamples": 100, "random_state": 0}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="y has .* labelled rows")
-        return compare_with_supervised(clf, X, y, **settings | params)
 
 
 @pytest.mark.parametrize(
@@ -445,9 +421,7 @@ def test_auto_means_in_a_fold_and_for_five_nets_what_it_means_for_all_rows(
 
     monkeypatch.setattr("sklearn_spt._comparison._out_of_fold", no_fit)
     y = np.r_[np.arange(n_labeled) % 2, np.full(9, -1)]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "y has .* labelled rows")
-        compare_with_supervised(SelfPretrainingClassifier(), np.zeros((len(y), 1)), y)
+    compare(SelfPretrainingClassifier(), np.zeros((len(y), 1)), y, cv=5)
     assert [p["refit_head"] for p in seen[1::2]] == [refit_head] * 5
     assert [p["finetune_epochs"] for p in seen] == [epochs] * 10
 
@@ -501,8 +475,7 @@ def test_labels_and_markers_of_any_kind(names, marker):
 def test_texts(tiny_encoder, tiny_texts, kind):
     y = [1, 0] * 6 + [-1] * 12
     clf = SelfPretrainingClassifier(bert_net(tiny_encoder), step_size=1.0, alpha=0, random_state=0)
-    baseline = BertClassifier(**bert_net(tiny_encoder).get_params(deep=False))
-    found = compare(clf, kind(tiny_texts), y, supervised=clone(baseline))
+    found = compare(clf, kind(tiny_texts), y, supervised=bert_net(tiny_encoder))
     assert (found.n_labeled, found.n_unlabeled) == (12, 12)
 
 

@@ -32,14 +32,15 @@ HALF = [1, 0] * 6 + [-1] * 12
 BOTH = ["a", "b"] * 12
 SPT = "SelfPretrainingClassifier"
 VIEWS = (None, KeywordWindow("shot", 1))
+ONE_ITERATION = {"threshold": 0.5, "max_iter": 1, "validation_fraction": None}
 #: Each method with quick settings.
 METHODS = {
     SPT: {"max_iter": 1, "ensemble": "all"},
-    "ThrottledSelfTrainingClassifier": {"threshold": 0.5, "n_iterations": 1},
+    "ThrottledSelfTrainingClassifier": ONE_ITERATION,
     "TriTrainingClassifier": {"threshold": 0.5, "max_iter": 1},
     "MutualLearningClassifier": {},
     "SpacedRepetitionClassifier": {"threshold": 0.5, "max_iter": 1},
-    "CoDecompositionClassifier": {"threshold": 0.5, "n_iterations": 1, "views": VIEWS},
+    "CoDecompositionClassifier": {**ONE_ITERATION, "views": VIEWS},
 }
 
 

@@ -1,13 +1,20 @@
-"""`TokenIdVectorizer` and `SentenceEmbedder` in the company of scikit-learn."""
+"""Texts, pretrained encoders, `TokenIdVectorizer` and `SentenceEmbedder`."""
+
+import copy
+import json
+import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from helpers import bert_net
+from helpers import TINY_VOCABULARY, bert_net, build_encoder
+from safetensors.torch import load_file, save_file
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from tokenizers.processors import TemplateProcessing
+from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerFast
 
 from sklearn_spt import (
     BertClassifier,
@@ -15,7 +22,11 @@ from sklearn_spt import (
     SentenceEmbedder,
     TokenIdVectorizer,
 )
+from sklearn_spt._batches import delete_tokens
+from sklearn_spt._data import as_texts, sequence_lengths
 from sklearn_spt._pretrained import load_encoder
+
+ID = {word: number for number, word in enumerate(TINY_VOCABULARY)}
 
 
 @pytest.fixture
@@ -82,6 +93,13 @@ def test_embeddings_depend_on_their_text_alone(embedder, tiny_texts):
     assert embedder.transform([""]).shape == (1, 16)  # only its special tokens
 
 
+def test_the_default_encoder_is_the_installed_one(minilm, capfd):
+    F = SentenceEmbedder(minilm).fit_transform(["a dog", "a puppy", "tax law"])
+    assert F.shape == (3, 384)
+    assert F[0] @ F[1] > F[0] @ F[2]
+    assert capfd.readouterr() == ("", "")
+
+
 def test_options_of_the_embedder(embedder, tiny_texts, capfd):
     plain = clone(embedder).set_params(normalize=False).transform(tiny_texts)
     expected = plain / np.linalg.norm(plain, axis=1, keepdims=True)
@@ -101,26 +119,27 @@ def test_a_baseline_without_fine_tuning(embedder, tiny_texts, global_random_stat
     assert model.score(tiny_texts, y) > 0.8
     assert embedder.get_feature_names_out().tolist()[-1] == "sentenceembedder15"
     ids = TokenIdVectorizer(embedder.pretrained, max_length=20).transform(tiny_texts)
-    np.testing.assert_allclose(embedder.fit(ids).transform(ids), embedder.transform(ids), atol=0)
+    F = embedder.transform(tiny_texts)
+    np.testing.assert_allclose(embedder.fit(ids).transform(ids), F, atol=1e-6)
     with pytest.raises(ValueError, match="X has 5 features, but SentenceEmbedder is expecting 20"):
         embedder.transform(np.ones((2, 5)))
+    embedder.fit(text for text in tiny_texts)  # read once
+    assert not hasattr(embedder, "n_features_in_")
 
 
 def test_frames_out_of_a_pipeline(tiny_encoder, tiny_texts):
     y = [0, 1] * 6 + [-1] * 12
     ids = TokenIdVectorizer(tiny_encoder, max_length=24).set_output(transform="pandas")
-    assert ids.fit_transform(tiny_texts).shape == (24, 24)
     pipe = make_pipeline(ids, SelfPretrainingClassifier(bert_net(tiny_encoder), random_state=0))
     assert pipe.fit(tiny_texts, y).predict(tiny_texts).shape == (24,)
 
 
-def test_the_embedder_draws_nothing(embedder, tiny_texts):
+def test_the_embedder_draws_nothing(embedder, tiny_texts, monkeypatch):
     """A fit in another thread draws from torch's generator, which belongs to the process."""
     embedder.transform(tiny_texts)  # reads the encoder
     before = torch.get_rng_state()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.random, "fork_rng", None)
-        embedder.transform(tiny_texts)
+    monkeypatch.setattr(torch.random, "fork_rng", None)
+    embedder.transform(tiny_texts)
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -135,9 +154,144 @@ def test_the_embedder_leaves_the_shared_encoder_as_it_is(embedder, tiny_texts):
     assert any(isinstance(layer, torch.nn.Dropout) for layer in model.modules())
 
 
-def test_an_embedder_is_fitted_on_each_kind_of_documents(tiny_encoder, tiny_texts):
-    ids = TokenIdVectorizer(tiny_encoder).fit_transform(tiny_texts)
-    embedder = SentenceEmbedder(tiny_encoder).fit(ids)
-    assert embedder.n_features_in_ == ids.shape[1]
-    embedder.fit(text for text in tiny_texts)  # read once
-    assert not hasattr(embedder, "n_features_in_")
+# -- texts, tokens and encoders --------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "kind", [list, tuple, np.array, pd.Series, lambda x: pd.DataFrame({"t": x}),
+             lambda x: np.array(x, dtype=object)[:, None]]
+)  # fmt: skip
+def test_containers_of_texts(kind):
+    assert as_texts(kind(["a", "b c"])) == ["a", "b c"]
+
+
+@pytest.mark.parametrize(
+    "X", [np.ones((2, 3)), [[1, 2], [3, 4]], {"a": [1]}, pd.DataFrame({"a": [1]})]
+)
+def test_numbers_are_no_texts(X):
+    assert as_texts(X) is None
+
+
+def test_token_ids(tiny_encoder):
+    ids = TokenIdVectorizer(tiny_encoder, max_length=10).fit_transform(["She got shots!", "no"])
+    words = ["[CLS]", "she", "got", "shot", "##s", "!", "[SEP]"]
+    assert ids.dtype == np.int32
+    assert ids.tolist() == [
+        [ID[word] for word in words] + [0] * 3,
+        [ID["[CLS]"], ID["no"], ID["[SEP]"]] + [0] * 7,
+    ]
+    cut = TokenIdVectorizer(tiny_encoder, max_length=4).transform(["she got shots !"])
+    assert cut.tolist() == [[ID[word] for word in ("[CLS]", "she", "got", "[SEP]")]]
+
+
+def test_names_of_special_tokens_are_plain_text(tiny_encoder):
+    ids = TokenIdVectorizer(tiny_encoder).transform(["a [SEP] a"])[0]
+    assert (ids == ID["[SEP]"]).sum() == 1
+    assert ids[:6].tolist() == [ID[w] for w in ("[CLS]", "a", "[", "sep", "]", "a")]
+
+
+def test_deletion_keeps_ends_and_order():
+    ids = np.array([[2, 11, 12, 13, 14, 3, 0, 0], [2, 21, 3, 0, 0, 0, 0, 0]], dtype=np.int32)
+    rng = np.random.default_rng(0)
+    for share in (0.0, 0.5, 0.99):
+        out = delete_tokens(ids, 0, share, rng)
+        assert out.shape == ids.shape
+        for before, after in zip(ids, out, strict=True):
+            kept = after[: sequence_lengths(after[None], 0)[0]].tolist()
+            assert kept[0] == 2
+            assert kept[-1] == 3
+            assert kept == [token for token in before.tolist() if token in kept and token]
+    many = np.tile(np.arange(2, 102, dtype=np.int32), (200, 1))
+    left = sequence_lengths(delete_tokens(many, 0, 0.2, rng), 0) - 2
+    assert abs(left.mean() / 98 - 0.8) < 0.02
+
+
+def test_pooling_and_positions(tiny_encoder, tiny_sentence_encoder):
+    assert load_encoder(tiny_encoder).pooling == "cls"
+    encoder = load_encoder(tiny_sentence_encoder)
+    assert (encoder.pooling, encoder.pad_id, encoder.max_positions) == ("mean", 0, 64)
+    assert load_encoder(tiny_sentence_encoder) is encoder
+
+
+def test_an_encoder_that_is_saved_again_is_read_again(tmp_path):
+    build_encoder(tmp_path, seed=0)
+    before = load_encoder(tmp_path).model.embeddings.word_embeddings.weight.clone()
+    build_encoder(tmp_path, seed=5)
+    after = load_encoder(tmp_path).model.embeddings.word_embeddings.weight
+    assert not torch.equal(before, after)
+
+
+def test_incomplete_encoders_are_refused(tiny_encoder, tmp_path):
+    for name, change, message in [
+        ("no weights", lambda f: (f / "model.safetensors").unlink(), "cannot be loaded"),
+        (
+            "no tokenizer",
+            lambda f: [file.unlink() for file in f.glob("*token*")],
+            "cannot be loaded|no tokenizer with a vocabulary",
+        ),
+        (
+            "half the weights",
+            lambda f: _drop(f, "encoder.layer.1"),
+            "the weights are incomplete, encoder.layer.1",
+        ),
+        ("damaged", lambda f: (f / "model.safetensors").write_bytes(b"x" * 99), "cannot be loaded"),
+    ]:
+        folder = tmp_path / name
+        shutil.copytree(tiny_encoder, folder)
+        change(folder)
+        with pytest.raises(ValueError, match=message):
+            load_encoder(folder)
+
+
+def _drop(folder, prefix):
+    weights = load_file(folder / "model.safetensors")
+    kept = {k: v for k, v in weights.items() if not k.startswith(prefix)}
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def test_an_encoder_without_pooler_gets_no_random_one(tiny_encoder, tmp_path):
+    shutil.copytree(tiny_encoder, tmp_path / "e")
+    _drop(tmp_path / "e", "pooler")
+    assert load_encoder(tmp_path / "e").model.pooler is None
+
+
+def test_embeddings_are_means_of_states(tiny_sentence_encoder, global_random_state_unchanged):
+    text = "she got shots today"
+    ids = TokenIdVectorizer(tiny_sentence_encoder).transform([text])[:, :7]
+    model = AutoModel.from_pretrained(tiny_sentence_encoder)
+    with torch.no_grad():
+        expected = model(torch.from_numpy(ids).long()).last_hidden_state.mean(dim=1).numpy()
+    embedder = SentenceEmbedder(tiny_sentence_encoder, normalize=False, precision="fp32")
+    for X in ([text, "no"], TokenIdVectorizer(tiny_sentence_encoder).transform([text, "no"])):
+        np.testing.assert_allclose(embedder.fit(X).transform(X)[:1], expected, atol=1e-5)
+
+
+def test_roberta_like_positions(tmp_path, tiny_encoder):
+    shutil.copytree(tiny_encoder, tmp_path / "e")
+    file = tmp_path / "e" / "tokenizer_config.json"
+    settings = json.loads(file.read_text()) | {"model_max_length": 63}
+    file.write_text(json.dumps(settings))
+    assert load_encoder(tmp_path / "e").max_positions == 63
+
+
+def test_a_tokenizer_that_closes_a_text_with_padding(tiny_encoder, tiny_texts, tmp_path):
+    """As that of some causal encoders: the last token of a text is not told from padding."""
+    shutil.copytree(tiny_encoder, tmp_path / "encoder")
+    backend = AutoTokenizer.from_pretrained(tiny_encoder).backend_tokenizer
+    backend.post_processor = TemplateProcessing("$A [PAD]", special_tokens=[("[PAD]", 0)])
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "model_max_length": 64}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, **names)
+    tokenizer.save_pretrained(tmp_path / "encoder")
+    encoder = load_encoder(tmp_path / "encoder")
+    assert (encoder.opening, encoder.closing) == ([], [])
+    net = bert_net(str(tmp_path / "encoder"), max_epochs=1).fit(tiny_texts, [0, 1] * 12)
+    ids = TokenIdVectorizer(tmp_path / "encoder", max_length=24).transform(tiny_texts)
+    np.testing.assert_allclose(net.predict_proba(ids), net.predict_proba(tiny_texts), atol=1e-5)
+    with pytest.raises(ValueError, match="X holds a text without a token in row 1, and 1 in all"):
+        net.fit(["a shot", "\u0301"], [0, 1])
+
+
+def test_an_encoder_from_an_older_pickle(tiny_encoder):
+    encoder = copy.copy(load_encoder(tiny_encoder))
+    state = {k: v for k, v in vars(encoder).items() if k not in ("opening", "closing")}
+    encoder.__setstate__(state)
+    assert (encoder.opening, encoder.closing) == ([ID["[CLS]"]], [ID["[SEP]"]])
+    assert encoder.tokenize(["a a a a"], 4)[0, [0, -1]].tolist() == [ID["[CLS]"], ID["[SEP]"]]

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags, check_array
+from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples
 from skorch import NeuralNet
 from skorch.dataset import get_len
@@ -21,11 +20,13 @@ from sklearn_spt._data import as_texts, concatenate, for_torch
 from sklearn_spt._estimator import forget_columns
 from sklearn_spt._labels import Codes, FloatArray, check_scalar, is_missing
 from sklearn_spt._random import root_seed, seeded_clone
-from sklearn_spt.baselines._self_training import SelfTrainingOnViews
+from sklearn_spt.baselines._common import throttle
+from sklearn_spt.baselines._self_training import ThrottledSelfTrainingClassifier
+from sklearn_spt.text import TransformerOfTexts
 
 
 @dataclass(eq=False, repr=False)
-class KeywordWindow(TransformerMixin, BaseEstimator):
+class KeywordWindow(TransformerOfTexts):
     """Cut texts to the words around their keywords.
 
     It is the keyword view of `CoDecompositionClassifier`. The first occurrence of each keyword as
@@ -71,11 +72,11 @@ class KeywordWindow(TransformerMixin, BaseEstimator):
             The words that are kept, joined by blanks.
         """
         check_scalar(self.window, "window", Integral, min_val=0)
-        found = texts_and_keywords(X, self.keywords)
-        if found is None:
+        texts, keywords = texts_and_keywords(X, self.keywords)
+        if texts is None:
             raise TypeError("X must hold texts.")
-        cut = np.empty(len(found[0]), dtype=object)
-        cut[:] = [self._cut(text, words) for text, words in zip(*found, strict=True)]
+        cut = np.empty(len(texts), dtype=object)
+        cut[:] = [self._cut(*row) for row in zip(texts, keywords, strict=True)]
         return cut
 
     def _cut(self, text: str, keywords: tuple[str, ...]) -> str:
@@ -90,13 +91,6 @@ class KeywordWindow(TransformerMixin, BaseEstimator):
                 kept.update(words[max(first - self.window, 0) : end + self.window])
         return " ".join(word.group() for word in words if word in kept) if kept else text
 
-    def __sklearn_tags__(self) -> Tags:
-        """Declare that texts are needed and that `fit` is not."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string, tags.input_tags.two_d_array = True, False
-        tags.requires_fit = False
-        return tags
-
 
 def parse_keywords(given: Any, name: str) -> tuple[str, ...]:
     """Return keywords as a tuple, from a str with commas, a list of str, or a missing value."""
@@ -108,31 +102,29 @@ def parse_keywords(given: Any, name: str) -> tuple[str, ...]:
 
 def texts_and_keywords(
     X: Any, keywords: Any = None, name: str = "X", *, allow_empty: bool = True
-) -> tuple[list[str], list[tuple[str, ...]]] | None:
-    """Return the texts of X and the keywords of each; None if X holds no texts.
+) -> tuple[list[str] | None, list[tuple[str, ...]]]:
+    """Return the texts of X, None if it holds none, and the keywords of each.
 
     The keywords are those in a second column of X, or else `keywords`.
     """
     common, column, own = parse_keywords(keywords, "keywords"), X, None
+    listed = list, tuple
     if len(getattr(X, "shape", ())) == 2 and X.shape[1] == 2:
         column, own = (X.iloc[:, i] if hasattr(X, "iloc") else X[:, i] for i in range(2))
-    elif (
-        isinstance(X, list | tuple)
-        and X
-        and all(isinstance(row, list | tuple) and len(row) == 2 for row in X)
-    ):
+    elif isinstance(X, listed) and {isinstance(row, listed) and len(row) for row in X} == {2}:
         column, own = zip(*X, strict=True)
     texts = as_texts(column, name, allow_empty=allow_empty)
-    if texts is None or own is None:
+    if texts is None:
         if own is not None and any(isinstance(cell, str) for cell in own):
             raise TypeError(f"the first column of {name} must hold the texts, not the keywords.")
-        return None if texts is None else (texts, [common] * len(texts))
+        return None, []
+    own = [None] * len(texts) if own is None else own
     rows = [parse_keywords(cell, f"keywords of {name}, row {i},") for i, cell in enumerate(own)]
     return texts, [words or common for words in rows]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CoDecompositionClassifier(SelfTrainingOnViews):
+class CoDecompositionClassifier(ThrottledSelfTrainingClassifier):
     """Co-training of a net that reads the document and one that reads its keywords.
 
     Two nets read two views of each document: the whole text, and the words around its keywords. In
@@ -156,10 +148,11 @@ class CoDecompositionClassifier(SelfTrainingOnViews):
     keywords : str, list of str or None, default=None
         Keywords of all documents; in a str, commas separate them. To give each document its own,
         pass X as two columns, see `KeywordWindow`. The parameter then serves rows without keywords.
-    threshold, max_fraction, max_iter, n_iterations, validation_fraction, pos_label, \
-finetune_epochs, balanced_batches, unlabeled_marker, random_state, verbose
+    threshold, max_fraction, max_iter, validation_fraction, pos_label, finetune_epochs
         As in `ThrottledSelfTrainingClassifier`. The cap holds for each training set, and the
         prediction of both nets is scored.
+    balanced_batches, unlabeled_marker, random_state, verbose
+        As in `SelfPretrainingClassifier`.
 
     Attributes
     ----------
@@ -167,22 +160,22 @@ finetune_epochs, balanced_batches, unlabeled_marker, random_state, verbose
         The net of the sentence view and that of the keyword view.
     views_ : tuple
         The fitted views.
-    classes_, n_features_in_, n_iter_, transduction_, labeled_iter_, termination_condition_, \
-history_, selection_history_
+    classes_, n_features_in_, n_iter_, transduction_, labeled_iter_
+        As in `SelfPretrainingClassifier`; rows "never drawn" are those that were never added.
+    termination_condition_, history_, selection_history_
         As in `ThrottledSelfTrainingClassifier`; ``n_train`` and ``loss`` by view.
 
     Notes
     -----
-    Decisions of this reconstruction: both nets learn the labels of the task itself and teach each
-    other; both label before either is trained again; a document to which they give different
-    labels in the same iteration is skipped; the prediction is the mean of both.
+    Decisions of this reconstruction: both nets learn the labels of the task itself; both label
+    before either is trained again; a document to which they give different labels in the same
+    iteration is skipped; the prediction is the mean of both.
 
     References
     ----------
     .. [1] P. Karisani, J. C. Ho and E. Agichtein, "Domain-Guided Task Decomposition with
        Self-Training for Detecting Personal Events in Social Media", The Web Conference 2020.
-    .. [2] P. Karisani and N. Karisani, "Semi-Supervised Text Classification via
-       Self-Pretraining", WSDM 2021, section 4.
+    .. [2] The paper of `SelfPretrainingClassifier`, section 4.
     .. [3] A. Blum and T. Mitchell, "Combining Labeled and Unlabeled Data with Co-Training",
        COLT 1998.
     """
@@ -201,7 +194,8 @@ history_, selection_history_
                 raise TypeError(f"views must be None or a pair of views, got {self.views!r}.")
 
     def _encode_both(self, net: NeuralNet, X: Any, X_unlabeled: Any) -> tuple[Any, int]:
-        encoded = self._encode_views(net, X, reset=True)
+        texts = self._texts(X, "X", allow_empty=False)
+        encoded = self._encode_views(net, X, texts, reset=True)
         if self.views is None and np.array_equal(*encoded.values()):
             warnings.warn(
                 "both views of the documents are the same. For texts, pass keywords that occur in "
@@ -210,24 +204,22 @@ history_, selection_history_
             )
         if X_unlabeled is None or _num_samples(X_unlabeled) == 0:
             return encoded, get_len(encoded)
-        both = [(X, "X"), (X_unlabeled, "X_unlabeled")]
-        if len({self._texts(D, name, allow_empty=False) is None for D, name in both}) == 2:
+        more = self._texts(X_unlabeled, "X_unlabeled", allow_empty=False)
+        if (texts is None) != (more is None):
             raise TypeError("X and X_unlabeled must both hold texts, or neither of them.")
-        more = self._encode_views(net, X_unlabeled, "X_unlabeled")
-        return concatenate(encoded, more), get_len(encoded)
+        views = self._encode_views(net, X_unlabeled, more, "X_unlabeled")
+        return concatenate(encoded, views), get_len(encoded)
 
-    def _texts(self, X: Any, name: str, *, allow_empty: bool = True) -> list[str] | None:
+    def _texts(self, X: Any, name: str = "X", *, allow_empty: bool = True) -> list[str] | None:
         """Return the texts of X; None for numbers, and for what own views select parts of."""
-        if isinstance(X, dict) or (self.views is not None and hasattr(X, "columns")):
+        if self.views is not None and hasattr(X, "columns"):
             return None
-        found = texts_and_keywords(X, name=name, allow_empty=allow_empty)
-        return None if found is None else found[0]
+        return texts_and_keywords(X, name=name, allow_empty=allow_empty)[0]
 
     def _encode_views(
-        self, net: NeuralNet, X: Any, name: str = "X", *, reset: bool = False
+        self, net: NeuralNet, X: Any, texts: Any, name: str = "X", *, reset: bool = False
     ) -> dict[str, Any]:
-        """Return both views of documents, in the form that the net takes."""
-        texts = self._texts(X, name, allow_empty=not reset)
+        """Return both views of documents, whose texts are given, in the form that the net takes."""
         if texts is None and not (self.views and (isinstance(X, dict) or hasattr(X, "columns"))):
             X = super()._encode(net, X, name=name, reset=reset)
         elif reset:
@@ -241,30 +233,29 @@ history_, selection_history_
             )
         encoded = {}
         for key, view in zip(self._views, self.views_, strict=True):
-            V = X if texts is None else texts
-            if view is not None:
-                V = view.transform(X) if hasattr(view, "transform") else view(X)
-            label = f"the {key} view of {name}"
+            itself = X if texts is None else texts
+            V = itself if view is None else getattr(view, "transform", view)(X)
             if hasattr(net, "encode"):
                 # X and X_unlabeled are encoded one by one and must have the same width
                 wide = {"full_width": True} if isinstance(net, BertClassifier) else {}
                 encoded[key] = net.encode(V, **wide)
             else:
                 how = {"dtype": "numeric", "allow_nd": True, "force_writeable": True}
-                encoded[key] = for_torch(check_array(V, input_name=label, **how))
+                V = check_array(V, input_name=f"the {key} view of {name}", **how)
+                encoded[key] = for_torch(V)
         if len({len(part) for part in encoded.values()}) == 2:
             raise ValueError(f"the views of {name} have different numbers of rows.")
         return encoded
 
     def _inputs(self, X: Any) -> list[Any]:
-        return list(self._encode_views(self.estimators_[0], X).values())
+        return list(self._encode_views(self.estimators_[0], X, self._texts(X)).values())
 
     def _new(self, pool: Codes, P: list[FloatArray], n: list[int]) -> list[tuple[Codes, Codes]]:
         """Select documents for the training set of each net by the other one."""
         while True:
             # the cap is that of the other net's set
             both = zip(P, n[::-1], strict=True)
-            (rows_s, codes_s), (rows_k, codes_k) = (self._select(pool, p, m) for p, m in both)
+            (rows_s, codes_s), (rows_k, codes_k) = (throttle(pool, p, m, self) for p, m in both)
             _, i, j = np.intersect1d(rows_s, rows_k, return_indices=True)
             conflicts = rows_s[i[codes_s[i] != codes_k[j]]]
             s, k = ~np.isin(rows_s, conflicts), ~np.isin(rows_k, conflicts)

@@ -46,18 +46,21 @@ class ThrottledBaseline(BaselineClassifier):
         check_scalar(self.threshold, "threshold", Real, min_val=0)
         check_scalar(self.max_fraction, "max_fraction", Real, **limits)
         check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
-        if hasattr(self, "validation_fraction"):
-            share = self.validation_fraction
+        if (share := getattr(self, "validation_fraction", None)) is not None:
             check_scalar(share, "validation_fraction", Real, max_val=1, **limits)
 
 
 # -- selection -------------------------------------------------------------------------------------
-def throttle(P: FloatArray, n_train: int, model: Any) -> Codes:
-    """Return the most confident rows, best first: a share of `n_train`, but at least one."""
+def throttle(rows: Codes, P: FloatArray, n_train: int, model: Any) -> tuple[Codes, Codes]:
+    """Return the most confident of some rows, best first, and their predicted classes.
+
+    They are as many as a share of `n_train`, but at least one.
+    """
     confidence = P.max(axis=1)
     eligible = np.flatnonzero(confidence >= model.threshold)
     best_first = np.argsort(-confidence[eligible], kind="stable")  # ties go to the lower row
-    return eligible[best_first[: max(1, share_of(model.max_fraction, n_train))]]
+    chosen = eligible[best_first[: max(1, share_of(model.max_fraction, n_train))]]
+    return rows[chosen], P[chosen].argmax(axis=1)
 
 
 def pool_size(t: int, n_unlabeled: int) -> int:
@@ -89,7 +92,7 @@ def hold_out(
 ) -> tuple[PartlyLabeled, PartlyLabeled] | None:
     """Split the labelled rows into training and validation; warn and return None if too few.
 
-    Rows of weight zero are not held out. A method that `_fit` calls does this.
+    Rows of weight zero are not held out. `_fit` calls it.
     """
     counted = np.flatnonzero(data.weights)
     codes, n = data.y[counted], len(counted)
@@ -98,11 +101,10 @@ def hold_out(
         warnings.warn(
             f"{n_valid} of {n} labelled rows cannot be held out by class, so one iteration is run. "
             "Label more rows of the rare classes, or change validation_fraction.",
-            stacklevel=6,
+            stacklevel=5,
         )
         return None
-    seed = int(rng.integers(2**31))
-    how = {"test_size": n_valid, "stratify": codes, "random_state": seed}
+    how = {"test_size": n_valid, "stratify": codes, "random_state": int(rng.integers(2**31))}
     valid = np.sort(train_test_split(counted, **how)[1])
     return data.part(np.setdiff1d(np.arange(len(data.y)), valid)), data.part(valid)
 
@@ -115,8 +117,8 @@ def positive_code(classes: NDArray[Any], pos_label: Any) -> int:
     return len(known) - 1 if pos_label is None else known.index(pos_label)
 
 
-def validation_score(valid: PartlyLabeled, P: FloatArray, positive: int) -> float:
+def validation_score(valid: PartlyLabeled, P: FloatArray, pos_label: Any) -> float:
     """Return the F1 of the positive class of two, or the macro-F1 of more."""
-    labels = [positive] if valid.n_classes == 2 else None
+    labels = [positive_code(valid.classes, pos_label)] if valid.n_classes == 2 else None
     how = {"average": "macro", "sample_weight": valid.weights, "zero_division": 0.0}
     return float(f1_score(valid.y, P.argmax(axis=1), labels=labels, **how))

@@ -18,9 +18,8 @@ from skorch.utils import TeeGenerator, multi_indexing, to_tensor
 from sklearn_spt._data import PartlyLabeled, class_counts
 from sklearn_spt._estimator import progress_bar
 from sklearn_spt._labels import check_scalar
-from sklearn_spt._losses import distillation_targets
 from sklearn_spt._random import generator, seeded, set_torch_state, torch_state
-from sklearn_spt._training import Trainer, steps_per_epoch, train
+from sklearn_spt._training import Trainer, steps_per_epoch, train_supervised
 from sklearn_spt.baselines._common import BaselineClassifier
 
 
@@ -47,13 +46,13 @@ class MutualLearningClassifier(BaselineClassifier):
         Passes over the labelled documents, with as many unlabelled batches: few labels use few
         unlabelled documents. The default is the paper's.
     estimator, balanced_batches, unlabeled_marker, random_state, verbose
-        As in `ThrottledSelfTrainingClassifier`. The optimiser must step without a closure. A
-        net's callbacks act on the first net; those of gradients, such as clipping, on all.
+        As in `SelfPretrainingClassifier`. The optimiser must step without a closure. A net's
+        callbacks act on the first net; those of gradients, such as clipping, on all.
 
     Attributes
     ----------
     classes_, n_features_in_, transduction_
-        As in `ThrottledSelfTrainingClassifier`; pseudo-labels are the final predictions.
+        As in `SelfPretrainingClassifier`; pseudo-labels are the final predictions.
     estimators_ : list of skorch.NeuralNet
         The nets. With ``kl_weight=0`` the first is that of a supervised fit with the same seed.
     n_iter_ : int
@@ -79,8 +78,7 @@ class MutualLearningClassifier(BaselineClassifier):
     References
     ----------
     .. [1] Y. Zhang, T. Xiang, T. M. Hospedales and H. Lu, "Deep Mutual Learning", CVPR 2018.
-    .. [2] P. Karisani and N. Karisani, "Semi-Supervised Text Classification via
-       Self-Pretraining", WSDM 2021, where it is a baseline ("Mutual-learning").
+    .. [2] The paper of `SelfPretrainingClassifier`, where it is a baseline ("Mutual-learning").
     """
 
     n_nets: int = 2
@@ -170,18 +168,8 @@ class MutualLearningClassifier(BaselineClassifier):
             end_epoch()
             set_torch_state(streams[0].state)
             nets[0].train_step = step
-            targets = distillation_targets(np.eye(data.n_classes)[data.y], None, data.weights)
-            train(
-                nets[0],
-                data.X,
-                targets,
-                data.y,
-                epochs=self.finetune_epochs,
-                balanced=self.balanced_batches,
-                rng=generator(root, 0),
-                bar=bar,
-                on_epoch=end_epoch,
-            )
+            how = self.finetune_epochs, self.balanced_batches, generator(root, 0), bar, end_epoch
+            train_supervised(nets[0], data.X, data.y, data.n_classes, data.weights, *how)
         del nets[0].train_step
         for M in nets:
             M.optimizer_.zero_grad()

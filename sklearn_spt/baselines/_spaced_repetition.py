@@ -54,14 +54,15 @@ class SpacedRepetitionClassifier(ThrottledBaseline):
         Maximum number of episodes; 0 is supervised training.
     finetune_epochs : int, default=3
         Epochs of each training run outside the episodes.
-    estimator, threshold, max_fraction, validation_fraction, pos_label, balanced_batches, \
-unlabeled_marker, random_state, verbose
-        As in `ThrottledSelfTrainingClassifier`.
+    threshold, max_fraction, validation_fraction, pos_label
+        As in `ThrottledSelfTrainingClassifier`, but `validation_fraction` cannot be None.
+    estimator, balanced_batches, unlabeled_marker, random_state, verbose
+        As in `SelfPretrainingClassifier`.
 
     Attributes
     ----------
     classes_, n_features_in_, transduction_, labeled_iter_
-        As in `ThrottledSelfTrainingClassifier`.
+        As in `SelfPretrainingClassifier`, by episode; rows "never drawn" were never added.
     estimators_ : list of one skorch.NeuralNet
         The net with the best validation score. If no row could be held out, a net that is trained
         with the pseudo-labels of the one episode.
@@ -83,18 +84,17 @@ unlabeled_marker, random_state, verbose
     Notes
     -----
     The sources give the episodes, the queues (queue i is due in epochs divisible by 2^i), the
-    validation set and the designated queue. Decisions of this reconstruction: a label is correct
-    if it repeats that of the last episode's net; a wrong document falls to the first queue; the
-    queue is designated once, in the first episode, by training one net for each queue, and ties go
-    to the highest; an empty queue is replaced by the nearest lower, else higher one; its most
-    confident documents are added, and never revised; the weights of the best epoch are used.
+    validation set and the designated queue. Decisions of this reconstruction: labels are compared
+    with those of the last episode's net; a document falls to the first queue; the queue is
+    designated once, in the first episode, by training one net for each queue, and ties go to the
+    highest; an empty queue is replaced by the nearest lower, else higher one; its most confident
+    documents are added, and never revised; the weights of the best epoch are used.
 
     References
     ----------
     .. [1] H. Amiri, "Neural Self-Training through Spaced Repetition", NAACL 2019.
     .. [2] H. Amiri et al., "Spotting Spurious Data with Neural Networks", NAACL 2018.
-    .. [3] P. Karisani and N. Karisani, "Semi-Supervised Text Classification via
-       Self-Pretraining", WSDM 2021.
+    .. [3] The paper of `SelfPretrainingClassifier`.
     """
 
     n_queues: int = 6
@@ -107,19 +107,27 @@ unlabeled_marker, random_state, verbose
 
     def _check_params(self) -> None:
         super()._check_params()
+        if self.validation_fraction is None:
+            raise TypeError("validation_fraction must be a share: held-out rows choose the queue.")
         for name in ("n_queues", "episode_epochs", "patience", "episode_patience"):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
 
     def _fit(self, net: NeuralNet, data: PartlyLabeled) -> None:
         """U are the unlabelled rows that are left, P their probabilities by the last net."""
-        U, n_episodes = np.arange(data.n_unlabeled), self.max_iter if data.n_unlabeled else 0
+        U, none = np.arange(data.n_unlabeled), np.full(data.n_unlabeled, -1, dtype=np.intp)
         ended, designated, m = "max_iter" if len(U) else "no_unlabeled", None, 0
+        n_episodes, parts = self.max_iter if len(U) else 0, None
+        positive_code(data.classes, self.pos_label)  # an error comes before the training
         with progress_bar(self.verbose, None, "supervised net") as bar:
-            run = self._start(self._trainer(net, data, bar), data, n_episodes)
-            n_episodes = n_episodes if run.valid else min(n_episodes, 1)
-            best_net, loss = run.train(U[:0], U[:0], 0)
+            trainer = self._trainer(net, data, bar)
+            if n_episodes:
+                parts = hold_out(data, self.validation_fraction, generator(trainer.root, 0, 1))
+                n_episodes = n_episodes if parts else 1
+            train, valid = parts or (data, None)
+            run = _Run(trainer, train, valid, self.pos_label, none, none.copy())
+            best_net, loss = run.train(0)
             best, best_score = 0, run.score(best_net)
-            run.record(0, 0, U[:0], U[:0], best_score, {"loss": loss})
+            run.record(0, 0, U[:0], U[:0], best_score, loss=loss)
             P = run.probabilities(best_net, U) if n_episodes else np.empty((0, data.n_classes))
             for m in range(1, 1 + n_episodes):
                 bar.set_description(f"episode {m}")
@@ -131,18 +139,18 @@ unlabeled_marker, random_state, verbose
                     designated = self._designate(run, queue, P, found)
                 occupied = np.unique(queue)  # the nearest lower queue, else the nearest higher one
                 source = int(max(occupied[occupied <= designated], default=occupied[0]))
-                new = self._select(run, queue == source, P)
+                new, codes = self._select(run, queue == source, P)
                 found |= {"designated_queue": designated, "source_queue": source}
-                run.record(m, len(U), U[new], P[new].argmax(axis=1), score, found)
+                run.record(m, len(U), U[new], codes, score, **found)
                 U, P = np.delete(U, new), np.delete(P, new, axis=0)
                 if not len(new) or not len(U):
                     ended = "all_labeled" if len(new) else "no_change"
-                elif run.valid and m - best >= self.episode_patience:
+                elif parts and m - best >= self.episode_patience:
                     ended = "no_improvement"
                 if ended != "max_iter":
                     break
-            if n_episodes and not run.valid:
-                best_net, best = run.train(run.added, run.pseudo[run.added], 0)[0], m
+            if n_episodes and not parts:
+                best_net, best = run.train(0)[0], m
         if m and not len(run.added):
             warn_nothing_added(self.threshold)
         self.estimators_, self.history_ = [best_net], run.history
@@ -151,15 +159,6 @@ unlabeled_marker, random_state, verbose
         sizes = [entry["queue_sizes"] for entry in run.history[1:]]
         self.queue_sizes_ = np.array(sizes, dtype=np.intp).reshape(m, self.n_queues)
         self._set_transduction(data, run.pseudo, run.labeled_iter)
-
-    def _start(self, trainer: Trainer, data: PartlyLabeled, n_episodes: int) -> _Run:
-        """Hold labelled rows out if there are episodes."""
-        positive, parts = positive_code(data.classes, self.pos_label), None
-        if n_episodes:
-            parts = hold_out(data, self.validation_fraction, generator(trainer.root, 0, 1))
-        train, valid = parts or (data, None)
-        none = np.full(data.n_unlabeled, -1, dtype=np.intp)
-        return _Run(trainer, train, valid, positive, none, none.copy())
 
     def _episode(
         self, run: _Run, m: int, U: Codes, provisional: Codes
@@ -184,18 +183,17 @@ unlabeled_marker, random_state, verbose
                     best_weights = copy.deepcopy(g.module_.state_dict())
             return epoch - best >= self.patience
 
-        options = {"epochs": self.episode_epochs, "on_epoch": after_epoch}
-        g, loss = run.train(run.added, run.pseudo[run.added], m, **options)
+        g, loss = run.train(m, epochs=self.episode_epochs, on_epoch=after_epoch)
         if best < len(scores):
             g.module_.load_state_dict(best_weights)
         sizes = np.bincount(queue, minlength=self.n_queues).tolist()
         found = {"loss": loss, "best_epoch": best, "queue_sizes": sizes}
         return g, scores[best - 1], queue, found
 
-    def _select(self, run: _Run, members: Any, P: FloatArray) -> Codes:
-        """Return the most confident of the rows in a mask."""
+    def _select(self, run: _Run, members: Any, P: FloatArray) -> tuple[Codes, Codes]:
+        """Return the most confident of the rows in a mask, and their predicted classes."""
         rows, n_train = np.flatnonzero(members), len(run.data.y) + len(run.added)
-        return rows[throttle(P[rows], n_train, self)]
+        return throttle(rows, P[rows], n_train, self)
 
     def _designate(self, run: _Run, queue: Codes, P: FloatArray, found: dict[str, Any]) -> int:
         """Return the queue whose documents give the best score, the highest of equals.
@@ -204,14 +202,13 @@ unlabeled_marker, random_state, verbose
         queue with confident documents, or else the highest that is not empty.
         """
         selected = {j: self._select(run, queue == j, P) for j in np.unique(queue).tolist()}
-        candidates = {j: rows for j, rows in selected.items() if len(rows)}
+        candidates = {j: new for j, new in selected.items() if len(new[0])}
         if not run.valid or len(candidates) < 2:
             return max(candidates or selected)
-        # in the first episode all unlabelled rows are left
-        scores = {
-            j: run.score(run.train(rows, P[rows].argmax(axis=1), 1, 1 + j)[0])
-            for j, rows in candidates.items()
-        }
+        scores = {}
+        for j, new in candidates.items():  # in the first episode all unlabelled rows are left
+            g, _ = run.trainer.train(*training_set(run.data, *new), 1, 1 + j)
+            scores[j] = run.score(g)
         found["queue_scores"] = {str(j): score for j, score in scores.items()}
         return max(scores, key=lambda j: (scores[j], j))
 
@@ -223,7 +220,7 @@ class _Run:
     trainer: Trainer
     data: PartlyLabeled  # without the held-out rows
     valid: PartlyLabeled | None
-    positive: int
+    pos_label: Any
     pseudo: Codes
     labeled_iter: Codes
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -234,9 +231,10 @@ class _Run:
         """Unlabelled rows that are in the training set."""
         return np.flatnonzero(self.labeled_iter >= 0)
 
-    def train(self, rows: Codes, codes: Codes, *path: int, **options: Any) -> Any:
-        """Train a fresh net on labelled rows, and on unlabelled ones with pseudo-labels."""
-        return self.trainer.train(*training_set(self.data, rows, codes), *path, **options)
+    def train(self, *path: int, **options: Any) -> tuple[NeuralNet, list[float]]:
+        """Train a fresh net on the training set."""
+        L = training_set(self.data, self.added, self.pseudo[self.added])
+        return self.trainer.train(*L, *path, **options)
 
     def probabilities(self, net: NeuralNet, rows: Codes) -> FloatArray:
         """Return the class probabilities of unlabelled rows."""
@@ -247,15 +245,15 @@ class _Run:
         if self.valid is None:
             return 0.0
         P = self.trainer.probabilities(net, self.valid.X)
-        return validation_score(self.valid, P, self.positive)
+        return validation_score(self.valid, P, self.pos_label)
 
     def record(
-        self, m: int, n_U: int, new: Codes, codes: Codes, score: float, found: dict[str, Any]
+        self, m: int, n_U: int, new: Codes, codes: Codes, score: float, **found: Any
     ) -> None:
-        """Add pseudo-labels to the training set, and an entry to the history."""
+        """Add an entry to the history, and pseudo-labels to the training set."""
         n_train, now = len(self.data.y) + len(self.added), time.perf_counter()
-        numbers = {"iteration": m, "n_train": n_train, "pool_size": n_U, "n_added": len(new)}
-        counts = {"pseudo_label_counts": class_counts(codes, self.data.classes)}
-        scored = {} if self.valid is None else {"validation_score": score}
-        self.history.append(numbers | counts | scored | found | {"seconds": now - self.start})
+        found |= {"iteration": m, "n_train": n_train, "pool_size": n_U, "n_added": len(new)}
+        found["pseudo_label_counts"] = class_counts(codes, self.data.classes)
+        found |= {} if self.valid is None else {"validation_score": score}
+        self.history.append(found | {"seconds": now - self.start})
         self.pseudo[new], self.labeled_iter[new], self.start = codes, m, now

@@ -9,7 +9,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from skorch import NeuralNet
 
 from sklearn_spt._data import PartlyLabeled, class_counts, share_of
@@ -22,8 +21,6 @@ from sklearn_spt.baselines._common import (
     training_set,
     warn_nothing_added,
 )
-
-_PEERS = ((1, 2), (0, 2), (0, 1))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -38,8 +35,6 @@ class TriTrainingClassifier(ThrottledBaseline):
 
     Parameters
     ----------
-    estimator : None, str or skorch.NeuralNet, default=None
-        The net, as in `SelfPretrainingClassifier`.
     threshold : float >= 0, default=0.9
         θ, minimum confidence of the more confident of the two nets. Above 1 no document is a
         candidate. The default is the paper's.
@@ -51,13 +46,15 @@ class TriTrainingClassifier(ThrottledBaseline):
     tol : float in [0, 1], default=0.001
         The fit ends if an iteration changes the majority label of less than this share of the
         unlabelled documents; 0 never ends it.
-    finetune_epochs, balanced_batches, unlabeled_marker, random_state, verbose
-        As in `ThrottledSelfTrainingClassifier`.
+    finetune_epochs : int, default=3
+        Epochs of each training run. The default is the paper's.
+    estimator, balanced_batches, unlabeled_marker, random_state, verbose
+        As in `SelfPretrainingClassifier`.
 
     Attributes
     ----------
     classes_, n_features_in_, n_iter_, transduction_, labeled_iter_
-        As in `ThrottledSelfTrainingClassifier`, of the last pseudo-label of a document.
+        As in `SelfPretrainingClassifier`; rows "never drawn" are those that were in no set.
     estimators_ : list of three skorch.NeuralNet
         Without unlabelled documents, three times the supervised net.
     termination_condition_ : {"no_candidates", "no_change", "tol", "max_iter", "no_unlabeled"}
@@ -103,9 +100,7 @@ class TriTrainingClassifier(ThrottledBaseline):
         nets: list[Any] = [None, None, None]
         history: list[dict[str, Any]] = []
         ended, t = "max_iter" if n_U else "no_unlabeled", 0
-        with progress_bar(
-            self.verbose, None, "bootstrap samples" if n_U else "supervised net"
-        ) as bar:
+        with progress_bar(self.verbose, None, "supervised nets") as bar:
             trainer = self._trainer(net, data, bar)
             for t in range(1 + self.max_iter * (n_U > 0)):
                 start, size = time.perf_counter(), pool_size(t, n_U)
@@ -113,24 +108,25 @@ class TriTrainingClassifier(ThrottledBaseline):
                 candidates, changed = True, [0, 1, 2] if n_U else [0]
                 if t:
                     bar.set_description(f"iteration {t}")
-                    candidates = bool(disagreements(P, self.threshold).any())  # in all of U
-                if t and candidates:
-                    pool = np.sort(generator(trainer.root, t).choice(n_U, size=size, replace=False))
-                    sizes = (sets >= 0).sum(axis=1).tolist()
-                    most = [n + max(1, share_of(self.max_fraction, N + n)) for n in sizes]
-                    sets = np.full_like(sets, -1)
-                    sets[:, pool] = disagreement_sets(P[:, pool], self.threshold, most)
-                    members = (sets >= 0).any(axis=0)
-                    pseudo[members], labeled_iter[members] = sets.max(axis=0)[members], t
-                if t:
+                    labels = disagreement_sets(P, self.threshold, [1] * 3)  # in all of U
+                    candidates = bool((labels >= 0).any())
+                    if candidates:
+                        rng = generator(trainer.root, t)
+                        pool = np.sort(rng.choice(n_U, size=size, replace=False))
+                        sizes = (sets >= 0).sum(axis=1).tolist()
+                        most = [n + max(1, share_of(self.max_fraction, N + n)) for n in sizes]
+                        sets = np.full_like(sets, -1)
+                        sets[:, pool] = disagreement_sets(P[:, pool], self.threshold, most)
+                        members = (sets >= 0).any(axis=0)
+                        pseudo[members], labeled_iter[members] = sets.max(axis=0)[members], t
                     changed = np.flatnonzero((old_sets != sets).any(axis=1)).tolist()
                 for i in changed:
                     part, path = data, (t, 1 + i) if n_U else (0,)
                     if n_U and t == 0:
                         part = bootstrap(data, generator(trainer.root, 0, 0, i))
                     rows = np.flatnonzero(sets[i] >= 0)
-                    X, y, weights = training_set(part, rows, sets[i][rows])
-                    nets[i], loss[f"net_{i + 1}"] = trainer.train(X, y, weights, *path)
+                    L = training_set(part, rows, sets[i][rows])
+                    nets[i], loss[f"net_{i + 1}"] = trainer.train(*L, *path)
                     P[i] = trainer.probabilities(nets[i], data.U) if n_U else 0
                 in_set, share = sets >= 0, float(np.mean(majority_vote(P) != votes)) if t else 0.0
                 entry = {
@@ -145,11 +141,8 @@ class TriTrainingClassifier(ThrottledBaseline):
                     "seconds": time.perf_counter() - start,
                 }
                 history.append(entry)
-                if not candidates:
-                    ended = "no_candidates"
-                elif t and size == n_U and (not changed or share < self.tol):
-                    ended = "tol" if changed else "no_change"
-                if ended not in ("max_iter", "no_unlabeled"):
+                if not candidates or (t and size == n_U and (not changed or share < self.tol)):
+                    ended = "tol" if changed else "no_change" if candidates else "no_candidates"
                     break
         if t and (pseudo < 0).all():
             warn_nothing_added(self.threshold, "on which two nets agree and the third does not ")
@@ -175,26 +168,17 @@ def bootstrap(data: PartlyLabeled, rng: np.random.Generator) -> PartlyLabeled:
 
 
 # Below, P holds class probabilities by net, with shape (3, n, K).
-def disagreements(P: FloatArray, threshold: float) -> NDArray[np.bool_]:
-    """Return where two nets agree, net i does not, and one of the two reaches the threshold."""
-    predicted, sure = P.argmax(axis=2), P.max(axis=2) >= threshold
-    return np.stack(
-        [
-            (predicted[j] == predicted[k]) & (predicted[j] != predicted[i]) & (sure[j] | sure[k])
-            for i, (j, k) in enumerate(_PEERS)
-        ]
-    )
-
-
 def disagreement_sets(P: FloatArray, threshold: float, most: Sequence[int]) -> Codes:
-    """Return the labels of the ``most[i]`` most confident `disagreements` of net i, -1 elsewhere.
+    """Return the labels of the documents for the set of each net, -1 elsewhere.
 
-    The confidence is the mean of the two nets that agree.
+    On these two nets agree, net i does not, and one of the two reaches the threshold. They are the
+    ``most[i]`` of greatest confidence, the mean of the two nets that agree.
     """
     predicted, confidence = P.argmax(axis=2), P.max(axis=2)
     labels = np.full(predicted.shape, -1, dtype=np.intp)
-    for i, (found, (j, k)) in enumerate(zip(disagreements(P, threshold), _PEERS, strict=True)):
-        rows = np.flatnonzero(found)
+    for i, (j, k) in enumerate(((1, 2), (0, 2), (0, 1))):
+        found = (predicted[j] == predicted[k]) & (predicted[j] != predicted[i])
+        rows = np.flatnonzero(found & (np.maximum(confidence[j], confidence[k]) >= threshold))
         both = (confidence[j] + confidence[k])[rows]
         best = rows[np.argsort(-both, kind="stable")[: most[i]]]
         labels[i, best] = predicted[j, best]

@@ -89,7 +89,7 @@ def test_seeds_of_teachers():
 def test_a_view_without_a_seed(global_random_state_unchanged):
     X, y, _ = points()
     views = (None, GaussianRandomProjection(2))
-    clf = CoDecompositionClassifier(mlp_net(), views=views, n_iterations=2, threshold=0.55)
+    clf = CoDecompositionClassifier(mlp_net(), views=views, max_iter=2, threshold=0.55)
     first, again, other = (
         clf.set_params(random_state=seed).fit(X, y).views_[1].components_ for seed in (0, 0, 1)
     )
