@@ -31,17 +31,11 @@ import numpy as np
 import pandas as pd
 import torch
 import transformers
-from sklearn.pipeline import make_pipeline
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 from transformers import AutoModel, AutoTokenizer, Trainer, TrainingArguments
 
-from sklearn_spt import (
-    BertClassifier,
-    SelfPretrainingClassifier,
-    SentenceEmbedder,
-    SoftSelfTrainingClassifier,
-)
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier
 from sklearn_spt._module import uses_bf16
 from sklearn_spt._pretrained import load_encoder
 from sklearn_spt.datasets import make_short_texts
@@ -254,15 +248,9 @@ def whole_fits(options):
     torch.set_num_threads(1)
     clock = process_time if options.device == "cpu" else perf_counter
     bf16 = ["bf16"] * uses_bf16("auto", torch.device(options.device))
-    embed = SentenceEmbedder(options.encoder, device=options.device)
-    soft = make_pipeline(embed, SoftSelfTrainingClassifier())
-    models = {"embeddings, `SoftSelfTrainingClassifier`": soft}
-    for precision in (*bf16, "fp32"):
-        net = BertClassifier(options.encoder, device=options.device, precision=precision)
-        name = f"`SelfPretrainingClassifier()`, {precision}"
-        models[name] = SelfPretrainingClassifier(net, random_state=0)
-    print(f"| labels | unlabelled texts | {' | '.join(models)} |")
-    print("| ---: | ---: |" + " ---: |" * len(models))
+    precisions = [*bf16, "fp32"]
+    print(f"| labels | unlabelled texts | {' | '.join(precisions)} |")
+    print("|---:|---:|" + "---:|" * len(precisions))
     for labeled, unlabeled in (map(int, pair.split(",")) for pair in options.whole):
         n = labeled + unlabeled
         texts, y = texts_and_labels(argparse.Namespace(data=options.data, n_texts=n))
@@ -270,9 +258,10 @@ def whole_fits(options):
             raise SystemExit(f"{n} texts are needed, and the file has {len(texts)}.")
         y[labeled:] = -1
         minutes = []
-        for model in models.values():
+        for precision in precisions:
+            net = BertClassifier(options.encoder, device=options.device, precision=precision)
             start = clock()
-            model.fit(texts, y)
+            SelfPretrainingClassifier(net, random_state=0).fit(texts, y)
             minutes.append(f"{(clock() - start) / 60:.1f}")
         print(f"| {labeled} | {unlabeled:,} | {' | '.join(minutes)} |", flush=True)
 
