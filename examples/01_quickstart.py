@@ -39,7 +39,7 @@ partly = frame["label"].isna().any()  # there are unlabelled texts already
 # %%
 # The rows
 # --------
-# Each seed draws five labelled, 300 unlabelled and up to 400 test texts. A file in which labels are
+# Each draw has five labelled, 300 unlabelled and up to 400 test texts. A file in which labels are
 # missing keeps its own: a quarter of each class tests, and up to 2,000 unlabelled texts are used.
 # None marks a text without a label.
 def draw(seed):
@@ -69,17 +69,17 @@ for seed in (0, 1, 2):
     one = BertClassifier(random_state=seed).fit(X[y.notna()], y[y.notna()])
     spt = SelfPretrainingClassifier(unlabeled_marker=None, random_state=seed).fit(X, y)
     results.append([clf.score(test["text"], test["label"]) for clf in (one, spt)])
-    print("seed {}: one net {:.3f}, this library {:.3f}".format(seed, *results[-1]), flush=True)
+    print("draw {}: one net {:.3f}, this library {:.3f}".format(seed, *results[-1]), flush=True)
 
 # %%
 # The result
 # ----------
-table = pd.DataFrame(results, columns=["one net", "this library"]).rename_axis("seed")
+table = pd.DataFrame(results, columns=["one net", "this library"]).rename_axis("draw")
 print(table.to_string(float_format="{:.3f}".format))
 one, spt = table.mean()
 ahead = (table["this library"] > table["one net"]).sum()
 print(f"\n{y.notna().sum()} labelled, {y.isna().sum()} unlabelled and {len(test)} test texts.")
-print(f"Mean accuracy {one:.3f} and {spt:.3f}: {spt - one:+.3f}, ahead in {ahead} of 3 seeds.")
+print(f"Mean accuracy {one:.3f} and {spt:.3f}: {spt - one:+.3f}, ahead in {ahead} of 3 draws.")
 
 fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
 ax.plot(table.T, color="0.7", zorder=1)
