@@ -4,10 +4,13 @@ SKLEARN_SPT_INTERSPHINX=1 turns names of other projects into links; it needs the
 """
 
 import os
+import re
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.pycode import ModuleAnalyzer
 
 import sklearn_spt
@@ -22,7 +25,6 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
@@ -44,7 +46,6 @@ if os.environ.get("SKLEARN_SPT_INTERSPHINX"):
 autosummary_generate = True
 autodoc_typehints = "none"  # the numpydoc sections name the types
 numpydoc_show_class_members = False  # _templates/autosummary/class.rst chooses the methods
-add_module_names = False
 toc_object_entries_show_parents = "hide"
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
@@ -60,6 +61,7 @@ sphinx_gallery_conf = {
     "doc_module": ("sklearn_spt",),
     "capture_repr": (),  # what a page shows, it prints
     "show_memory": False,
+    "thumbnail_size": (480, 320),
 }
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -68,10 +70,18 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"sklearn_spt {release}"
-html_theme_options = {"navigation_with_keys": False, "show_toc_level": 2}
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    # pages of the gallery have none: their lines of 100 columns need the place
+    "secondary_sidebar_items": {
+        f"{folder}*": ["page-toc"] for folder in ("", "guide/", "generated/")
+    },
+}
 # pages without pages below them: an empty column would only narrow their tables and code
 html_sidebars = {"index": [], "changes": []}
 html_show_sourcelink = False
+html_math_renderer = "mathml"  # browsers draw it; MathJax would come from the internet
 
 
 def link_to_module(app, env, node, contnode):
@@ -85,14 +95,22 @@ def link_to_module(app, env, node, contnode):
     return None
 
 
-def describe_setting(app, what, name, obj, options, lines):
-    """Use the comment above a setting as its docstring."""
+def change_docstring(app, what, name, obj, options, lines):
+    """Use the comment above a setting as its docstring; an initial in a reference is no list."""
+    lines[:] = [re.sub(r"^(\s*\.\. \[.+?\] [A-Z])\.", r"\1\\.", line) for line in lines]
     if what == "data":
         comments = ModuleAnalyzer.for_module("sklearn_spt._presets").find_attr_docs()
         lines[:] = comments.get(("", name.split(".")[-1]), lines)
 
 
+def write_math(self, node):
+    """Write a formula as MathML."""
+    self.body.append(tex2mathml(node.astext(), as_block=isinstance(node, nodes.math_block)))
+    raise nodes.SkipNode
+
+
 def setup(app):
-    """Connect both functions."""
+    """Connect these functions."""
+    app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
     app.connect("missing-reference", link_to_module)
-    app.connect("autodoc-process-docstring", describe_setting)
+    app.connect("autodoc-process-docstring", change_docstring)

@@ -48,14 +48,14 @@ P = clf.predict_proba(frame.loc[unlabeled, "text"])
 found = frame[unlabeled].assign(topic=clf.classes_[P.argmax(axis=1)], probability=P.max(axis=1))
 complete = pd.concat([frame[~unlabeled], found]).sort_index()
 complete.to_csv(path.with_name("complete.csv"), index=False)
-print(complete.head(8).to_string())
+print(complete.head(8).to_string(max_colwidth=48))
 
 # %%
 # Which rows to label next?
 # -------------------------
 # :func:`~sklearn_spt.inspection.suggest` returns rows in doubt that differ from each other.
 following = found.iloc[suggest(clf, found["text"], n=5)]
-print(following.to_string())
+print(following.to_string(max_colwidth=48))
 
 # %%
 # Label them in Label Studio

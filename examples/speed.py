@@ -2,7 +2,7 @@
 
     python speed.py                       # made-up texts, on the CPU
     python speed.py --data posts.csv --n-texts 2000 --device cuda --compile
-    python speed.py --whole 3000          # and a fit on 300 labelled and 3,000 unlabelled texts
+    python speed.py --whole 40,300 300,3000  # minutes of fits, by labelled and unlabelled texts
 
 All three fine-tune the same encoder with a linear layer on the mean of its token states, on the
 same texts, cut to the same length, in batches of the same size, with AdamW, a constant rate and
@@ -25,7 +25,7 @@ import argparse
 import platform
 import statistics
 import tempfile
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 import pandas as pd
@@ -243,17 +243,27 @@ def print_table(seconds, n_texts, options):
     print(f"{machine}{threads}, {'bf16' if bf16 else 'fp32'}; torch {torch.__version__}.")
 
 
-def whole_fit(options):
-    """Print the minutes of a fit of SelfPretrainingClassifier with its defaults."""
-    n = 300 + options.whole
-    texts, y = texts_and_labels(argparse.Namespace(data=options.data, n_texts=n))
-    if len(texts) < n:
-        raise SystemExit(f"{n} texts are needed, and the file has {len(texts)}.")
-    y[300:] = -1
-    net = BertClassifier(options.encoder, device=options.device)
-    clf = SelfPretrainingClassifier(net, random_state=0, verbose=1)
-    seconds = timed(options.device, clf.fit, texts, y)[0]
-    print(f"\n300 labelled and {options.whole:,} unlabelled texts: {seconds / 60:.1f} minutes.")
+def whole_fits(options):
+    """Print the minutes of whole fits in Markdown; on a CPU those of one core."""
+    torch.set_num_threads(1)
+    clock = process_time if options.device == "cpu" else perf_counter
+    bf16 = ["bf16"] * uses_bf16("auto", torch.device(options.device))
+    precisions = [*bf16, "fp32"]
+    print(f"| labels | unlabelled texts | {' | '.join(precisions)} |")
+    print("|---:|---:|" + "---:|" * len(precisions))
+    for labeled, unlabeled in (map(int, pair.split(",")) for pair in options.whole):
+        n = labeled + unlabeled
+        texts, y = texts_and_labels(argparse.Namespace(data=options.data, n_texts=n))
+        if len(texts) < n:
+            raise SystemExit(f"{n} texts are needed, and the file has {len(texts)}.")
+        y[labeled:] = -1
+        minutes = []
+        for precision in precisions:
+            net = BertClassifier(options.encoder, device=options.device, precision=precision)
+            start = clock()
+            SelfPretrainingClassifier(net, random_state=0).fit(texts, y)
+            minutes.append(f"{(clock() - start) / 60:.1f}")
+        print(f"| {labeled} | {unlabeled:,} | {' | '.join(minutes)} |", flush=True)
 
 
 def main():
@@ -271,14 +281,14 @@ def main():
     add("--epochs", type=int, default=1, help="default: 1")
     add("--batch-size", type=int, default=32, help="default: 32")
     add("--rounds", type=int, default=3, help="default: 3")
-    add("--whole", type=int, metavar="N", help="time a fit with N unlabelled texts, too")
+    add("--whole", nargs="+", metavar="L,U", help="time fits with L labelled, U unlabelled texts")
     options = parser.parse_args()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
+    if options.whole:
+        return whole_fits(options)
     with tempfile.TemporaryDirectory() as folder:
         print_table(*measure(options, folder), options)
-    if options.whole:
-        whole_fit(options)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,15 @@ from sklearn_spt._bert import BertClassifier
 from sklearn_spt._module import BertModule, before_compile
 from sklearn_spt._pretrained import quiet
 from sklearn_spt._random import seeded
-from sklearn_spt._sealed import EXPORT, new_folder
+from sklearn_spt._sealed import EXPORT, new_folder, versions
+
+_CARD = """---
+library_name: {library}
+pipeline_tag: text-classification
+{base}---
+Fine-tuned by sklearn_spt {version}. Texts are cut after {length} tokens.
+The classes, in the order of the logits: {labels}
+"""
 
 
 def check_fitted(clf: Any) -> None:
@@ -54,8 +62,8 @@ def export(
         "huggingface": a BERT with ``pooling="cls"`` becomes a folder for transformers
         (``AutoModelForSequenceClassification``). No class of transformers classifies the mean
         of the token states, so a net with mean pooling becomes a folder for
-        sentence-transformers 6, whose ``encode`` returns the logits. "onnx": ``model.onnx`` maps
-        token ids of any number and width to probabilities.
+        sentence-transformers 6, whose ``encode`` returns the logits; a README.md for the hub stands
+        in both. "onnx": ``model.onnx`` maps token ids of any number and width to probabilities.
     overwrite : bool, default=False
         Whether to replace a folder that an earlier `export` wrote.
 
@@ -106,6 +114,12 @@ def export(
             tokenizer(["a"], truncation=True, padding=True, max_length=length)
         else:
             _write_huggingface(module, names, length, part)
+            library = f"{'sentence-' * (part / 'modules.json').is_file()}transformers"
+            base = f"base_model: {net.pretrained.split('@')[0]}\n"
+            base *= not Path(net.pretrained).is_dir()  # no path of this machine
+            version, labels = versions()["sklearn-spt"], json.dumps(names, ensure_ascii=False)
+            card = {"library": library, "base": base, "version": version, "length": length}
+            (part / "README.md").write_text(_CARD.format(**card, labels=labels), "utf-8")
         tokenizer.save_pretrained(part)
         _write_json(part / "export.json", {"format": format, "labels": names})
 

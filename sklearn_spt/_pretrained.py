@@ -280,8 +280,8 @@ def warn_of_lost_content(
     pairs = np.unique(np.column_stack([which, codes[rows]]), axis=0)
     if n := len(rows := rows[np.bincount(pairs[:, 0], minlength=1)[which] > 1]):
         lost.append(
-            f"{n} of the labelled texts look to the encoder like one of another class; the first "
-            f"is that of row {rows[0]}"
+            f"{n} labelled texts look the same to the encoder as a text of another class (first: "
+            f"row {rows[0]})"
         )
     if lost:
         warnings.warn(". ".join(lost) + ".", stacklevel=stacklevel)

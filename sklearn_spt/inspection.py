@@ -210,8 +210,12 @@ _HEAD = """<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <style>:root {color-scheme: light dark}
 body {font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: auto; padding: 1rem}
-table {border-collapse: collapse; font-variant-numeric: tabular-nums; overflow-wrap: anywhere}
-th, td {padding: .2rem .6rem; border-bottom: 1px solid #8885; text-align: left; vertical-align: top}
+table {border-collapse: collapse; display: block; overflow-x: auto}
+th, td {padding: .2rem .6rem; border-bottom: 1px solid #8885; text-align: left; vertical-align: top;
+  font-variant-numeric: tabular-nums}
+th, td:not(:last-child) {white-space: nowrap}
+td:last-child {min-width: 9rem; overflow-wrap: break-word}
+@media (max-width: 40rem) {th, td {font-size: .8rem; padding: .2rem .3rem}}
 </style></head><body><h1>Fit report</h1>
 """
 
@@ -292,9 +296,10 @@ class FitReport:
     def _repr_html_(self) -> str:
         facts = pd.DataFrame(list(self.facts.items()))
         parts = [facts.to_html(index=False, header=False, border=0)]
-        parts += ["<h2>Iterations</h2>", self.history.to_html(border=0, **_TABLE)]
-        if len(self.doubtful):
-            parts += ["<h2>Texts in doubt</h2>", self.doubtful.to_html(border=0, **_TABLE)]
+        for title, table in (("Iterations", self.history), ("Texts in doubt", self.doubtful)):
+            if len(table):
+                table = table.loc[:, (table.notna() & (table != "")).any()]  # no empty column
+                parts += [f"<h2>{title}</h2>", table.to_html(border=0, **_TABLE)]
         return "\n".join([*parts, f"<p>{_HINT}</p>"])
 
     def __str__(self) -> str:

@@ -203,8 +203,8 @@ def test_what_the_encoder_does_not_see_is_said_once(kind, tiny_encoder, tiny_tex
     assert message == (
         "7% of the texts reach max_length=24 tokens, and what is longer is cut there; the encoder "
         "reads up to 64. 4% of the texts are mostly tokens that the encoder does not know; choose "
-        "one for their language. 2 of the labelled texts look to the encoder like one of another "
-        "class; the first is that of row 24."
+        "one for their language. 2 labelled texts look the same to the encoder as a text of "
+        "another class (first: row 24)."
     )
 
 

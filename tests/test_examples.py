@@ -4,6 +4,7 @@ import argparse
 import ast
 import json
 import pickle
+import re
 import sys
 from pathlib import Path
 
@@ -244,6 +245,24 @@ def test_speed(monkeypatch, tiny_encoder, capsys):
     printed = capsys.readouterr().out
     assert printed.index("| textbook") < printed.index("| trainer") < printed.index("| sklearn_spt")
     assert "| 1.0 | 1.0 |" in printed
+
+
+def test_the_page_on_several_labels(tiny_encoder, tiny_texts, tmp_path, monkeypatch):
+    page = (EXAMPLES.parent / "docs" / "guide" / "several_labels.md").read_text("utf-8")
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```", page, re.M | re.S))
+    code = code.replace("Classifier(random", f"Classifier({tiny_encoder!r}, random")
+    code = code.replace("SentenceEmbedder()", f"SentenceEmbedder({tiny_encoder!r})")
+    frame = pd.DataFrame({"text": tiny_texts, "delivery": [1, 0] * 12, "payment": [0, 0, 1] * 8})
+    frame.loc[12:, "delivery"] = frame.loc[:5, "payment"] = None  # not the same rows
+    frame.to_csv(tmp_path / "tags.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    exec(code, made := {})
+    assert made["found"].shape == (24, 2)
+    assert set(np.unique(made["found"])) <= {0, 1}
+    assert [P.shape for P in made["P"]] == [(24, 2), (24, 2)]
+    for clf, column in zip(made["clf"].estimators_, ("delivery", "payment"), strict=True):
+        np.testing.assert_array_equal(clf.labeled_iter_ == 0, frame[column].notna())
+    assert made["fast"].predict(made["E"]).shape == (24, 2)
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("[0-9]*.py")), ids=lambda file: file.stem)

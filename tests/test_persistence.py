@@ -428,6 +428,18 @@ def test_which_net_is_exported(tiny_encoder, tiny_texts, tmp_path):
     assert_agrees(by_transformers(tmp_path / "first"), clf.estimators_[0])
 
 
+@pytest.mark.parametrize(("pooling", "library"), [("cls", "transformers"), ("mean", "sentence-")])
+def test_an_exported_folder_has_a_model_card(pooling, library, tiny_encoder, tiny_texts, tmp_path):
+    net = bert_net(tiny_encoder, pooling=pooling, max_epochs=0).fit(tiny_texts, BOTH)
+    sklearn_spt.export(net, tmp_path / "out")
+    _, head, body = (tmp_path / "out" / "README.md").read_text("utf-8").split("---\n")
+    assert head.startswith(f"library_name: {library}")
+    assert "base_model" not in head, "the encoder is a folder of this machine"
+    assert "cut after 24 tokens" in body
+    assert body.endswith(f"{json.dumps([str(label) for label in net.classes_])}\n")
+    sklearn_spt.export(net, tmp_path / "out", overwrite=True)
+
+
 def test_onnx_takes_any_number_and_width(fitted, tiny_texts, tmp_path):  # torch traces for seconds
     pytest.importorskip("onnxscript")
     runtime = pytest.importorskip("onnxruntime")

@@ -42,6 +42,15 @@ RARE = {
     "psytar_adr": ("psytar/train.csv", 0, 1, ["1"]),
     "psytar_wd": ("psytar/train.csv", 0, 2, ["1"]),
 }
+KINDS = {"stackoverflow": "20 topics", "searchsnippets": "8 topics", "banking77": "77 intents",
+         "trec": "6 kinds of questions", "subj": "subjectivity", "mr": "sentiment",
+         "te_emotion": "4 emotions", "te_hate": "hate speech"}  # fmt: skip
+IN_FIGURE = {  # method: marker, colour, size, name
+    "logistic regression": ("s", "tab:gray", 6, "logistic regression on frozen embeddings"),
+    "soft self-training": ("D", "tab:green", 6, "SoftSelfTrainingClassifier on the same"),
+    "five nets, same epochs": ("v", "tab:orange", 8, "five nets, labels only"),
+    "defaults": ("o", "tab:blue", 10, "SelfPretrainingClassifier()"),
+}
 N_UNLABELED, N_VALID = 2000, 1000
 KEYS = ["task", "method", "k", "seed", "arm"]
 
@@ -239,46 +248,48 @@ def score(model, X, y, n_classes):
     return {name: round(float(value), 4) for name, value in found.items()}
 
 
-def table(options):
-    """Print means by task and method; the mean of all tasks only where all are there."""
+def read(options):
+    """Return the records of the wanted part and draws."""
     results = pd.concat([pd.read_json(file, lines=True) for file in options.files])
     if "part" in results:
         results = results[results["part"] == options.part]
-    for (arm, k), part in results.groupby(["arm", "k"]):
+    return results[results["seed"].isin(options.seeds or results["seed"])]
+
+
+def table(options):
+    """Print means by task and method; the mean of all tasks only where all are there."""
+    for (arm, k), part in read(options).groupby(["arm", "k"]):
         by_task = part.pivot_table(options.score, "method", "task", sort=False)
         by_task = by_task[[task for task in [*TASKS, *RARE] if task in by_task]]
-        by_task["mean"] = by_task.mean(axis=1, skipna=False)
-        by_task["n"] = part.groupby("method").size()
+        whole = {"mean": by_task.mean(axis=1, skipna=False), "median": by_task.median(axis=1)}
+        by_task = by_task.assign(**whole, n=part.groupby("method").size())
         print(f"\n{options.score}, k={k}, {arm} labels\n\n{by_task.round(3).to_string()}")
 
 
 def figure(options):
-    """Draw the mean accuracy over the labels per class."""
-    import matplotlib
-
-    matplotlib.use("Agg")
+    """Draw the accuracy by task, once for light pages and once for dark ones."""
     import matplotlib.pyplot as plt
 
-    results = pd.concat([pd.read_json(file, lines=True) for file in options.files])
-    results = results[(results["part"] == options.part) & (results["arm"] == "balanced")]
-    names = dict(pair.split("=") for pair in options.methods)
-    grid = results[results["method"].isin(names)]
-    draws = grid.groupby(["k", "task", "seed"])  # those that all methods have
-    grid = draws.filter(lambda part: part["method"].nunique() == len(names))
-    grid = grid.pivot_table("accuracy", ["k", "method"], "task").dropna(axis=1).mean(axis=1)
-    fig, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
-    for method, label in names.items():
-        line = grid.xs(method, level="method")
-        ax.plot(line.index, line, marker="o", lw=2.5, ms=7, label=label)
-    ax.set_xscale("log")
-    ax.set_xticks(line.index, line.index, fontsize=12)
-    ax.minorticks_off()
-    ax.tick_params(labelsize=12)
-    ax.set_xlabel("labels per class", fontsize=13)
-    ax.set_ylabel("accuracy", fontsize=13)
-    ax.grid(visible=True, color="0.9")
-    fig.legend(fontsize=12, loc="outside lower center")
-    fig.savefig(options.out, dpi=150)
+    names = [*IN_FIGURE]
+    results = read(options).query("arm == 'balanced' and k == 10 and method in @names")
+    draws = results.groupby(["task", "seed"])  # those that all methods have
+    results = draws.filter(lambda part: part["method"].nunique() == len(names))
+    by_task = results.pivot_table("accuracy", "method", "task")[TASKS]
+    by_task["mean"] = by_task.mean(axis=1)
+    for style, file in (("default", "few_labels.svg"), ("dark_background", "few_labels_dark.svg")):
+        same = {"svg.hashsalt": "few labels"}  # the same bytes at each call
+        with plt.style.context([style, {"font.size": 12} | same]):
+            fig, ax = plt.subplots(figsize=(7.2, 4.6), layout="constrained")
+            rows = np.arange(len(by_task.columns))[::-1]
+            ax.hlines(rows, by_task.min(), by_task.max(), color="0.5", lw=1)
+            for method, (marker, color, size, name) in IN_FIGURE.items():
+                ax.plot(by_task.loc[method], rows, marker, color=color, ms=size, label=name)
+            ax.set_yticks(rows, [f"{KINDS[task]} ({task})" for task in TASKS] + ["mean"])
+            ax.axhline(0.5, color="0.5", lw=1)
+            ax.set_xlabel("accuracy on test texts")
+            fig.legend(loc="outside lower center", ncols=2, frameon=False)
+            where = Path(options.out) / file
+            fig.savefig(where, transparent=True, metadata={"Date": None})
 
 
 def commands_of(parser, names, seeds):
@@ -297,6 +308,7 @@ def commands_of(parser, names, seeds):
     command.add_argument("files", nargs="+")
     command.add_argument("--score", default="accuracy")
     command.add_argument("--part", default="valid", help="test: only at the end")
+    command.add_argument("--seeds", type=int, nargs="+", help="draws; all by default")
     return commands
 
 
@@ -306,9 +318,9 @@ def main():
     commands = commands_of(parser, ["teachers", "nets"], [0, 1, 2])
     command = commands.add_parser("figure")
     command.add_argument("files", nargs="+")
-    command.add_argument("--methods", nargs="+", help="method=its name in the picture")
     command.add_argument("--part", default="test")
-    command.add_argument("--out", default="few_labels.png")
+    command.add_argument("--seeds", type=int, nargs="+", help="draws; all by default")
+    command.add_argument("--out", default=".", help="folder")
     options = parser.parse_args()
     {"table": table, "figure": figure}.get(options.command, run)(options)
 
