@@ -135,7 +135,9 @@ class PretrainedEncoder:
         length = self.length(max_length)
         encoded = []
         for start in range(0, len(texts), _AT_ONCE):
-            for tokens in self.tokenizer(texts[start : start + _AT_ONCE], **_TOKENIZER)["input_ids"]:
+            for tokens in self.tokenizer(texts[start : start + _AT_ONCE], **_TOKENIZER)[
+                "input_ids"
+            ]:
                 if len(tokens) > length:
                     tokens = tokens[: length - len(self.closing)] + self.closing
                 encoded.append(np.array(tokens, dtype=np.int32))
