@@ -58,12 +58,14 @@ def export(
         Fitted.
     folder : str or path-like
         New or empty folder; parents are created.
-    format : {"huggingface", "onnx"}, default="huggingface"
+    format : {"huggingface", "onnx", "onnx-int8"}, default="huggingface"
         "huggingface": a BERT with ``pooling="cls"`` becomes a folder for transformers
         (``AutoModelForSequenceClassification``). No class of transformers classifies the mean
         of the token states, so a net with mean pooling becomes a folder for
         sentence-transformers 6, whose ``encode`` returns the logits; a README.md for the hub stands
         in both. "onnx": ``model.onnx`` maps token ids of any number and width to probabilities.
+        "onnx-int8" does so about twice as fast without bf16, with weights in 8 bits: probabilities
+        move by 0.01 on average, and some by 0.2 (see the guide).
     overwrite : bool, default=False
         Whether to replace a folder that an earlier `export` wrote.
 
@@ -72,7 +74,7 @@ def export(
     ValueError
         If the folder is in use, or the net is not a `BertClassifier`.
     ImportError
-        If a package that "onnx" needs is missing.
+        If a package that the format needs is missing.
     sklearn.exceptions.NotFittedError
         If the classifier is not fitted.
 
@@ -81,16 +83,19 @@ def export(
     >>> import sklearn_spt
     >>> sklearn_spt.export(clf, "model", format="onnx")  # doctest: +SKIP
     """
-    if format not in ("huggingface", "onnx"):
-        raise ValueError(f'format must be "huggingface" or "onnx", got {format!r}.')
+    onnx: tuple[str, ...] = "onnx", "onnxscript"
+    needed = {"huggingface": (), "onnx": onnx, "onnx-int8": (*onnx, "onnxruntime")}
+    if format not in needed:
+        raise ValueError(f"format must be one of {', '.join(needed)}, got {format!r}.")
     check_fitted(clf)
     net: Any = (getattr(clf, "students_", None) or getattr(clf, "estimators_", [clf]))[0]
     if not isinstance(net, BertClassifier) or type(before_compile(net.module_)) is not BertModule:
         what = f"{type(net).__name__} cannot be exported"
         raise ValueError(f"{what}, only a BertClassifier with its default module can.")
-    missing = [name for name in ("onnx", "onnxscript") if importlib.util.find_spec(name) is None]
-    if format == "onnx" and missing:
-        raise ImportError(f"format='onnx' needs {missing[0]}: pip install onnx onnxscript.")
+    missing = [name for name in needed[format] if importlib.util.find_spec(name) is None]
+    if missing:
+        packages = " ".join(needed[format])
+        raise ImportError(f"format={format!r} needs {missing[0]}: pip install {packages}.")
     module = copy.deepcopy(before_compile(net.module_)).to("cpu").eval().requires_grad_(False)
     module.precision = "fp32"
     if hasattr(module.encoder, "merge_and_unload"):  # an adapter of peft
@@ -108,8 +113,8 @@ def export(
         setattr(tokenizer, key, value)
         tokenizer.init_kwargs[key] = value
     with new_folder(folder, overwrite, EXPORT, {}) as part, seeded(0), quiet():
-        if format == "onnx":
-            _write_onnx(module, part)
+        if format != "huggingface":
+            _write_onnx(module, part, int8=format == "onnx-int8")
             # leaves truncation and padding in tokenizer.json
             tokenizer(["a"], truncation=True, padding=True, max_length=length)
         else:
@@ -163,13 +168,13 @@ def _write_huggingface(module: Any, names: list[str], length: int, folder: Path)
     _write_json(folder / "modules.json", modules)
 
 
-def _write_onnx(module: BertModule, folder: Path) -> None:
+def _write_onnx(module: BertModule, folder: Path, int8: bool) -> None:
     """Write ``model.onnx``; the padding id in a row makes its own mask."""
     # padding, so that the trace has a mask; two texts, since a size of 1 would become fixed
     ids = torch.tensor([[1, 2, 1], [1, 2, 0]]) + module.pad_id
-    log = logging.getLogger("torch.onnx")
-    level, Dim = log.level, torch.export.Dim
-    log.setLevel(logging.ERROR)  # it names operators of torchvision that are not installed
+    Dim, off, handler = torch.export.Dim, logging.root.manager.disable, logging.NullHandler()
+    logging.disable(logging.WARNING)  # of operators of torchvision, which are not needed
+    logging.root.addHandler(handler)  # without any, onnxruntime would add one that stays
     shapes = ({0: Dim("n"), 1: Dim("width")},)
     names: dict[str, Any] = {"input_names": ["input_ids"], "output_names": ["probabilities"]}
     whole = nn.Sequential(module, nn.Softmax(dim=1)).eval()
@@ -177,9 +182,19 @@ def _write_onnx(module: BertModule, folder: Path) -> None:
         program: Any = torch.onnx.export(
             whole, (ids,), dynamic_shapes=shapes, dynamo=True, verbose=False, **names
         )
-        program.save(folder / "model.onnx")
+        if int8:
+            from onnxruntime.quantization import quantize_dynamic
+
+            # One scale for each column: with one a matrix, some probabilities move by 0.7. And 7
+            # bits: x86 processors without VNNI add two products in 16 bits.
+            how: Any = {"per_channel": True, "reduce_range": True}
+            file = folder / "model.onnx"
+            quantize_dynamic(program.model_proto, file, op_types_to_quantize=["MatMul"], **how)
+        else:
+            program.save(folder / "model.onnx")
     finally:
-        log.setLevel(level)
+        logging.disable(off)
+        logging.root.removeHandler(handler)
 
 
 def _write_json(file: Path, content: Any) -> None:

@@ -35,6 +35,8 @@ _TOKENIZER: dict[str, Any] = {
     "verbose": False,
 }
 
+#: Texts that the tokenizer reads at once: what it returns takes some kilobytes for each.
+_AT_ONCE = 4096
 #: Tokens of a text in the paper's code.
 PAPER_LENGTH = 160
 
@@ -131,10 +133,14 @@ class PretrainedEncoder:
     def tokenize(self, texts: list[str], max_length: int | str, *, full_width: bool = False) -> Ids:
         """Return token ids, padded at the right to the longest text or to `max_length`."""
         length = self.length(max_length)
-        encoded = self.tokenizer(texts, **_TOKENIZER)["input_ids"]
-        for number, tokens in enumerate(encoded):
-            if len(tokens) > length:
-                encoded[number] = tokens[: length - len(self.closing)] + self.closing
+        encoded = []
+        for start in range(0, len(texts), _AT_ONCE):
+            for tokens in self.tokenizer(texts[start : start + _AT_ONCE], **_TOKENIZER)[
+                "input_ids"
+            ]:
+                if len(tokens) > length:
+                    tokens = tokens[: length - len(self.closing)] + self.closing
+                encoded.append(np.array(tokens, dtype=np.int32))
         width = length if full_width else max(map(len, encoded))
         ids = np.full((len(texts), width), self.pad_id, dtype=np.int32)
         for row, tokens in zip(ids, encoded, strict=True):

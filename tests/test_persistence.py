@@ -440,10 +440,12 @@ def test_an_exported_folder_has_a_model_card(pooling, library, tiny_encoder, tin
     sklearn_spt.export(net, tmp_path / "out", overwrite=True)
 
 
-def test_onnx_takes_any_number_and_width(fitted, tiny_texts, tmp_path):  # torch traces for seconds
-    pytest.importorskip("onnxscript")
+@pytest.mark.parametrize(("kind", "atol"), [("onnx", 1e-4), ("onnx-int8", 0.05)])
+def test_onnx_takes_any_number_and_width(kind, atol, fitted, tiny_texts, tmp_path, caplog):
+    pytest.importorskip("onnxscript")  # torch traces for seconds
     runtime = pytest.importorskip("onnxruntime")
-    sklearn_spt.export(fitted, tmp_path / "out", format="onnx")
+    sklearn_spt.export(fitted, tmp_path / "out", format=kind)
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
     file = tmp_path / "out" / "model.onnx"
     session = runtime.InferenceSession(file, providers=["CPUExecutionProvider"])
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
@@ -451,13 +453,15 @@ def test_onnx_takes_any_number_and_width(fitted, tiny_texts, tmp_path):  # torch
         ids = tokenizer(texts, padding=True, truncation=True, return_tensors="np")["input_ids"]
         for wider in (0, 7):
             (P,) = session.run(None, {"input_ids": np.pad(ids, ((0, 0), (0, wider)))})
-            np.testing.assert_allclose(P, fitted.predict_proba(texts), atol=1e-4)
+            np.testing.assert_allclose(P, fitted.predict_proba(texts), atol=atol)
     described = json.loads((tmp_path / "out" / "export.json").read_text())
-    assert described == {"format": "onnx", "labels": ["a", "b"]}
+    assert described == {"format": kind, "labels": ["a", "b"]}
 
 
 def test_unusable_exports_write_nothing(fitted, tiny_encoder, tiny_texts, tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match=r"format must be \"huggingface\" or \"onnx\", got 'pt'"):
+    with pytest.raises(
+        ValueError, match="format must be one of huggingface, onnx, onnx-int8, got 'pt'"
+    ):
         sklearn_spt.export(fitted, tmp_path / "out", format="pt")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="needs onnx: pip install onnx onnxscript"):
