@@ -46,21 +46,21 @@ def bert():
     return clf, bunch.data, bunch.target_partial
 
 
-def fit(made, folder, answer):
-    """Fit, and send the first iteration that ran here, and a checksum of what was found."""
+def fit(made, folder):
+    """Fit, and return the first iteration that ran here, and a checksum of what was found."""
     clf, X, y = made()
     first = []
     clf.set_params(random_state=0, checkpoint_dir=folder)
     clf.set_params(on_iteration=lambda at: first.append(at.number)).fit(X, y)
     losses = "".join(str(entry["loss"]) for entry in clf.history_).encode()
     found = clf.predict_proba(X).tobytes() + clf.labeled_iter_.tobytes() + losses
-    answer.send((min(first, default=None), hashlib.sha256(found).hexdigest()))
+    return min(first, default=None), hashlib.sha256(found).hexdigest()
 
 
 def run(made, folder, seconds=None):
     """Return the answer of a fit, or None if it was killed after so many seconds."""
     answer, there = PROCESSES.Pipe(duplex=False)
-    process = PROCESSES.Process(target=fit, args=(made, folder, there))
+    process = PROCESSES.Process(target=lambda: there.send(fit(made, folder)))
     process.start()
     there.close()
     if seconds is not None:
@@ -84,7 +84,7 @@ def main():
     made, rng = {"small": small, "bert": bert}[options.fit], np.random.default_rng(options.seed)
     with tempfile.TemporaryDirectory() as place:
         torch.set_num_threads(1)  # as in a forked process
-        fit(made, place, PROCESSES.Pipe()[1])  # what it imports, its children need not
+        fit(made, place)  # what it imports, its children need not
         start = time.perf_counter()
         _, expected = run(made, place)
         seconds = time.perf_counter() - start
