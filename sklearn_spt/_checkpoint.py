@@ -28,7 +28,7 @@ from sklearn_spt._data import PartlyLabeled
 from sklearn_spt._heads import Refit
 from sklearn_spt._labels import Codes, FloatArray
 from sklearn_spt._random import generator, seeded
-from sklearn_spt._sealed import read_sealed, versions, write_sealed
+from sklearn_spt._sealed import locked, read_sealed, replacing, versions, write_sealed
 from sklearn_spt._teachers import split_teachers
 from sklearn_spt._training import Trainer, probabilities
 
@@ -186,43 +186,44 @@ class Checkpoint:
 
     def save(self, state: State) -> None:
         """Write the nets that are new, then the state, then remove the nets that are spent."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        files = {
-            self.folder / f"{t}-{i}.safetensors": M
-            for t, nets in state.nets.items()
-            for i, M in enumerate(nets)
-        }
-        for file, M in files.items():
-            if file.name not in self._sealed:  # any other may be half written
-                part = file.with_suffix(".part")
-                M.save_params(f_params=part, use_safetensors=True)
-                part.replace(file)
-        content = {
-            "t": state.t,
-            "nets": [[t, len(nets)] for t, nets in state.nets.items()],
-            "S": [[c, *values] for c, values in state.S.items()],
-            "pseudo": state.pseudo.tolist(),
-            "labeled_iter": state.labeled_iter.tolist(),
-            "history": _plain_history(state.history),
-        }
-        write_sealed(self.file, content, list(files))
-        self._sealed = {file.name for file in files}
-        for file in self.folder.glob("*.safetensors"):
-            if file not in files:
-                file.unlink()
+        with locked(self.folder.parent):
+            self.folder.mkdir(exist_ok=True)
+            files = {
+                self.folder / f"{t}-{i}.safetensors": M
+                for t, nets in state.nets.items()
+                for i, M in enumerate(nets)
+            }
+            for file, M in files.items():  # an equal fit removes those that it has spent
+                if file.name not in self._sealed or not file.exists():
+                    with replacing(file) as part:
+                        M.save_params(f_params=part, use_safetensors=True)
+            content = {
+                "t": state.t,
+                "nets": [[t, len(nets)] for t, nets in state.nets.items()],
+                "S": [[c, *values] for c, values in state.S.items()],
+                "pseudo": state.pseudo.tolist(),
+                "labeled_iter": state.labeled_iter.tolist(),
+                "history": _plain_history(state.history),
+            }
+            write_sealed(self.file, content, list(files))
+            self._sealed = {file.name for file in files}
+            for file in self.folder.glob("*.safetensors"):
+                if file not in files:
+                    file.unlink()
 
     def load(self) -> State | None:
         """Return the saved state, or None if there is none."""
-        if not self.file.exists():
-            return None
-        content = read_sealed(self.file)
-        if content["versions"] != versions():
-            raise ValueError(
-                f"{self.folder} was written by other versions ({content['versions']}); remove it "
-                "to start again."
-            )
-        self._sealed = set(content["files"])
-        nets = {t: [self._net(t, i) for i in range(n)] for t, n in content["nets"]}
+        with locked(self.folder.parent):
+            if not self.file.exists():
+                return None
+            content = read_sealed(self.file)
+            if content["versions"] != versions():
+                raise ValueError(
+                    f"{self.folder} was written by other versions ({content['versions']}); remove "
+                    "it to start again."
+                )
+            self._sealed = set(content["files"])
+            nets = {t: [self._net(t, i) for i in range(n)] for t, n in content["nets"]}
         refits = {t: self.trainer.refit(nets[t], *self.data.L) for t in nets}
         return State(
             content["t"],
@@ -236,7 +237,8 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Remove the state of a complete fit."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        with locked(self.folder.parent):
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _net(self, t: int, number: int) -> NeuralNet:
         with seeded(0):

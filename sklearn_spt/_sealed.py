@@ -8,10 +8,12 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from safetensors import SafetensorError
 
 #: Raise it when an older reader would misread a folder.
 FORMAT = 2
@@ -31,17 +33,53 @@ def sha256(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+@contextmanager
+def naming(folder: Path) -> Iterator[None]:
+    """Name the folder in the error of a disk that is full or not to be used."""
+    try:
+        yield
+    except Exception as error:
+        # safetensors has an error of its own, and tokenizers raise a bare Exception
+        if not isinstance(error, OSError | SafetensorError) and type(error) is not Exception:
+            raise
+        remedy = "free space on its disk, change its permissions, or give another folder"
+        raise OSError(f"{folder} cannot be used ({error}); {remedy}.") from error
+
+
+@contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """Yield a path beside `file`; if the block succeeds, put what it wrote in place of `file`."""
+    part = file.with_name(file.name + ".part")
+    try:
+        yield part
+        part.replace(file)  # the old content or the new one, never half of one
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Make a folder; inside the block, no other process is inside such a block of it."""
+    with naming(folder), ExitStack() as stack:
+        folder.mkdir(parents=True, exist_ok=True)
+        with suppress(ImportError, OSError):  # not on Windows, nor on some disks of a network
+            import fcntl
+
+            place = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, place)
+            fcntl.flock(place, fcntl.LOCK_EX)
+        yield
+
+
 def write_sealed(file: Path, content: dict[str, Any], members: list[Path]) -> None:
     """Write JSON with the SHA-256 of itself and of the files `members`, in one step."""
     names = {path.relative_to(file.parent).as_posix(): sha256(path) for path in members}
     body = json.dumps({**content, "versions": versions(), "files": names})
     checksum = hashlib.sha256(body.encode()).hexdigest()
-    part = file.with_name(file.name + ".part")
-    with open(part, "w", encoding="utf-8") as stream:
+    with replacing(file) as part, open(part, "w", encoding="utf-8") as stream:
         stream.write(checksum + "\n" + body)
         stream.flush()
         os.fsync(stream.fileno())
-    part.replace(file)  # the old content or the new one, never half of one
 
 
 def read_sealed(file: Path) -> dict[str, Any]:
@@ -78,20 +116,21 @@ def new_folder(
             raise ValueError(
                 f"{target} is in use; give another folder: neither save nor export wrote all of it."
             )
-    target.parent.mkdir(parents=True, exist_ok=True)
     part, old = (target.with_name(f".{target.name}.{secrets.token_hex(4)}") for _ in range(2))
-    part.mkdir()
-    try:
-        yield part
-        members = [path for path in part.rglob("*") if path.is_file()]
-        write_sealed(part / seal, content, members)
-        for path in members:  # safetensors hides its files from other users
-            path.chmod((part / seal).stat().st_mode)
-        if target.exists():
-            target.rename(old)
-        part.rename(target)
-    finally:
-        if old.exists() and not target.exists():
-            old.rename(target)
-        shutil.rmtree(part, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+    with naming(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part.mkdir()
+        try:
+            yield part
+            members = [path for path in part.rglob("*") if path.is_file()]
+            write_sealed(part / seal, content, members)
+            for path in members:  # safetensors hides its files from other users
+                path.chmod((part / seal).stat().st_mode)
+            if target.exists():
+                target.rename(old)
+            part.rename(target)
+        finally:
+            if old.exists() and not target.exists():
+                old.rename(target)
+            shutil.rmtree(part, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
