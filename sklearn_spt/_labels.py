@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,15 @@ def check_scalar(value: Any, name: str, kind: Any, **limits: Any) -> None:
     utils.check_scalar(value, name, kind, **limits)
     if value != value or isinstance(value, bool):
         raise ValueError(f"{name} must be a number, got {value}.")
+
+
+def check_step_size(value: Any) -> None:
+    """Check the growth of the sample, which is "auto", a share or a number of documents."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    top = np.inf if isinstance(value, Integral) else 1
+    if value != "auto" and not (number and 0 < value <= top):
+        rule = "a share in (0, 1] or a whole number from 1"
+        raise ValueError(f"step_size must be {rule}; got {value!r}.")
 
 
 def is_missing(value: Any) -> bool:

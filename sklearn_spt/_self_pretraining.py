@@ -31,7 +31,7 @@ from sklearn_spt._class_distributions import (
 )
 from sklearn_spt._data import PartlyLabeled, class_counts, share_of
 from sklearn_spt._estimator import progress_bar
-from sklearn_spt._labels import FloatArray, check_scalar
+from sklearn_spt._labels import FloatArray, check_scalar, check_step_size
 from sklearn_spt._losses import predicted_codes
 from sklearn_spt._module import BertModule
 from sklearn_spt._random import generator, seeded, set_torch_state
@@ -236,7 +236,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     _keep_optimizer = False
 
     def _check_params(self) -> None:
-        for name in ("finetune_epochs", "step_size", "logit_adjustment"):
+        for name in ("finetune_epochs", "logit_adjustment"):
             if isinstance(value := getattr(self, name), str) and value != "auto":
                 raise ValueError(f'{name} must be a number or "auto", got {value!r}.')
         if self.finetune_epochs != "auto":
@@ -247,11 +247,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             check_scalar(getattr(self, name), name, Integral, min_val=least)
         if self.max_iter is not None:
             check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
-        if isinstance(self.step_size, Integral):
-            check_scalar(self.step_size, "step_size", Integral, min_val=1)
-        elif self.step_size != "auto":
-            share = {"min_val": 0, "max_val": 1, "include_boundaries": "right"}
-            check_scalar(self.step_size, "step_size", Real, **share)
+        check_step_size(self.step_size)
         share = {"min_val": 0, "max_val": 1, "include_boundaries": "left"}
         check_scalar(self.token_deletion, "token_deletion", Real, **share)
         split_teachers(self.teacher)
@@ -288,7 +284,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             tqdm.write(f'"auto" chose {plan.chosen}', file=sys.stderr)
         n_refit = len(data.labeled) if plan.refit_head else 0
         work = self._work(plan.n_nets, len(data.y), n_refit, sizes, plan.finetune_epochs)
-        with progress_bar(self.verbose, sum(work), "supervised teachers") as bar:
+        with progress_bar(self.verbose, sum(work), "supervised teachers", net.batch_size) as bar:
             trainer = self._trainer(net, data, bar, plan.finetune_epochs)
             trainer.refit_with = data.U if plan.refit_head else None
             folder = self.checkpoint_dir

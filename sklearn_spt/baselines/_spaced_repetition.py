@@ -114,7 +114,7 @@ unlabeled_marker, random_state, verbose
         """U are the unlabelled rows that are left, P their probabilities by the last net."""
         U, n_episodes = np.arange(data.n_unlabeled), self.max_iter if data.n_unlabeled else 0
         ended, designated, m = "max_iter" if len(U) else "no_unlabeled", None, 0
-        with progress_bar(self.verbose, None, "supervised net") as bar:
+        with progress_bar(self.verbose, None, "supervised net", net.batch_size) as bar:
             run = self._start(self._trainer(net, data, bar), data, n_episodes)
             n_episodes = n_episodes if run.valid else min(n_episodes, 1)
             best_net, loss = run.train(U[:0], U[:0], 0)
