@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 import warnings
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from importlib import import_module
@@ -21,9 +21,8 @@ import pandas as pd
 from joblib import Memory
 
 import sklearn_spt
+from sklearn_spt._labels import check_scalar, check_step_size, form_of, is_blank, suspicious_class
 from sklearn_spt._sealed import free_folder, saved_state, sha256
-
-# scikit-learn and torch take seconds to import: they wait until options and files are checked
 
 _FILES = """Files are CSV (with commas or semicolons), TSV, JSON lines or parquet by their names;
 they may be compressed; "-" is standard input. A row without a label, or with -1, is unlabelled."""
@@ -34,49 +33,45 @@ def _parse(arguments: list[str] | None) -> Namespace:
     parser = ArgumentParser("python -m sklearn_spt", epilog=_FILES)
     parser.add_argument("--version", action="version", version=sklearn_spt.__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    flag: Any = {"action": "store_true"}
     for name, command in _COMMANDS.items():
         about: Any = {"help": command.__doc__, "description": command.__doc__, "epilog": _FILES}
         add = commands.add_parser(name, **about).add_argument
         if saved := name in ("predict", "evaluate", "suggest"):
-            add("model", help="folder that fit wrote")
-        many = 1 if name in ("predict", "evaluate") else "+"
-        add("files", metavar="file", nargs=many, help='file of the texts, or "-"')
-        usual = "the one of fit" if saved else "%(default)s"
-        add("--text", default=None if saved else "text", help=f"column (default: {usual})")
+            add("model", help="folder that fit wrote; it knows the columns")
+        add("files", nargs=1 if name == "predict" else "+", metavar="file", help='texts, or "-"')
+        add("--text", default=None if saved else "text", help="column of the texts (default: text)")
         if name != "predict":
-            add("--label", default=None if saved else "label", help=f"column (default: {usual})")
+            add("--label", default=None if saved else "label", help="column (default: label)")
             add("--unlabeled-marker", metavar="LABEL", help="a further label of unlabelled rows")
         if name in ("fit", "compare"):
             add("--unlabeled", metavar="FILE", help="more texts, whose labels do not count")
-            add("--sample", type=_from(0), metavar="N", help="use N unlabelled rows, drawn at random")
+            add("--sample", type=int, default=sys.maxsize, help="unlabelled rows, drawn at random")
             add("--encoder", help="name or folder (default: MiniLM)")
-            add("--max-length", type=_from(3), metavar="N", help="texts are cut to N tokens")
-            add("--lam", type=_from(0, 1, float), help="weight of the distillation loss, 0 to 1")
-            add("--alpha", type=_from(0, 1, float), help="inertia of the pseudo-labels, 0 to 1")
+            add("--max-length", type=int, metavar="N", help="texts are cut to N tokens")
+            add("--lam", type=float, help="weight of the distillation loss, 0 to 1")
+            add("--alpha", type=float, help="inertia of the pseudo-labels, 0 to 1")
             add("--step-size", type=number, metavar="K", help="growth of the sample: 9, 0.5, auto")
-            add("--four-students", **flag, help="a few hundred labels, thrice the time")
-            add("--seed", type=_from(0, 2**32 - 1), default=0, help="of random numbers (default: 0)")
+            add("--four-students", action="store_true", help="for a few hundred labels")
+            add("--seed", type=int, default=0, help="of random numbers (default: 0)")
         if name == "compare":
-            add("--folds", type=_from(2), default=5, help="number of folds (default: 5)")
+            add("--folds", type=int, default=5, help="number of folds (default: 5)")
             add("--positive", metavar="LABEL", help="class whose F1 counts (default: last of two)")
         elif name != "evaluate":
-            what = {"fit": "folder", "predict": "CSV or parquet file"}.get(name, "CSV file")
-            add("--out", type=Path, required=name != "predict", help=f"new {what}")
-            add("--overwrite", **flag, help="replace what --out names")
+            add("--out", type=Path, required=name != "predict", help="new folder, or new file")
+            add("--overwrite", action="store_true", help="replace what --out names")
         if name == "fit":
             add("--checkpoint-dir", metavar="FOLDER", help="folder from which a killed fit goes on")
             add("--report", metavar="PAGE.html", help="web page with the report and doubtful texts")
         elif name == "predict":
-            add("--resume", **flag, help="go on with what a killed run left beside --out")
+            add("--resume", action="store_true", help="go on where a killed run ended")
         elif name == "suggest":
-            add("--n", type=_from(1), default=20, help="number of rows (default: 20)")
-        add("--skip-empty", **flag, help="leave out rows with an empty text")
+            add("--n", type=int, default=20, help="number of rows (default: 20)")
+        add("--skip-empty", action="store_true", help="leave out rows with an empty text")
         add("--format", choices=("csv", "tsv", "jsonl", "parquet"), help="if no name says it")
         add("--encoding", default="utf-8", help="encoding of the files (default: utf-8)")
         add("--quoting", type=int, default=0, help='as in pandas; 3: " is no quotation mark')
-        add("--threads", type=_from(1), metavar="N", help="threads of torch (default: all cores)")
-        add("--quiet", **flag, help="show no progress")
+        add("--threads", type=int, metavar="N", help="threads of torch (default: all cores)")
+        add("--quiet", action="store_true", help="show no progress")
     return parser.parse_args(arguments)
 
 
@@ -85,23 +80,13 @@ def number(text: str) -> Any:
     return text if text == "auto" else json.loads(text)
 
 
-def _from(low: int, high: float = np.inf, kind: Any = int) -> Any:
-    def number(text: str) -> Any:
-        if not low <= kind(text) <= high:
-            raise ArgumentTypeError(f"must be from {low} to {high}, got {text}")
-        return kind(text)
-
-    return number
-
-
-# -- files -----------------------------------------------------------------------------------------
 def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
     """Yield the rows of a file in parts, with their lines as index; set format and separator."""
     suffixes = r"\.(csv|txt|tsv|tab|json|jsonl|ndjson|parquet|xlsx?|ods)(?=\.|$)"
     kind = options.kind = [options.format, *re.findall(suffixes, Path(source).name.lower())][-1]
     if kind in (None, "xls", "xlsx", "ods"):
-        hint = "a spreadsheet. Save it as CSV UTF-8" if kind else "of no known format; add --format"
-        raise ValueError(f"{source} is {hint}.")
+        unknown = "the name does not say the format; add --format"
+        raise ValueError(f"{source}: {'Save it as CSV UTF-8' if kind else unknown}.")
     stream: Any = io.BufferedReader(sys.stdin.buffer) if source == "-" else source
     start = stream.peek() if source == "-" else np.fromfile(source, np.uint8, 2).tobytes()
     code = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else options.encoding
@@ -112,14 +97,14 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
         if kind == "parquet":
             from pyarrow.parquet import ParquetFile
 
-            with ParquetFile(io.BytesIO(stream.read()) if source == "-" else source) as file:
-                for batch in file.iter_batches(_ROWS):
-                    part = batch.to_pandas(types_mapper=pd.ArrowDtype)  # one type in all parts
-                    yield part.set_index(np.arange(line, line := line + len(part)))
+            file = ParquetFile(io.BytesIO(stream.read()) if source == "-" else source)
+            for batch in file.iter_batches(_ROWS):
+                part = batch.to_pandas(types_mapper=pd.ArrowDtype)  # one type in all parts
+                yield part.set_index(np.arange(line, line := line + len(part)))
         elif "json" in kind:
             # read_json would lose digits of large numbers in a column with missing values
             for part in pd.read_csv(stream, skip_blank_lines=False, **lines):
-                rows = {}
+                rows = dict[int, Any]()
                 for line, text in enumerate(part["line"], part.index[0] + 1):
                     rows |= {line: {**json.loads(text)}} if text.strip() else {}
                 yield pd.DataFrame([*rows.values()], [*rows], dtype=object)
@@ -136,8 +121,7 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
                 yield part.set_index(ends[:-1] + 1)
     except (EOFError, LookupError, TypeError, ValueError) as error:
         hint = "; add --encoding, such as cp1252" if isinstance(error, UnicodeError) else ""
-        where = f"line {line} is no JSON object: " if "json" in kind and not hint else ""
-        raise ValueError(f"{source}: {where}{error}{hint}") from error
+        raise ValueError(f"{source}: {f'line {line}: ' * ('json' in kind)}{error}{hint}") from error
     if line == 1 and "json" not in kind:
         raise ValueError(f"{source} holds no row.")
 
@@ -166,8 +150,6 @@ def _column(options: Namespace, table: pd.DataFrame, name: str) -> list[Any]:
 
 def _texts(options: Namespace, table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Return rows and their texts; empty texts are left out, predicted, or an error."""
-    from sklearn_spt._labels import is_blank
-
     texts = [*map(str, _column(options, table, "text"))]
     empty = np.array([is_blank(text) for text in texts], dtype=bool)
     if options.skip_empty:
@@ -182,14 +164,12 @@ def _texts(options: Namespace, table: pd.DataFrame) -> tuple[pd.DataFrame, list[
 
 def _rows(options: Namespace, known: Iterable[str] = ()) -> tuple[pd.DataFrame, Any, Any]:
     """Return the rows of all files, their texts X, and their labels y, -1 where there is none."""
-    from sklearn_spt._labels import form_of
-
-    tables, more = [], vars(options).get("unlabeled")
+    tables, more = list[Any](), vars(options).get("unlabeled")
     for source in [*options.files, *filter(None, [more])]:
         table = pd.concat(_tables(options, source))
-        lines = [f"{line}{f' of {source}' * bool(tables)}" for line in table.index]
-        bare = [] if source != more else [x for x in table if str(x) == options.label]
-        tables.append(table.set_axis(lines).drop(columns=bare))
+        table.index = [f"{line}{f' of {source}' * bool(tables)}" for line in table.index]
+        table = table.drop(columns=options.label if source == more else [], errors="ignore")
+        tables.append(table)
     table, texts = _texts(options, pd.concat(tables))
     labels = [str(label).strip() for label in _column(options, table, "label")]
     if not any(labels) and options.command in ("fit", "compare"):
@@ -206,54 +186,45 @@ def _rows(options: Namespace, known: Iterable[str] = ()) -> tuple[pd.DataFrame, 
 
 
 def _spelled(label: Any) -> str:
-    """Return a label as str; 1.0 is what pandas makes of 1 beside missing values."""
-    return re.sub(r"^(-?\d+)\.0+$", r"\1", str(label).strip())
-
-
-# -- commands --------------------------------------------------------------------------------------
-def _start(options: Namespace, what: str) -> None:
-    if not options.quiet:
-        print(f"loading the {what} ...", file=sys.stderr)
-    if options.threads is not None:
-        import_module("torch").set_num_threads(options.threads)
+    return re.sub(r"^(-?\d+)\.0+$", r"\1", str(label).strip())  # 1 beside missing values is 1.0
 
 
 def _load(options: Namespace) -> Any:
     """Return a saved classifier; the columns of its fit are the default."""
     saved_state(options.model)
-    files = [source for source in options.files if source != "-"]
-    options.n_rows = sum(len(part) for source in files for part in _tables(options, source))
-    _start(options, "model")
+    options.kind = options.format
+    files = {*options.files} - {"-"}
+    options.rows = sum(len(part) for source in files for part in _tables(options, source))
+    if not options.quiet:
+        print("loading the model ...", file=sys.stderr)
     clf = sklearn_spt.load(options.model)
     if not hasattr(clf, "verbose"):
         raise ValueError(f"{options.model} holds a {type(clf).__name__}, which reads no texts.")
-    columns = {"text": "text", "label": "label"} | getattr(clf, "columns_", {})
-    for name, column in columns.items():
+    for name, column in getattr(clf, "columns_", {"text": "text", "label": "label"}).items():
         vars(options)[name] = getattr(options, name, None) or column
     return clf.set_params(verbose=int(not options.quiet))
 
 
 def _training(options: Namespace, **params: Any) -> tuple[Any, list[str], list[Any]]:
     """Return a classifier, texts and labels as the options describe them."""
-    from sklearn_spt._labels import check_step_size
-
+    for x, low, high in (("lam", 0, 1), ("alpha", 0, 1), ("folds", 2, None), ("sample", 0, None)):
+        if (value := vars(options).get(x)) is not None:
+            check_scalar(value, x, (int, float), min_val=low, max_val=high)
     check_step_size("auto" if options.step_size is None else options.step_size)
-    if (name := options.encoder or "")[:1] in {*"./~"} and not Path(name).expanduser().is_dir():
-        raise ValueError(f"--encoder {name}: there is no such folder.")
     _, X, y = _rows(options)
-    if options.sample is not None:
-        U = X[y == -1]
-        left = U.sample(max(0, len(U) - options.sample), random_state=options.seed).index
-        X, y = X.drop(left), y.drop(left)
+    U = X[y == -1]
+    left = U.sample(max(0, len(U) - options.sample), random_state=options.seed).index
+    X, y = X.drop(left), y.drop(left)
     options.lines = X.index
-    _start(options, "encoder")
+    if not options.quiet:
+        print("loading the encoder ...", file=sys.stderr)
     given = {"estimator__pretrained": options.encoder, "estimator__max_length": options.max_length}
     given |= {name: vars(options)[name] for name in ("lam", "alpha", "step_size")}
-    params |= sklearn_spt.FOUR_STUDENTS if options.four_students else {}
-    params |= {name: value for name, value in given.items() if value is not None}
-    params |= {"verbose": int(not options.quiet), "random_state": options.seed}
+    given = {name: value for name, value in given.items() if value is not None}
+    given |= {"verbose": int(not options.quiet), "random_state": options.seed}
+    usual = sklearn_spt.FOUR_STUDENTS if options.four_students else {}
     clf = sklearn_spt.SelfPretrainingClassifier(sklearn_spt.BertClassifier())
-    return clf.set_params(**params), X.tolist(), y.tolist()
+    return clf.set_params(**params, **usual | given), X.tolist(), y.tolist()
 
 
 def _fit(options: Namespace) -> None:
@@ -262,9 +233,7 @@ def _fit(options: Namespace) -> None:
     if (page := Path(options.report or "here").parent) != options.out and not page.is_dir():
         raise ValueError(f"--report {options.report}: there is no folder {page}.")
     clf, X, y = _training(options, checkpoint_dir=options.checkpoint_dir)
-    from sklearn_spt._labels import suspicious_class
-    from sklearn_spt.inspection import FitReport
-
+    FitReport = import_module("sklearn_spt.inspection").FitReport
     clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None)
     clf.columns_ = {name: vars(options)[name] for name in ("text", "label", "unlabeled_marker")}
     sklearn_spt.save(clf, options.out, overwrite=options.overwrite)
@@ -277,8 +246,7 @@ def _fit(options: Namespace) -> None:
         shown.to_html(options.report)
     print("\nNext: python -m sklearn_spt", shlex.join(["predict", str(options.out), "NEW.csv"]))
     if (marker := suspicious_class(clf.classes_)) is not None:
-        print(f"\n{marker!r} is a class now. If it marks rows without a label, fit again with")
-        print(f"--unlabeled-marker {shlex.quote(marker)} --overwrite")
+        print(f"\nIs {marker!r} a class? Else fit with --unlabeled-marker", shlex.quote(marker))
 
 
 def _compare(options: Namespace) -> None:
@@ -296,41 +264,32 @@ def _predict(options: Namespace) -> None:
     clf = _load(options).set_params(verbose=0)
     if out and ("json" in options.kind) != ("json" in out.suffix):
         raise ValueError(f"--out {out}: JSON lines go into JSON lines, and tables into tables.")
-    from sklearn_spt._estimator import progress_bar
-
-    if out and not options.resume:
-        shutil.rmtree(parts, ignore_errors=True)
+    progress_bar = import_module("sklearn_spt._estimator").progress_bar
     memory = Memory(out and parts / sha256(saved_state(options.model))[:8], verbose=0)
     answer = memory.cache(clf.predict_proba, ignore=["self"])  # finds what a killed run predicted
-    names, writer, header = [f"probability_{label}" for label in clf.classes_], None, True
+    names, writer = [f"probability_{label}" for label in clf.classes_], None
     shown = int(not options.quiet and (bool(out) or not sys.stdout.isatty()))
-    how: Any = {"unit": "row", "delay": 1}
-    with (
-        progress_bar(shown, options.n_rows or None, "prediction", **how) as bar,
-        open(parts / "out", "wb") if out else nullcontext(sys.stdout.buffer) as stream,
-    ):
-        for part in _tables(options, source):
+    bars = progress_bar(shown, options.rows or None, "prediction", unit="row", delay=1)
+    with bars as bar, open(parts / "out", "wb") if out else nullcontext(sys.stdout.buffer) as file:
+        for number, part in enumerate(_tables(options, source)):
             rows, texts = _texts(options, part)
-            bar.update(len(part))
-            if not texts:
-                continue
-            P = answer(texts)
+            P = answer(texts) if texts else np.empty((0, len(names)))
             rows = rows.assign(prediction=clf.classes_[P.argmax(axis=1)])
             rows[names] = P.round(6)
             if out and out.suffix == ".parquet":
                 from pyarrow import Table, parquet
 
                 table = Table.from_pandas(rows, preserve_index=False)
-                writer = writer or parquet.ParquetWriter(stream, table.schema)
+                writer = writer or parquet.ParquetWriter(file, table.schema)
                 writer.write_table(table)
             elif "json" in options.kind:
-                stream.write(rows.to_json(orient="records", lines=True, force_ascii=False).encode())
+                file.write(rows.to_json(orient="records", lines=True, force_ascii=False).encode())
             else:
                 quoting = options.quoting or int("\r" in "".join(texts))  # all, or \r ends a row
-                form: Any = {"sep": options.sep, "index": False, "lineterminator": "\n"}
-                stream.write(rows.to_csv(header=header, quoting=quoting, **form).encode())
-            stream.flush()
-            header = False
+                how = {"sep": options.sep, "header": number == 0, "quoting": quoting}
+                file.write(rows.to_csv(index=False, lineterminator="\n", **how).encode())
+            file.flush()
+            bar.update(len(part))
         if writer:
             writer.close()
     if out:
@@ -343,8 +302,7 @@ def _suggest(options: Namespace) -> None:
     if (out := options.out).exists() and not options.overwrite:
         raise ValueError(f"{out} is in use; add --overwrite, or give another file.")
     clf = _load(options)
-    from sklearn_spt.inspection import suggest
-
+    suggest = import_module("sklearn_spt.inspection").suggest
     table, X, y = _rows(options)
     unknown = (y == -1) & ~X.isin(X[y != -1])
     if not (n := int(unknown.sum())):
@@ -352,15 +310,13 @@ def _suggest(options: Namespace) -> None:
     chosen = np.sort(suggest(clf, X[unknown].tolist(), min(options.n, n)))
     table = table[unknown].iloc[chosen].assign(**{options.label: ""})
     table.to_csv(out, sep=options.sep, index=False, encoding="utf-8-sig", lineterminator="\r\n")
-    print(f"Next: fill in the column {options.label!r} of {out}, and fit with both files:")
-    print("python -m sklearn_spt fit", shlex.join([*options.files, str(out)]), "--out MODEL")
+    print("Next: label it, and python -m sklearn_spt fit", shlex.join([*options.files, str(out)]))
 
 
 def _evaluate(options: Namespace) -> None:
     """Print the scores of a model on the labelled rows of a file."""
-    clf, (file,) = _load(options), options.files
-    from sklearn.metrics import classification_report
-
+    clf, file = _load(options), options.files[0]
+    classification_report = import_module("sklearn.metrics").classification_report
     names = [x if isinstance(x, str) else _spelled(x) for x in clf.classes_.tolist()]
     _, X, y = _rows(options, names)
     X, y = X[y != -1].tolist(), y[y != -1].tolist()
@@ -372,20 +328,14 @@ def _evaluate(options: Namespace) -> None:
     print(classification_report(y, predicted, labels=names, digits=3, zero_division=0.0))
 
 
-_COMMANDS = {"fit": _fit, "predict": _predict, "evaluate": _evaluate, "suggest": _suggest}
-_COMMANDS |= {"compare": _compare}
+_COMMANDS = {run.__name__[1:]: run for run in (_fit, _predict, _evaluate, _suggest, _compare)}
 
 
-def _in_options(message: str, lines: Any = ()) -> str:
-    """Name options, commands and lines where a message has parameters, functions and rows."""
+def _in_options(message: str) -> str:
+    """Name options and commands where a message of the library has parameters and functions."""
     message = message.replace("compare_with_supervised(clf, X, y)", "the command compare")
-    message = message.replace("that save wrote", "that fit wrote")
-    message = message.replace("set overwrite=True", "add --overwrite")
-    message = message.replace("The encoder '", "--encoder '")
-    for row in {int(row) for row in re.findall(r"\brow (\d+)", message)} & {*range(len(lines))}:
-        message = re.sub(rf"\brow {row}\b", f"line {lines[row]}", message)
-    own = {"X": "text", "y": "label", "X_unlabeled": "unlabeled"}
-    own |= {"pos_label": "positive", "pretrained": "encoder", "cv": "folds"}
+    own = {"X": "text", "y": "label", "X_unlabeled": "unlabeled", "The encoder": "encoder"}
+    own |= {"pos_label": "positive", "cv": "folds", "overwrite=True": "overwrite"}
     same = "alpha|checkpoint_dir|lam|max_length|step_size|unlabeled_marker"
     names = rf"(?<![\w'\"./\\-])({same}|{'|'.join(own)})(?![\w'\"./\\])"
     return re.sub(names, lambda at: f"--{own.get(at[0], at[0]).replace('_', '-')}", message)
@@ -393,12 +343,13 @@ def _in_options(message: str, lines: Any = ()) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; return 0, 1 where data or options cannot be used, or 130 if interrupted."""
-    options = _parse(arguments)
-    printed: set[str] = set()
+    options, printed = _parse(arguments), set[str]()
 
     def tell(message: Any, category: Any = None, *_: Any, **__: Any) -> None:
-        line = "warning" if category else f"sklearn_spt {options.command}"
-        line += f": {_in_options(' '.join(str(message).split()), vars(options).get('lines', ()))}"
+        line_of = {str(row): line for row, line in enumerate(vars(options).get("lines", ()))}
+        text = _in_options(" ".join(str(message).split()))  # pandas counts rows from the header
+        text = re.sub(r" row (\d+)", lambda at: f" line {line_of.get(at[1], int(at[1]) + 1)}", text)
+        line = f"{'warning' if category else f'sklearn_spt {options.command}'}: {text}"
         if category in (None, UserWarning) and line not in printed:  # others are not for users
             print(line, file=sys.stderr)
         printed.add(line)
@@ -406,9 +357,10 @@ def main(arguments: list[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(action="always"):
             warnings.showwarning = tell
+            if options.threads is not None:
+                import_module("torch").set_num_threads(options.threads)
             _COMMANDS[options.command](options)
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         sys.stdout = None

@@ -161,8 +161,7 @@ def load_encoder(pretrained: str | os.PathLike[str]) -> PretrainedEncoder:
 @functools.lru_cache(maxsize=2)
 def _load_encoder(name: str, place: str, saved: int) -> PretrainedEncoder:
     import torch
-    from huggingface_hub.constants import HF_HUB_OFFLINE
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+    from huggingface_hub import errors, is_offline_mode
     from transformers import AutoConfig, AutoModel, AutoTokenizer
     from transformers.models.auto import modeling_auto
     from transformers.utils.hub import cached_file
@@ -197,10 +196,10 @@ def _load_encoder(name: str, place: str, saved: int) -> PretrainedEncoder:
             )
     except Exception as error:
         reason = re.split(r"\n|(?<=\w)\. ", str(error))[0].rstrip(" .:")
-        if isinstance(error.__cause__, HFValidationError):  # no name that the hub could know
+        if isinstance(error.__cause__, errors.HFValidationError):  # no name that the hub may know
             reason = "there is no such folder"
-        elif isinstance(error.__cause__, LocalEntryNotFoundError) and HF_HUB_OFFLINE:
-            reason = "no such folder, not in the cache of the hub, and HF_HUB_OFFLINE=1 is set"
+        elif isinstance(error.__cause__, errors.LocalEntryNotFoundError) and is_offline_mode():
+            reason = "it is no folder, not in the cache of the hub, and HF_HUB_OFFLINE=1 is set"
         raise ValueError(
             f"{encoder} cannot be loaded: {reason}. Give a folder with config.json, "
             "model.safetensors and a tokenizer, or the name of an encoder on the Hugging Face hub. "
@@ -211,8 +210,8 @@ def _load_encoder(name: str, place: str, saved: int) -> PretrainedEncoder:
     missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
     if missing:
         raise ValueError(
-            f"{encoder}: the weights are incomplete, {missing[0]} and {len(missing) - 1} others are "
-            "missing."
+            f"{encoder}: the weights are incomplete, {missing[0]} and "
+            f"{len(missing) - 1} others are missing."
         )
     if report["missing_keys"]:
         model.pooler = None  # its weights would be random

@@ -69,9 +69,9 @@ def saved_state(folder: str | os.PathLike[str]) -> Path:
     """Return the sealed file of a saved classifier, or say why there is none."""
     place = Path(folder).expanduser()
     if not (place / STATE).is_file():
-        what = "is no folder" if place.is_file() else "is no such folder"
+        what = "is no folder" if place.is_file() else "no such folder"
         what = "holds no saved classifier" if place.is_dir() else what
-        raise ValueError(f"{place} {what}: give the folder that save wrote.")
+        raise ValueError(f"{place}: {what}; give the folder of a saved classifier.")
     return place / STATE
 
 

@@ -22,14 +22,7 @@ from sklearn_spt._export import check_fitted, export
 from sklearn_spt._module import before_compile
 from sklearn_spt._pretrained import PretrainedEncoder, quiet
 from sklearn_spt._random import seeded
-from sklearn_spt._sealed import (
-    FORMAT,
-    STATE,
-    foreign_files,
-    new_folder,
-    read_sealed,
-    saved_state,
-)
+from sklearn_spt._sealed import FORMAT, STATE, foreign_files, new_folder, read_sealed, saved_state
 from sklearn_spt._self_pretraining import SelfPretrainingClassifier
 from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
 
