@@ -51,7 +51,7 @@ def _parse(arguments: list[str] | None) -> Namespace:
             add("--lam", type=float, help="weight of the distillation loss, 0 to 1")
             add("--alpha", type=float, help="inertia of the pseudo-labels, 0 to 1")
             add("--step-size", type=number, metavar="K", help="growth of the sample: 9, 0.5, auto")
-            add("--four-students", action="store_true", help="for a few hundred labels")
+            add("--four-students", dest="four", action="store_true", help="for hundreds of labels")
             add("--seed", type=int, default=0, help="of random numbers (default: 0)")
         if name == "compare":
             add("--folds", type=int, default=5, help="number of folds (default: 5)")
@@ -120,7 +120,8 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
                 line = ends[-1]
                 yield part.set_index(ends[:-1] + 1)
     except (EOFError, LookupError, TypeError, ValueError) as error:
-        hint = "; add --encoding, such as cp1252" if isinstance(error, UnicodeError) else ""
+        hint = "; each line must hold one object" if "json" in kind else ""
+        hint = "; add --encoding, such as cp1252" if isinstance(error, UnicodeError) else hint
         raise ValueError(f"{source}: {f'line {line}: ' * ('json' in kind)}{error}{hint}") from error
     if line == 1 and "json" not in kind:
         raise ValueError(f"{source} holds no row.")
@@ -193,8 +194,7 @@ def _load(options: Namespace) -> Any:
     """Return a saved classifier; the columns of its fit are the default."""
     saved_state(options.model)
     options.kind = options.format
-    files = {*options.files} - {"-"}
-    options.rows = sum(len(part) for source in files for part in _tables(options, source))
+    options.rows = sum(len(t) for x in {*options.files} - {"-"} for t in _tables(options, x))
     if not options.quiet:
         print("loading the model ...", file=sys.stderr)
     clf = sklearn_spt.load(options.model)
@@ -221,8 +221,7 @@ def _training(options: Namespace, **params: Any) -> tuple[Any, list[str], list[A
     given = {"estimator__pretrained": options.encoder, "estimator__max_length": options.max_length}
     given |= {name: vars(options)[name] for name in ("lam", "alpha", "step_size")}
     given = {name: value for name, value in given.items() if value is not None}
-    given |= {"verbose": int(not options.quiet), "random_state": options.seed}
-    usual = sklearn_spt.FOUR_STUDENTS if options.four_students else {}
+    usual = dict(sklearn_spt.FOUR_STUDENTS if options.four else {}, random_state=options.seed)
     clf = sklearn_spt.SelfPretrainingClassifier(sklearn_spt.BertClassifier())
     return clf.set_params(**params, **usual | given), X.tolist(), y.tolist()
 
@@ -232,7 +231,8 @@ def _fit(options: Namespace) -> None:
     free_folder(options.out, options.overwrite)  # a folder in use is an error now
     if (page := Path(options.report or "here").parent) != options.out and not page.is_dir():
         raise ValueError(f"--report {options.report}: there is no folder {page}.")
-    clf, X, y = _training(options, checkpoint_dir=options.checkpoint_dir)
+    how = {"checkpoint_dir": options.checkpoint_dir, "verbose": int(not options.quiet)}
+    clf, X, y = _training(options, **how)
     FitReport = import_module("sklearn_spt.inspection").FitReport
     clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None)
     clf.columns_ = {name: vars(options)[name] for name in ("text", "label", "unlabeled_marker")}
@@ -246,7 +246,8 @@ def _fit(options: Namespace) -> None:
         shown.to_html(options.report)
     print("\nNext: python -m sklearn_spt", shlex.join(["predict", str(options.out), "NEW.csv"]))
     if (marker := suspicious_class(clf.classes_)) is not None:
-        print(f"\nIs {marker!r} a class? Else fit with --unlabeled-marker", shlex.quote(marker))
+        again = f"--overwrite --unlabeled-marker {shlex.quote(marker)}"
+        print(f"\nIs {marker!r} a class? If it marks rows without a label, fit again with {again}")
 
 
 def _compare(options: Namespace) -> None:
@@ -310,7 +311,8 @@ def _suggest(options: Namespace) -> None:
     chosen = np.sort(suggest(clf, X[unknown].tolist(), min(options.n, n)))
     table = table[unknown].iloc[chosen].assign(**{options.label: ""})
     table.to_csv(out, sep=options.sep, index=False, encoding="utf-8-sig", lineterminator="\r\n")
-    print("Next: label it, and python -m sklearn_spt fit", shlex.join([*options.files, str(out)]))
+    both = shlex.join([*options.files, str(out)])
+    print(f"Next: label the rows of {out}, and python -m sklearn_spt fit {both} --out MODEL")
 
 
 def _evaluate(options: Namespace) -> None:
@@ -336,7 +338,7 @@ def _in_options(message: str) -> str:
     message = message.replace("compare_with_supervised(clf, X, y)", "the command compare")
     own = {"X": "text", "y": "label", "X_unlabeled": "unlabeled", "The encoder": "encoder"}
     own |= {"pos_label": "positive", "cv": "folds", "overwrite=True": "overwrite"}
-    same = "alpha|checkpoint_dir|lam|max_length|step_size|unlabeled_marker"
+    same = "alpha|checkpoint_dir|folds|lam|max_length|sample|step_size|unlabeled_marker"
     names = rf"(?<![\w'\"./\\-])({same}|{'|'.join(own)})(?![\w'\"./\\])"
     return re.sub(names, lambda at: f"--{own.get(at[0], at[0]).replace('_', '-')}", message)
 

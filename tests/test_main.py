@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import subprocess
 import sys
 
@@ -130,13 +131,22 @@ def test_a_sample_of_the_unlabelled_rows(fit_data, tmp_path):
 
 def test_a_web_page_shows_doubtful_texts(tiny_encoder, tmp_path, capsys):
     train = write_csv(tmp_path / "a.csv", ("text", "label"), HALF_LABELED)
+    more = write_csv(tmp_path / "b.csv", ("text",), [[f"{text} again"] for text in TEXTS[:3]])
     page = tmp_path / "page.html"
     given = ["fit", train, "--out", str(tmp_path / "new" / "model"), "--encoder", tiny_encoder]
-    assert main([*given, "--report", str(page), "--step-size", "1.0"]) == 0
-    assert any(text in page.read_text(encoding="utf-8") for text in TEXTS)
+    options = ["--unlabeled", more, "--step-size", "1.0"]
+    assert main([*given, "--report", str(page), *options]) == 0
+    cells = re.findall("<td>(.*)</td>", page.read_text(encoding="utf-8"))[-5 * 20 :]
+    # each row is named by its line, and by its file if that is not the first
+    places = {str(line): text for line, text in enumerate(TEXTS, 2)}
+    places |= {f"{line} of {more}": f"{text} again" for line, text in enumerate(TEXTS[:3], 2)}
+    assert [places[line] for line in cells[::5]] == cells[4::5]
     out, err = capsys.readouterr()
     assert not any(text in out for text in TEXTS)
+    assert err.startswith("loading the encoder ...\n")
     assert "iteration 1 of 1" in err
+    assert " steps [" in err
+    assert "\x1b" not in err  # this is no terminal
 
 
 def test_no_unlabelled_row(tiny_encoder, tmp_path, capsys):
@@ -266,23 +276,21 @@ def test_cells_that_hold_no_single_value(what, model, fit_data, tmp_path, capsys
     rows = [{"text": "a", "label": "y"}, {"text": " ", "label": "z"}] * 3
     path = write_json(tmp_path / "a.jsonl", [*rows, row])
     assert fit_data(path, "--skip-empty") is None
-    assert f"a.jsonl: row 7 of column {message}" in capsys.readouterr().err
+    assert f"a.jsonl: line 7 of column {message}" in capsys.readouterr().err
     pd.DataFrame([row, row], ["x", "y"]).to_parquet(tmp_path / "a.parquet")
     assert fit_data(tmp_path / "a.parquet") is None
     array = message.replace("', '", "' '")  # prints without commas
-    assert f"a.parquet: row 1 of column {array}" in capsys.readouterr().err
+    assert f"a.parquet: line 1 of column {array}" in capsys.readouterr().err
     if "one text" in message:
-        read_csv = pd.read_csv
-        small = {"chunksize": 4}
-        monkeypatch.setattr(program.pd, "read_csv", lambda *a, **k: read_csv(*a, **k | small))
+        monkeypatch.setattr(program, "_ROWS", 4)
         assert main(["predict", model[0], path, "--quiet"]) == 1
-        assert f"a.jsonl: row 7 of column {message}" in capsys.readouterr().err
+        assert f"a.jsonl: line 7 of column {message}" in capsys.readouterr().err
 
 
 def test_bytes_are_no_texts(fit_data, tmp_path, capsys):
     pd.DataFrame({"text": ["a", b"b"], "label": ["x", "y"]})[1:].to_parquet(tmp_path / "a.parquet")
     assert fit_data(tmp_path / "a.parquet") is None
-    assert "row 1 of column 'text' holds b'b', not one text" in capsys.readouterr().err
+    assert "line 1 of column 'text' holds b'b', not one text" in capsys.readouterr().err
 
 
 def test_encodings_and_quotation_marks(fit_data, tmp_path, capsys):
@@ -309,13 +317,19 @@ def test_empty_texts_are_listed_with_their_lines(fit_data, tmp_path, capsys):
     rows = [("a\nb", "x"), ("", "x"), ("c", ""), (" ", "")]
     path = write_csv(tmp_path / "a.csv", ("text", "label"), rows)
     assert fit_data(path) is None
-    assert "a.csv: 2 texts are empty (lines 4, 6); repair them, or" in capsys.readouterr().err
+    expected = "a.csv: 2 texts are empty (lines 4, 6); fill in, or leave out by --skip-empty.\n"
+    assert capsys.readouterr().err.endswith(expected)
     _, X, y = fit_data(path, "--skip-empty")
     assert (list(X), list(y)) == (["a\nb", "c"], ["x", -1])
     path = write_json(tmp_path / "a.jsonl", [{"text": None, "label": "x"}] * 25)
     assert fit_data(path) is None
     assert "25 texts are empty (lines 1, 2, " in (err := capsys.readouterr().err)
-    assert ", 19, 20, ...); repair them, or leave them out by --skip-empty." in err
+    assert ", 19, 20, ...); fill in, or leave out by --skip-empty." in err
+    path = write_csv(
+        tmp_path / "b.csv", ("text", "other", "label"), [("a", "x\ny\nz", ""), (" ", "", "b")]
+    )
+    assert fit_data(path) is None
+    assert "b.csv: 1 text is empty (line 5); fill in" in capsys.readouterr().err
 
 
 # -- predict ---------------------------------------------------------------------------------------
@@ -347,16 +361,14 @@ def test_predict_prints_the_rows_and_what_the_model_says(model, kind, tmp_path, 
 
 
 def test_predict_streams_parts(model, standard_input, capsys, monkeypatch):
-    sizes, read_csv = [], pd.read_csv
+    sizes, predict_proba = [], SelfPretrainingClassifier.predict_proba
 
-    def small(*args, chunksize=None, **params):
-        found = read_csv(*args, chunksize=chunksize and 7, **params)
-        if chunksize is None:
-            return found
-        assert chunksize == 10_000
-        return (part for part in found if sizes.append(len(part)) is None)
+    def counted(clf, X):
+        sizes.append(len(X))
+        return predict_proba(clf, X)
 
-    monkeypatch.setattr(program.pd, "read_csv", small)
+    monkeypatch.setattr(SelfPretrainingClassifier, "predict_proba", counted)
+    monkeypatch.setattr(program, "_ROWS", 7)
     standard_input("text\n" + "".join(f"{text}\n" for text in TEXTS))
     assert main(["predict", model[0], "-", "--format", "csv", "--quiet"]) == 0
     out, _ = capsys.readouterr()
@@ -444,6 +456,8 @@ def test_compare_prints_the_comparison(tiny_encoder, tmp_path, capsys):
     assert main(["compare", path, *options, "--folds", "2", "--positive", "no"]) == 0
     out, err = capsys.readouterr()
     assert "4/4" in err
+    assert "\x1b" not in err
+    assert "teachers" not in err  # one bar, since this is no terminal
     clf = SelfPretrainingClassifier(tiny_encoder, step_size=1.0, alpha=0.0, random_state=0)
     y = [label or -1 for _, label in HALF_LABELED]
     how = {"cv": 2, "pos_label": "no", "random_state": 0}
@@ -468,11 +482,21 @@ def test_compare_prints_the_comparison(tiny_encoder, tmp_path, capsys):
         ("a.csv", "text,label\na,b\nc,b\n", [], "one class only, 'b'"),
         ("a.csv", "text,label\na,b\nc,d\n", ["--lam=2"], "fit: --lam == 2.0, must be <= 1"),
         ("a.csv", "text,label\na,b\nc,d\n", ["--max-length=1"], "--max-length must be in [3, 64]"),
-        ("a.csv", "text,label\na,b\nc,d\n", ["--encoder=no"], "--encoder='no' cannot be loaded"),
+        (
+            "a.csv",
+            "text,label\na,b\nc,d\n",
+            ["--encoder=no"],
+            "--encoder 'no' cannot be loaded: it is no folder",
+        ),
         ("a.csv", "text,label\na,b\nc,d\n", ["--threads=0"], "positive"),
         ("a.csv", "text,label\na,b\nc,d\n", ["--encoding=no"], "unknown encoding: no"),
-        ("a.jsonl", '{"text": "a"}\n{"te', [], "a.jsonl: row 2: Unterminated string"),
-        ("a.json", '[{"text": "a"}]', [], "row 1: each line must hold one object"),
+        ("a.jsonl", '{"text": "a"}\n{"te', [], "a.jsonl: line 2: Unterminated string"),
+        (
+            "a.json",
+            '[{"text": "a"}]',
+            [],
+            "a.json: line 1: 'list' object is not a mapping; each line must hold one object",
+        ),
         pytest.param(
             "a.csv.gz",
             gzip.compress(b"text,label\n" * 99, mtime=0)[:-9],
@@ -514,9 +538,9 @@ def test_folders_that_are_not_there_and_models_of_numbers(model, tmp_path, capsy
 def test_a_folder_that_cannot_be_used(model, tmp_path, capsys):
     (tmp_path / "file").touch()
     for out, message in (
-        (model[0], "Directory not empty"),
-        (tmp_path / "file", "File exists"),
-        (tmp_path / "file" / "model", "Not a directory"),
+        (model[0], "is in use; set --overwrite, or give another folder"),
+        (tmp_path / "file", "is in use; set --overwrite, or give another folder"),
+        (tmp_path / "file" / "model", "File exists"),
     ):
         # before the file is read
         assert main(["fit", str(tmp_path / "absent.csv"), "--out", str(out)]) == 1
@@ -524,7 +548,8 @@ def test_a_folder_that_cannot_be_used(model, tmp_path, capsys):
     sklearn_spt.load(model[0])
     for command in ("predict", "evaluate"):
         assert main([command, str(tmp_path / "nothing"), "absent.csv"]) == 1
-        assert f"{tmp_path / 'nothing'} is missing" in capsys.readouterr().err
+        expected = f"{tmp_path / 'nothing'}: no such folder; give the folder of a saved classifier."
+        assert expected in capsys.readouterr().err
 
 
 # -- how it ends -----------------------------------------------------------------------------------
