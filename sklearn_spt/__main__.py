@@ -11,7 +11,7 @@ import sys
 import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -169,8 +169,8 @@ def _rows(options: Namespace, known: Iterable[str] = ()) -> tuple[pd.DataFrame, 
     for source in [*options.files, *filter(None, [more])]:
         table = pd.concat(_tables(options, source))
         table.index = [f"{line}{f' of {source}' * bool(tables)}" for line in table.index]
-        table = table.drop(columns=options.label if source == more else [], errors="ignore")
-        tables.append(table)
+        bare = source == more or (options.command == "suggest" and options.label not in table)
+        tables.append(table.assign(**{options.label: ""} if bare else {}))
     table, texts = _texts(options, pd.concat(tables))
     labels = [str(label).strip() for label in _column(options, table, "label")]
     if not any(labels) and options.command in ("fit", "compare"):
@@ -271,7 +271,8 @@ def _predict(options: Namespace) -> None:
     names, writer = [f"probability_{label}" for label in clf.classes_], None
     shown = int(not options.quiet and (bool(out) or not sys.stdout.isatty()))
     bars = progress_bar(shown, options.rows or None, "prediction", unit="row", delay=1)
-    with bars as bar, open(parts / "out", "wb") if out else nullcontext(sys.stdout.buffer) as file:
+    with bars as bar, ExitStack() as stack:
+        file = stack.enter_context(open(parts / "out", "wb")) if out else sys.stdout.buffer
         for number, part in enumerate(_tables(options, source)):
             rows, texts = _texts(options, part)
             P = answer(texts) if texts else np.empty((0, len(names)))
@@ -281,7 +282,7 @@ def _predict(options: Namespace) -> None:
                 from pyarrow import Table, parquet
 
                 table = Table.from_pandas(rows, preserve_index=False)
-                writer = writer or parquet.ParquetWriter(file, table.schema)
+                writer = writer or stack.enter_context(parquet.ParquetWriter(file, table.schema))
                 writer.write_table(table)
             elif "json" in options.kind:
                 file.write(rows.to_json(orient="records", lines=True, force_ascii=False).encode())
@@ -291,8 +292,6 @@ def _predict(options: Namespace) -> None:
                 file.write(rows.to_csv(index=False, lineterminator="\n", **how).encode())
             file.flush()
             bar.update(len(part))
-        if writer:
-            writer.close()
     if out:
         (parts / "out").replace(out)
         shutil.rmtree(parts)
