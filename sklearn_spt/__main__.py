@@ -1,4 +1,4 @@
-"""The command line: ``python -m sklearn_spt fit | predict | evaluate | compare``."""
+"""The command line: ``python -m sklearn_spt fit | predict | evaluate | suggest | compare``."""
 
 from __future__ import annotations
 
@@ -6,23 +6,27 @@ import io
 import json
 import re
 import shlex
+import shutil
 import sys
 import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import classification_report
+from joblib import Memory
 
 import sklearn_spt
-from sklearn_spt._labels import form_of, is_blank
+from sklearn_spt._labels import check_scalar, check_step_size, form_of, is_blank, suspicious_class
+from sklearn_spt._sealed import free_folder, saved_state, sha256
 
 _FILES = """Files are CSV (with commas or semicolons), TSV, JSON lines or parquet by their names;
 they may be compressed; "-" is standard input. A row without a label, or with -1, is unlabelled."""
+_ROWS = 2_000  # in memory at a time; a killed prediction goes on after a multiple of them
 
 
 def _parse(arguments: list[str] | None) -> Namespace:
@@ -32,36 +36,36 @@ def _parse(arguments: list[str] | None) -> Namespace:
     for name, command in _COMMANDS.items():
         about: Any = {"help": command.__doc__, "description": command.__doc__, "epilog": _FILES}
         add = commands.add_parser(name, **about).add_argument
-        saved = name in ("predict", "evaluate")
-        if saved:
-            add("model", help="folder that fit wrote")
-        add("file", help='file of the texts, or "-"')
-        usual = "the one of fit" if saved else "%(default)s"
-        add("--text", default=None if saved else "text", help=f"column (default: {usual})")
+        if saved := name in ("predict", "evaluate", "suggest"):
+            add("model", help="folder that fit wrote; it knows the columns")
+        add("files", nargs=1 if name == "predict" else "+", metavar="file", help='texts, or "-"')
+        add("--text", default=None if saved else "text", help="column of the texts (default: text)")
         if name != "predict":
-            add("--label", default=None if saved else "label", help=f"column (default: {usual})")
+            add("--label", default=None if saved else "label", help="column (default: label)")
             add("--unlabeled-marker", metavar="LABEL", help="a further label of unlabelled rows")
         if name in ("fit", "compare"):
             add("--unlabeled", metavar="FILE", help="more texts, whose labels do not count")
-            add("--sample", type=int, metavar="N", help="use N unlabelled rows, drawn at random")
+            add("--sample", type=int, default=sys.maxsize, help="unlabelled rows, drawn at random")
             add("--encoder", help="name or folder (default: MiniLM)")
             add("--max-length", type=int, metavar="N", help="texts are cut to N tokens")
             add("--lam", type=float, help="weight of the distillation loss, 0 to 1")
             add("--alpha", type=float, help="inertia of the pseudo-labels, 0 to 1")
-            add(
-                "--step-size", type=number, metavar="K", help="growth of the sample: 200, 0.5, auto"
-            )
-            add(
-                "--four-students", action="store_true", help="a few hundred labels, thrice the time"
-            )
-            add("--seed", type=int, default=0, help="seed of all random numbers (default: 0)")
-        if name == "fit":
-            add("--out", required=True, type=Path, help="new folder for the model")
-            add("--checkpoint-dir", metavar="FOLDER", help="folder from which a killed fit goes on")
-            add("--report", metavar="PAGE.html", help="web page with the report and doubtful texts")
+            add("--step-size", type=number, metavar="K", help="growth of the sample: 9, 0.5, auto")
+            add("--four-students", dest="four", action="store_true", help="for hundreds of labels")
+            add("--seed", type=int, default=0, help="of random numbers (default: 0)")
         if name == "compare":
             add("--folds", type=int, default=5, help="number of folds (default: 5)")
             add("--positive", metavar="LABEL", help="class whose F1 counts (default: last of two)")
+        elif name != "evaluate":
+            add("--out", type=Path, required=name != "predict", help="new folder, or new file")
+            add("--overwrite", action="store_true", help="replace what --out names")
+        if name == "fit":
+            add("--checkpoint-dir", metavar="FOLDER", help="folder from which a killed fit goes on")
+            add("--report", metavar="PAGE.html", help="web page with the report and doubtful texts")
+        elif name == "predict":
+            add("--resume", action="store_true", help="go on where a killed run ended")
+        elif name == "suggest":
+            add("--n", type=int, default=20, help="number of rows (default: 20)")
         add("--skip-empty", action="store_true", help="leave out rows with an empty text")
         add("--format", choices=("csv", "tsv", "jsonl", "parquet"), help="if no name says it")
         add("--encoding", default="utf-8", help="encoding of the files (default: utf-8)")
@@ -77,106 +81,100 @@ def number(text: str) -> Any:
 
 
 def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a file, in parts where that is possible; set the format and separator."""
-    suffixes = r"\.(csv|txt|tsv|tab|json|jsonl|ndjson|parquet)(?=\.|$)"
+    """Yield the rows of a file in parts, with their lines as index; set format and separator."""
+    suffixes = r"\.(csv|txt|tsv|tab|json|jsonl|ndjson|parquet|xlsx?|ods)(?=\.|$)"
     kind = options.kind = [options.format, *re.findall(suffixes, Path(source).name.lower())][-1]
-    if kind is None:
-        raise ValueError(f"{source}: the name does not say the format; add --format.")
+    if kind in (None, "xls", "xlsx", "ods"):
+        unknown = "the name does not say the format; add --format"
+        raise ValueError(f"{source}: {'Save it as CSV UTF-8' if kind else unknown}.")
     stream: Any = io.BufferedReader(sys.stdin.buffer) if source == "-" else source
-    how: dict[str, Any] = {"dtype": str, "na_filter": False, "encoding": options.encoding}
+    start = stream.peek() if source == "-" else np.fromfile(source, np.uint8, 2).tobytes()
+    code = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else options.encoding
+    how: dict[str, Any] = {"dtype": str, "na_filter": False, "encoding": code, "chunksize": _ROWS}
     lines = {"sep": "\x01", "quoting": 3, "names": ["line"], **how}  # no line has this separator
+    options.sep, line = ",", 1
     try:
         if kind == "parquet":
-            stream = io.BytesIO(stream.read()) if source == "-" else stream
-            yield pd.read_parquet(stream).reset_index(drop=True)
+            from pyarrow.parquet import ParquetFile
+
+            file = ParquetFile(io.BytesIO(stream.read()) if source == "-" else source)
+            for batch in file.iter_batches(_ROWS):
+                part = batch.to_pandas(types_mapper=pd.ArrowDtype)  # one type in all parts
+                yield part.set_index(np.arange(line, line := line + len(part)))
         elif "json" in kind:
             # read_json would lose digits of large numbers in a column with missing values
-            for part in pd.read_csv(stream, chunksize=10_000, **lines):
-                rows = [_json(*pair) for pair in part["line"].items()]
-                yield pd.DataFrame(rows, part.index, dtype=object)
+            for part in pd.read_csv(stream, skip_blank_lines=False, **lines):
+                rows = dict[int, Any]()
+                for line, text in enumerate(part["line"], part.index[0] + 1):
+                    rows |= {line: {**json.loads(text)}} if text.strip() else {}
+                yield pd.DataFrame([*rows.values()], [*rows], dtype=object)
         else:
-            head = io.BytesIO(stream.peek().partition(b"\n")[0]) if source == "-" else stream
-            header = "".join(pd.read_csv(head, nrows=1, **lines)["line"])
+            first = start.decode(code, "ignore").partition("\n")[0].encode(code)
+            head = io.BytesIO(first) if source == "-" else stream
+            header = "".join(next(pd.read_csv(head, **lines | {"chunksize": 1}))["line"])
             options.sep = max("\t,;" if kind == "tsv" else ",;\t", key=header.count)
-            how |= {"sep": options.sep, "quoting": options.quoting, "chunksize": 10_000}
-            for part in pd.read_csv(stream, **how):
+            for part in pd.read_csv(stream, sep=options.sep, quoting=options.quoting, **how):
                 if not isinstance(part.index, pd.RangeIndex):
                     raise ValueError("the rows have more fields than the first line has names")
-                yield part
-    except (EOFError, LookupError, ValueError) as error:
-        hint = "; add --encoding, such as cp1252" if isinstance(error, UnicodeError) else ""
-        raise ValueError(f"{source}: {error}{hint}") from error
+                ends = np.cumsum([line, *(1 + sum(part[name].str.count("\n") for name in part))])
+                line = ends[-1]
+                yield part.set_index(ends[:-1] + 1)
+    except (EOFError, LookupError, TypeError, ValueError) as error:
+        hint = "; each line must hold one object" if "json" in kind else ""
+        hint = "; add --encoding, such as cp1252" if isinstance(error, UnicodeError) else hint
+        raise ValueError(f"{source}: {f'line {line}: ' * ('json' in kind)}{error}{hint}") from error
+    if line == 1 and "json" not in kind:
+        raise ValueError(f"{source} holds no row.")
 
 
-def _json(row: Any, line: str) -> Any:
-    try:
-        found = json.loads(line)
-    except ValueError as error:
-        raise ValueError(f"row {row + 1}: {error}; each line must hold one object") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"row {row + 1}: each line must hold one object")
-    return found
-
-
-def _set_threads(options: Namespace) -> None:
-    if options.threads is not None:
-        import_module("torch").set_num_threads(options.threads)
-
-
-def _load(options: Namespace) -> Any:
-    """Return a saved classifier; the columns of its fit are the default."""
-    _set_threads(options)
-    clf = sklearn_spt.load(options.model)
-    if not hasattr(clf, "verbose"):
-        raise ValueError(f"{options.model} holds a {type(clf).__name__}, which reads no texts.")
-    clf.set_params(verbose=int(not options.quiet))
-    columns = {"text": "text", "label": "label"} | getattr(clf, "columns_", {})
-    for name, column in columns.items():
-        vars(options)[name] = getattr(options, name, None) or column
-    return clf
-
-
-def _column(options: Namespace, table: pd.DataFrame, name: str, source: str) -> list[Any]:
+def _column(options: Namespace, table: pd.DataFrame, name: str) -> list[Any]:
     """Return a column, with "" where a value is missing; labels may be in lists of one."""
     given, table = getattr(options, name), table.rename(columns=str)
     if given in table:
         values = []
-        for row, value in table[given].astype(object).items():
+        for line, value in table[given].astype(object).items():
             if name == "label" and isinstance(value, list | np.ndarray) and len(value) < 2:
                 value = value[0] if len(value) else None  # as labelling tools export it
             if isinstance(value, bytes) or not pd.api.types.is_scalar(value):
-                what = f"row {row + 1} of column {given!r} holds {value!s:.60}"
-                raise ValueError(f"{source}: {what}, not one {name}.")
+                what = f"line {line} of column {given!r} holds {value!s:.60}"
+                raise ValueError(f"{options.files[0]}: {what}, not one {name}.")
             values.append("" if pd.isna(value) else value)
         return values
     others = [other for other in table if other != options.text]
-    hint = f" Add --{name} {shlex.quote(others[0])}." if len(others) == 1 else ""
+    same = [other for other in table if other.casefold() == given.casefold()]
+    long = [other for other in others if table[other].astype(str).map(len).mean() > 20]
+    likely = same or (long if name == "text" else []) or others
+    hint = f" Add --{name} {shlex.quote(likely[0])}." if len(likely) == 1 else ""
     listed = ", ".join(map(repr, table))
-    raise ValueError(f"{source} has no column {given!r} (--{name}), but {listed}.{hint}")
+    raise ValueError(f"{options.files[0]} has no column {given!r} (--{name}), but {listed}.{hint}")
 
 
-def _texts(options: Namespace, tables: Iterable[Any], source: str) -> tuple[Any, list[str]]:
-    """Return all rows and their texts; empty texts are left out, predicted, or an error."""
-    table = pd.concat(tables)
-    texts = [*map(str, _column(options, table, "text", source))]
+def _texts(options: Namespace, table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return rows and their texts; empty texts are left out, predicted, or an error."""
+    texts = [*map(str, _column(options, table, "text"))]
     empty = np.array([is_blank(text) for text in texts], dtype=bool)
     if options.skip_empty:
         table, texts = table[~empty], [text for text in texts if not is_blank(text)]
-    elif empty.any() and options.command != "predict":
-        number = np.arange(1, len(texts) + 1)
-        if options.kind not in ("json", "jsonl", "ndjson", "parquet"):  # names, and lines in texts
-            number += 1 + np.cumsum([text.count("\n") for text in texts])
-        lines = ", ".join(map(str, number[empty][:20])) + ", ..." * int(empty.sum() > 20)
-        found = f"{source}: {empty.sum()} texts are empty (lines {lines})"
-        raise ValueError(f"{found}; repair them, or leave them out by --skip-empty.")
-    if table.empty:
-        raise ValueError(f"{source} holds no row.")
+    elif (n := empty.sum()) and options.command != "predict":
+        found = "1 text is empty (line " if n == 1 else f"{n} texts are empty (lines "
+        found += ", ".join(map(str, table.index[empty][:20])) + ", ...)"[5 * (n <= 20) :]
+        raise ValueError(f"{options.files[0]}: {found}; fill in, or leave out by --skip-empty.")
+    options.lines = table.index
     return table, texts
 
 
-def _labels(options: Namespace, table: pd.DataFrame, known: Iterable[str] = ()) -> list[Any]:
-    """Return the label of each row, -1 where there is none."""
-    labels = [str(label).strip() for label in _column(options, table, "label", options.file)]
+def _rows(options: Namespace, known: Iterable[str] = ()) -> tuple[pd.DataFrame, Any, Any]:
+    """Return the rows of all files, their texts X, and their labels y, -1 where there is none."""
+    tables, more = list[Any](), vars(options).get("unlabeled")
+    for source in [*options.files, *filter(None, [more])]:
+        table = pd.concat(_tables(options, source))
+        table.index = [f"{line}{f' of {source}' * bool(tables)}" for line in table.index]
+        bare = source == more or (options.command == "suggest" and options.label not in table)
+        tables.append(table.assign(**{options.label: ""} if bare else {}))
+    table, texts = _texts(options, pd.concat(tables))
+    labels = [str(label).strip() for label in _column(options, table, "label")]
+    if not any(labels) and options.command in ("fit", "compare"):
+        raise ValueError(f"Column {options.label!r} is empty in all {len(labels)} rows.")
     marker = _spelled(options.unlabeled_marker or "")
     given = {label for label in labels if _spelled(label) not in ("", "-1", marker)}
     if near := sorted(x for x in given if marker and form_of(x) == form_of(marker)):
@@ -184,53 +182,72 @@ def _labels(options: Namespace, table: pd.DataFrame, known: Iterable[str] = ()) 
         warnings.warn(message, stacklevel=2)
     apart = len({*map(_spelled, given)}) < len(given)  # "2" and "2.0", which the fit names
     spelled = {x: x if apart or x in known else _spelled(x) for x in given}
-    return [spelled.get(label, -1) for label in labels]
+    y = [spelled.get(label, -1) for label in labels]
+    return table, *(pd.Series(values, table.index, dtype=object) for values in (texts, y))
 
 
 def _spelled(label: Any) -> str:
-    """Return a label as str; 1.0 is what pandas makes of 1 beside missing values."""
-    return re.sub(r"^(-?\d+)\.0+$", r"\1", str(label).strip())
+    return re.sub(r"^(-?\d+)\.0+$", r"\1", str(label).strip())  # 1 beside missing values is 1.0
+
+
+def _load(options: Namespace) -> Any:
+    """Return a saved classifier; the columns of its fit are the default."""
+    saved_state(options.model)
+    options.kind = options.format
+    options.rows = sum(len(t) for x in {*options.files} - {"-"} for t in _tables(options, x))
+    if not options.quiet:
+        print("loading the model ...", file=sys.stderr)
+    clf = sklearn_spt.load(options.model)
+    if not hasattr(clf, "verbose"):
+        raise ValueError(f"{options.model} holds a {type(clf).__name__}, which reads no texts.")
+    for name, column in getattr(clf, "columns_", {"text": "text", "label": "label"}).items():
+        vars(options)[name] = getattr(options, name, None) or column
+    return clf.set_params(verbose=int(not options.quiet))
 
 
 def _training(options: Namespace, **params: Any) -> tuple[Any, list[str], list[Any]]:
     """Return a classifier, texts and labels as the options describe them."""
-    table, X = _texts(options, _tables(options, options.file), options.file)
-    y = _labels(options, table)
-    if options.unlabeled is not None:
-        X += _texts(options, _tables(options, options.unlabeled), options.unlabeled)[1]
-    data = pd.DataFrame({"X": X, "y": y + [-1] * (len(X) - len(y))}, dtype=object)
-    if options.sample is not None:
-        U = data[data["y"] == -1]
-        data = data.drop(U.sample(max(0, len(U) - options.sample), random_state=options.seed).index)
-    _set_threads(options)
-    given = {"pretrained": options.encoder, "max_length": options.max_length}
-    net = sklearn_spt.BertClassifier(**{name: v for name, v in given.items() if v is not None})
-    params |= {"verbose": int(not options.quiet), "random_state": options.seed}
-    params |= sklearn_spt.FOUR_STUDENTS if options.four_students else {}
-    given = {name: getattr(options, name) for name in ("lam", "alpha", "step_size")}
-    params |= {name: value for name, value in given.items() if value is not None}
-    clf = sklearn_spt.SelfPretrainingClassifier(net, **params)
-    return clf, data["X"].tolist(), data["y"].tolist()
+    for x, low, high in (("lam", 0, 1), ("alpha", 0, 1), ("folds", 2, None), ("sample", 0, None)):
+        if (value := vars(options).get(x)) is not None:
+            check_scalar(value, x, (int, float), min_val=low, max_val=high)
+    check_step_size("auto" if options.step_size is None else options.step_size)
+    _, X, y = _rows(options)
+    U = X[y == -1]
+    left = U.sample(max(0, len(U) - options.sample), random_state=options.seed).index
+    X, y = X.drop(left), y.drop(left)
+    options.lines = X.index
+    if not options.quiet:
+        print("loading the encoder ...", file=sys.stderr)
+    given = {"estimator__pretrained": options.encoder, "estimator__max_length": options.max_length}
+    given |= {name: vars(options)[name] for name in ("lam", "alpha", "step_size")}
+    given = {name: value for name, value in given.items() if value is not None}
+    usual = dict(sklearn_spt.FOUR_STUDENTS if options.four else {}, random_state=options.seed)
+    clf = sklearn_spt.SelfPretrainingClassifier(sklearn_spt.BertClassifier())
+    return clf.set_params(**params, **usual | given), X.tolist(), y.tolist()
 
 
 def _fit(options: Namespace) -> None:
     """Fit a classifier, save it in a folder, and print a report."""
-    options.out.mkdir(parents=True, exist_ok=True)
-    options.out.rmdir()  # a folder in use is an error now, not after the training
+    free_folder(options.out, options.overwrite)  # a folder in use is an error now
     if (page := Path(options.report or "here").parent) != options.out and not page.is_dir():
         raise ValueError(f"--report {options.report}: there is no folder {page}.")
-    clf, X, y = _training(options, checkpoint_dir=options.checkpoint_dir)
-    from sklearn_spt.inspection import FitReport  # now, since torch takes seconds to import
-
+    how = {"checkpoint_dir": options.checkpoint_dir, "verbose": int(not options.quiet)}
+    clf, X, y = _training(options, **how)
+    FitReport = import_module("sklearn_spt.inspection").FitReport
     clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None)
     clf.columns_ = {name: vars(options)[name] for name in ("text", "label", "unlabeled_marker")}
-    sklearn_spt.save(clf, options.out)
+    sklearn_spt.save(clf, options.out, overwrite=options.overwrite)
     report = _in_options(str(FitReport.from_estimator(clf)))
     print(report if -1 in y else report.partition("\n\nWhether the unlabelled")[0])
     if options.report is not None:
-        FitReport.from_estimator(clf, X).to_html(options.report)
-    following = ["predict", str(options.out), "NEW.csv"]
-    print("\nNext: python -m sklearn_spt", shlex.join(following))
+        shown = FitReport.from_estimator(clf, X)
+        if len(doubtful := shown.doubtful):
+            doubtful.insert(0, "line", options.lines[doubtful.pop("row")])
+        shown.to_html(options.report)
+    print("\nNext: python -m sklearn_spt", shlex.join(["predict", str(options.out), "NEW.csv"]))
+    if (marker := suspicious_class(clf.classes_)) is not None:
+        again = f"--overwrite --unlabeled-marker {shlex.quote(marker)}"
+        print(f"\nIs {marker!r} a class? If it marks rows without a label, fit again with {again}")
 
 
 def _compare(options: Namespace) -> None:
@@ -241,61 +258,99 @@ def _compare(options: Namespace) -> None:
 
 
 def _predict(options: Namespace) -> None:
-    """Print the rows of a file with their predicted classes."""
+    """Print the rows of a file with their predicted classes, or write them to a file."""
+    (source,), out, parts = options.files, options.out, Path(f"{options.out}.parts")
+    if out and not (options.overwrite or (options.resume if parts.exists() else not out.exists())):
+        raise ValueError(f"{out} is in use; add --overwrite, or --resume after a kill.")
+    clf = _load(options).set_params(verbose=0)
+    if out and ("json" in options.kind) != ("json" in out.suffix):
+        raise ValueError(f"--out {out}: JSON lines go into JSON lines, and tables into tables.")
+    progress_bar = import_module("sklearn_spt._estimator").progress_bar
+    memory = Memory(out and parts / sha256(saved_state(options.model))[:8], verbose=0)
+    answer = memory.cache(clf.predict_proba, ignore=["self"])  # finds what a killed run predicted
+    names, writer = [f"probability_{label}" for label in clf.classes_], None
+    shown = int(not options.quiet and (bool(out) or not sys.stdout.isatty()))
+    bars = progress_bar(shown, options.rows or None, "prediction", unit="row", delay=1)
+    with bars as bar, ExitStack() as stack:
+        file = stack.enter_context(open(parts / "out", "wb")) if out else sys.stdout.buffer
+        for number, part in enumerate(_tables(options, source)):
+            rows, texts = _texts(options, part)
+            P = answer(texts) if texts else np.empty((0, len(names)))
+            rows = rows.assign(prediction=clf.classes_[P.argmax(axis=1)])
+            rows[names] = P.round(6)
+            if out and out.suffix == ".parquet":
+                from pyarrow import Table, parquet
+
+                table = Table.from_pandas(rows, preserve_index=False)
+                writer = writer or stack.enter_context(parquet.ParquetWriter(file, table.schema))
+                writer.write_table(table)
+            elif "json" in options.kind:
+                file.write(rows.to_json(orient="records", lines=True, force_ascii=False).encode())
+            else:
+                quoting = options.quoting or int("\r" in "".join(texts))  # all, or \r ends a row
+                how = {"sep": options.sep, "header": number == 0, "quoting": quoting}
+                file.write(rows.to_csv(index=False, lineterminator="\n", **how).encode())
+            file.flush()
+            bar.update(len(part))
+    if out:
+        (parts / "out").replace(out)
+        shutil.rmtree(parts)
+
+
+def _suggest(options: Namespace) -> None:
+    """Write the rows to label next to a CSV file, for a spreadsheet and for another fit."""
+    if (out := options.out).exists() and not options.overwrite:
+        raise ValueError(f"{out} is in use; add --overwrite, or give another file.")
     clf = _load(options)
-    names = [f"probability_{label}" for label in clf.classes_]
-    for part in _tables(options, options.file):
-        rows, texts = _texts(options, [part], options.file)
-        P = clf.predict_proba(texts)
-        rows = rows.assign(prediction=clf.classes_[P.argmax(axis=1)])
-        rows[names] = P.round(6)
-        if "json" in options.kind:
-            lines = rows.to_json(orient="records", lines=True, force_ascii=False)
-        else:
-            quoting = options.quoting or int("\r" in "".join(texts))  # all, or \r ends a row
-            how: Any = {"sep": getattr(options, "sep", ","), "quoting": quoting, "index": False}
-            lines = rows.to_csv(header=part.index[0] == 0, lineterminator="\n", **how)
-        print(lines, end="", flush=True)
+    suggest = import_module("sklearn_spt.inspection").suggest
+    table, X, y = _rows(options)
+    unknown = (y == -1) & ~X.isin(X[y != -1])
+    if not (n := int(unknown.sum())):
+        raise ValueError("Each text has a label: there is none to suggest.")
+    chosen = np.sort(suggest(clf, X[unknown].tolist(), min(options.n, n)))
+    table = table[unknown].iloc[chosen].assign(**{options.label: ""})
+    table.to_csv(out, sep=options.sep, index=False, encoding="utf-8-sig", lineterminator="\r\n")
+    both = shlex.join([*options.files, str(out)])
+    print(f"Next: label the rows of {out}, and python -m sklearn_spt fit {both} --out MODEL")
 
 
 def _evaluate(options: Namespace) -> None:
     """Print the scores of a model on the labelled rows of a file."""
-    clf = _load(options)
+    clf, file = _load(options), options.files[0]
+    classification_report = import_module("sklearn.metrics").classification_report
     names = [x if isinstance(x, str) else _spelled(x) for x in clf.classes_.tolist()]
-    table, texts = _texts(options, _tables(options, options.file), options.file)
-    labels = _labels(options, table, names)
-    pairs = [pair for pair in zip(texts, labels, strict=True) if pair[1] != -1]
-    if not pairs:
-        raise ValueError(f"{options.file} has no labelled row.")
-    X, y = zip(*pairs, strict=True)
+    _, X, y = _rows(options, names)
+    X, y = X[y != -1].tolist(), y[y != -1].tolist()
+    if not y:
+        raise ValueError(f"{file} has no labelled row.")
     if unknown := {*y} - {*names}:
-        raise ValueError(f"{options.file}: {min(unknown)!r} is no class of the model: {names}.")
-    predicted = np.array(names)[clf.predict_proba(list(X)).argmax(axis=1)]
+        raise ValueError(f"{file}: {min(unknown)!r} is no class of the model: {names}.")
+    predicted = np.array(names)[clf.predict_proba(X).argmax(axis=1)]
     print(classification_report(y, predicted, labels=names, digits=3, zero_division=0.0))
 
 
-_COMMANDS = {"fit": _fit, "predict": _predict, "evaluate": _evaluate, "compare": _compare}
+_COMMANDS = {run.__name__[1:]: run for run in (_fit, _predict, _evaluate, _suggest, _compare)}
 
 
 def _in_options(message: str) -> str:
     """Name options and commands where a message of the library has parameters and functions."""
     message = message.replace("compare_with_supervised(clf, X, y)", "the command compare")
-    message = message.replace("that save wrote", "that fit wrote")
-    own = {"X": "text", "y": "label", "X_unlabeled": "unlabeled"}
-    own |= {"pos_label": "positive", "pretrained": "encoder", "cv": "folds"}
-    same = "alpha|checkpoint_dir|lam|max_length|step_size|unlabeled_marker"
+    own = {"X": "text", "y": "label", "X_unlabeled": "unlabeled", "The encoder": "encoder"}
+    own |= {"pos_label": "positive", "cv": "folds", "overwrite=True": "overwrite"}
+    same = "alpha|checkpoint_dir|folds|lam|max_length|sample|step_size|unlabeled_marker"
     names = rf"(?<![\w'\"./\\-])({same}|{'|'.join(own)})(?![\w'\"./\\])"
     return re.sub(names, lambda at: f"--{own.get(at[0], at[0]).replace('_', '-')}", message)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; return 0, 1 where data or options cannot be used, or 130 if interrupted."""
-    options = _parse(arguments)
-    printed: set[str] = set()
+    options, printed = _parse(arguments), set[str]()
 
     def tell(message: Any, category: Any = None, *_: Any, **__: Any) -> None:
-        line = "warning" if category else f"sklearn_spt {options.command}"
-        line += f": {_in_options(' '.join(str(message).split()))}"
+        line_of = {str(row): line for row, line in enumerate(vars(options).get("lines", ()))}
+        text = _in_options(" ".join(str(message).split()))  # pandas counts rows from the header
+        text = re.sub(r" row (\d+)", lambda at: f" line {line_of.get(at[1], int(at[1]) + 1)}", text)
+        line = f"{'warning' if category else f'sklearn_spt {options.command}'}: {text}"
         if category in (None, UserWarning) and line not in printed:  # others are not for users
             print(line, file=sys.stderr)
         printed.add(line)
@@ -303,9 +358,10 @@ def main(arguments: list[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(action="always"):
             warnings.showwarning = tell
+            if options.threads is not None:
+                import_module("torch").set_num_threads(options.threads)
             _COMMANDS[options.command](options)
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         sys.stdout = None

@@ -253,10 +253,10 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         ids, codes = ids[labeled], codes[labeled]
         self.classes_inferred_ = classes
         path = (0,) if fresh else (0, len(self.history))
-        root = root_seed(self.random_state)
+        root, size = root_seed(self.random_state), self.batch_size
         with (
             seeded(root, *path),
-            progress_bar(self.verbose, self.max_epochs * len(ids), "fine-tuning") as bar,
+            progress_bar(self.verbose, self.max_epochs * len(ids), "fine-tuning", size) as bar,
         ):
             if fresh:
                 self.history_, self.initialized_ = None, False  # a new history and no message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -230,8 +231,10 @@ def compare_with_supervised(
             train, test = np.setdiff1d(np.arange(len(labels)), rows[fold]), rows[fold]
             plain_train = rows[known] if only_labeled else train
             tasks += [(0, repeat, plain_train, test), (1, repeat, train, test)]
-    # one bar inside each fit; processes would write over each other
-    inner = int(verbose and joblib.effective_n_jobs(n_jobs) == 1)
+    bar = tqdm(tasks, "comparison", unit="fit", disable=not verbose, dynamic_ncols=True)
+    # one bar inside each fit, in a terminal or a notebook; processes would write over each other
+    place = sys.stderr.isatty() or hasattr(bar, "container")
+    inner = int(verbose and place and joblib.effective_n_jobs(n_jobs) == 1)
     fit, nets = joblib.delayed(_out_of_fold), supervised is None
     results = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(
         fit((plain, estimator)[which], X, labels, *fold, nets and not which, inner)
@@ -239,7 +242,6 @@ def compare_with_supervised(
     )
     # codes by the supervised and the semi-supervised classifier, and by the first supervised net
     found = np.full((3, n_repeats, len(labels)), -1, dtype=np.intp)
-    bar = tqdm(tasks, "comparison", unit="fit", disable=not verbose, dynamic_ncols=True)
     for (which, repeat, _, test), parts in zip(bar, results, strict=True):
         for number, predicted in zip((which, 2), parts, strict=False):
             found[number, repeat, test] = encode_labels(predicted, len(test), marker, classes)[2]

@@ -147,10 +147,13 @@ class ClassifierOfTexts:
         return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
 
-def progress_bar(verbose: int, total: int | None, description: str, **options: Any) -> Any:
-    """Return a bar over texts, which shows nothing without `verbose`."""
+def progress_bar(verbose: int, total: int | None, name: str, batch: int = 0, **how: Any) -> Any:
+    """Return a bar over texts, shown as steps if a batch has a size; none without `verbose`."""
     if not verbose:  # tqdm takes a lock, also if it shows nothing; these builtins do nothing here
         return nullcontext(SimpleNamespace(n=0, update=abs, set_description=str))
     # leave=None: below another bar, such as that of a comparison, it vanishes at its end
-    shown = {"unit": "text", "dynamic_ncols": True, "leave": None, **options}
-    return tqdm(total=total, desc=description, **shown)
+    shown = {"unit": "text", "dynamic_ncols": True, "leave": None, **how}
+    if batch:
+        steps = "{l_bar}{bar}| {n:.0f} steps [{elapsed}<{remaining}]"
+        shown |= {"unit_scale": 1 / max(batch, 1), "bar_format": steps}
+    return tqdm(total=total, desc=name, **shown)

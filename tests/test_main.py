@@ -6,6 +6,8 @@ import csv
 import gzip
 import io
 import json
+import re
+import signal
 import subprocess
 import sys
 
@@ -58,7 +60,8 @@ def standard_input(monkeypatch):
     """A function that sets the content of standard input."""
 
     def given(content):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+        content = content if isinstance(content, bytes) else content.encode()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
 
     return given
 
@@ -130,13 +133,22 @@ def test_a_sample_of_the_unlabelled_rows(fit_data, tmp_path):
 
 def test_a_web_page_shows_doubtful_texts(tiny_encoder, tmp_path, capsys):
     train = write_csv(tmp_path / "a.csv", ("text", "label"), HALF_LABELED)
+    more = write_csv(tmp_path / "b.csv", ("text",), [[f"{text} again"] for text in TEXTS[:3]])
     page = tmp_path / "page.html"
     given = ["fit", train, "--out", str(tmp_path / "new" / "model"), "--encoder", tiny_encoder]
-    assert main([*given, "--report", str(page), "--step-size", "1.0"]) == 0
-    assert any(text in page.read_text(encoding="utf-8") for text in TEXTS)
+    options = ["--unlabeled", more, "--step-size", "1.0"]
+    assert main([*given, "--report", str(page), *options]) == 0
+    cells = re.findall("<td>(.*)</td>", page.read_text(encoding="utf-8"))[-5 * 20 :]
+    # each row is named by its line, and by its file if that is not the first
+    places = {str(line): text for line, text in enumerate(TEXTS, 2)}
+    places |= {f"{line} of {more}": f"{text} again" for line, text in enumerate(TEXTS[:3], 2)}
+    assert [places[line] for line in cells[::5]] == cells[4::5]
     out, err = capsys.readouterr()
     assert not any(text in out for text in TEXTS)
+    assert err.startswith("loading the encoder ...\n")
     assert "iteration 1 of 1" in err
+    assert " steps [" in err
+    assert "\x1b" not in err  # this is no terminal
 
 
 def test_no_unlabelled_row(tiny_encoder, tmp_path, capsys):
@@ -149,6 +161,31 @@ def test_no_unlabelled_row(tiny_encoder, tmp_path, capsys):
     assert err.startswith("warning: --label holds no unlabelled row")
     assert "--unlabeled is empty" in err  # the option, not the parameter
     assert err.count("\n") == 1
+
+
+def test_a_class_like_a_marker_is_saved_and_doubted_at_the_end(tiny_encoder, tmp_path, capsys):
+    rows = [(text, label or "unknown") for text, label in HALF_LABELED]
+    train = write_csv(tmp_path / "a.csv", ("text", "label"), rows)
+    out = tmp_path / "model"
+    given = ["fit", train, "--encoder", tiny_encoder, "--out", str(out), "--quiet"]
+    assert main(given) == 0
+    assert sklearn_spt.load(out).classes_.tolist() == ["no", "unknown", "yes"]
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("Is 'unknown' a class?")
+    assert last.endswith("fit again with --overwrite --unlabeled-marker unknown")
+    assert main([*given, "--overwrite", "--unlabeled-marker", "unknown"]) == 0
+    assert sklearn_spt.load(out).classes_.tolist() == ["no", "yes"]
+    assert capsys.readouterr().out.endswith(" NEW.csv\n")
+
+
+def test_only_the_folder_of_a_model_is_overwritten(model, tmp_path, capsys):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "notes").touch()
+    assert main(["fit", "absent.csv", "--out", str(tmp_path / "own"), "--overwrite"]) == 1
+    assert "neither save nor export wrote all of it" in capsys.readouterr().err
+    assert main(["fit", "absent.csv", "--out", model[0], "--overwrite"]) == 1
+    assert "absent.csv: No such file or directory" in capsys.readouterr().err
+    sklearn_spt.load(model[0])
 
 
 # -- files -----------------------------------------------------------------------------------------
@@ -266,23 +303,21 @@ def test_cells_that_hold_no_single_value(what, model, fit_data, tmp_path, capsys
     rows = [{"text": "a", "label": "y"}, {"text": " ", "label": "z"}] * 3
     path = write_json(tmp_path / "a.jsonl", [*rows, row])
     assert fit_data(path, "--skip-empty") is None
-    assert f"a.jsonl: row 7 of column {message}" in capsys.readouterr().err
+    assert f"a.jsonl: line 7 of column {message}" in capsys.readouterr().err
     pd.DataFrame([row, row], ["x", "y"]).to_parquet(tmp_path / "a.parquet")
     assert fit_data(tmp_path / "a.parquet") is None
     array = message.replace("', '", "' '")  # prints without commas
-    assert f"a.parquet: row 1 of column {array}" in capsys.readouterr().err
+    assert f"a.parquet: line 1 of column {array}" in capsys.readouterr().err
     if "one text" in message:
-        read_csv = pd.read_csv
-        small = {"chunksize": 4}
-        monkeypatch.setattr(program.pd, "read_csv", lambda *a, **k: read_csv(*a, **k | small))
+        monkeypatch.setattr(program, "_ROWS", 4)
         assert main(["predict", model[0], path, "--quiet"]) == 1
-        assert f"a.jsonl: row 7 of column {message}" in capsys.readouterr().err
+        assert f"a.jsonl: line 7 of column {message}" in capsys.readouterr().err
 
 
 def test_bytes_are_no_texts(fit_data, tmp_path, capsys):
     pd.DataFrame({"text": ["a", b"b"], "label": ["x", "y"]})[1:].to_parquet(tmp_path / "a.parquet")
     assert fit_data(tmp_path / "a.parquet") is None
-    assert "row 1 of column 'text' holds b'b', not one text" in capsys.readouterr().err
+    assert "line 1 of column 'text' holds b'b', not one text" in capsys.readouterr().err
 
 
 def test_encodings_and_quotation_marks(fit_data, tmp_path, capsys):
@@ -305,17 +340,86 @@ def test_standard_input_and_its_format(fit_data, standard_input, tmp_path):
     assert (list(X), list(y)) == (["a", "b", "m"], ["x", -1, -1])
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
+def test_a_byte_order_mark_tells_the_encoding(name, encoding, fit_data, standard_input, tmp_path):
+    rows = [("über", "yes"), ("ça", "")]
+    if name == "a.jsonl":
+        lines = [json.dumps({"text": text, "label": label}) for text, label in rows]
+    else:
+        lines = [("\t" if name == "a.tsv" else ";").join(row) for row in [("text", "label"), *rows]]
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    content = (mark + "\n".join(lines) + "\n").encode(encoding)
+    (tmp_path / name).write_bytes(content)
+    assert list(fit_data(tmp_path / name)[1]) == ["über", "ça"]
+    standard_input(content)
+    _, X, y = fit_data("-", "--format", name[2:])
+    assert (list(X), list(y)) == (["über", "ça"], ["yes", -1])
+
+
+def test_warnings_and_errors_name_lines_of_the_file(model, tmp_path, capsys):
+    rows = [("a\nb", ""), *POSTS[:2], ("she got the flu shot", "x"), ("a b", "yes")]
+    train = write_csv(tmp_path / "a.csv", ("text", "label"), rows)
+    more = write_json(tmp_path / "b.jsonl", [{"text": "c"}, {"text": "d \ud83d"}])
+    given = ["fit", train, "--out", str(tmp_path / "new"), "--quiet", "--encoder"]
+    options = [sklearn_spt.load(model[0]).estimator.pretrained, "--unlabeled", more]
+    assert main([*given, *options]) == 1
+    assert f"half of a character (a lone surrogate) in line 2 of {more}" in capsys.readouterr().err
+    rows += [("got got", "yes"), ("Got got", "no")]
+    train = write_csv(tmp_path / "a.csv", ("text", "label"), rows)
+    assert main([*given, options[0], "--step-size", "1"]) == 0
+    assert re.search(r"\b2 of the labelled texts look .*\bline 8\b", capsys.readouterr().err)
+    (tmp_path / "b.csv").write_text('text,label\na,x\n"b,y\n')
+    assert main(["compare", str(tmp_path / "b.csv")]) == 1
+    assert "EOF inside string starting at line 3" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("header", "missing", "hint"),
+    [
+        ("id,Text,Label", "text", "Add --text Text."),
+        ("id,body,label", "text", "Add --text body."),
+        ("id,text,LABEL", "label", "Add --label LABEL."),
+        ("kind,text,topic", "label", ""),
+    ],
+)
+def test_a_column_that_the_user_may_mean(header, missing, hint, fit_data, tmp_path, capsys):
+    (tmp_path / "a.csv").write_text(
+        f"{header}\n1,this text is of a usual length,x\n2,another one of a length,y\n"
+    )
+    assert fit_data(tmp_path / "a.csv") is None
+    names = ", ".join(map(repr, header.split(",")))
+    expected = (
+        f"a.csv has no column '{missing}' (--{missing}), but {names}.{' ' * bool(hint)}{hint}\n"
+    )
+    assert capsys.readouterr().err.endswith(expected)
+
+
+def test_what_stands_in_several_files(fit_data, tmp_path):
+    first = write_csv(tmp_path / "a.csv", ("text", "label"), [("a", "x"), ("b", "")])
+    second = write_csv(tmp_path / "b.csv", ("id", "text", "label"), [(1, "b", "y"), (2, "c", "")])
+    third = write_json(tmp_path / "c.jsonl", [{"text": "d", "label": "z"}])
+    _, X, y = fit_data(first, second, "--unlabeled", third)
+    assert (list(X), list(y)) == (["a", "b", "b", "c", "d"], ["x", -1, "y", -1, -1])
+
+
 def test_empty_texts_are_listed_with_their_lines(fit_data, tmp_path, capsys):
     rows = [("a\nb", "x"), ("", "x"), ("c", ""), (" ", "")]
     path = write_csv(tmp_path / "a.csv", ("text", "label"), rows)
     assert fit_data(path) is None
-    assert "a.csv: 2 texts are empty (lines 4, 6); repair them, or" in capsys.readouterr().err
+    expected = "a.csv: 2 texts are empty (lines 4, 6); fill in, or leave out by --skip-empty.\n"
+    assert capsys.readouterr().err.endswith(expected)
     _, X, y = fit_data(path, "--skip-empty")
     assert (list(X), list(y)) == (["a\nb", "c"], ["x", -1])
     path = write_json(tmp_path / "a.jsonl", [{"text": None, "label": "x"}] * 25)
     assert fit_data(path) is None
     assert "25 texts are empty (lines 1, 2, " in (err := capsys.readouterr().err)
-    assert ", 19, 20, ...); repair them, or leave them out by --skip-empty." in err
+    assert ", 19, 20, ...); fill in, or leave out by --skip-empty." in err
+    path = write_csv(
+        tmp_path / "b.csv", ("text", "other", "label"), [("a", "x\ny\nz", ""), (" ", "", "b")]
+    )
+    assert fit_data(path) is None
+    assert "b.csv: 1 text is empty (line 5); fill in" in capsys.readouterr().err
 
 
 # -- predict ---------------------------------------------------------------------------------------
@@ -347,16 +451,14 @@ def test_predict_prints_the_rows_and_what_the_model_says(model, kind, tmp_path, 
 
 
 def test_predict_streams_parts(model, standard_input, capsys, monkeypatch):
-    sizes, read_csv = [], pd.read_csv
+    sizes, predict_proba = [], SelfPretrainingClassifier.predict_proba
 
-    def small(*args, chunksize=None, **params):
-        found = read_csv(*args, chunksize=chunksize and 7, **params)
-        if chunksize is None:
-            return found
-        assert chunksize == 10_000
-        return (part for part in found if sizes.append(len(part)) is None)
+    def counted(clf, X):
+        sizes.append(len(X))
+        return predict_proba(clf, X)
 
-    monkeypatch.setattr(program.pd, "read_csv", small)
+    monkeypatch.setattr(SelfPretrainingClassifier, "predict_proba", counted)
+    monkeypatch.setattr(program, "_ROWS", 7)
     standard_input("text\n" + "".join(f"{text}\n" for text in TEXTS))
     assert main(["predict", model[0], "-", "--format", "csv", "--quiet"]) == 0
     out, _ = capsys.readouterr()
@@ -378,6 +480,166 @@ def test_predict_by_options(model, standard_input, capsys, monkeypatch):
     assert [(row["text"], row["id"]) for row in rows] == [("a", number), ("ü", None)]
     assert rows[0]["x"] == {"y": [1]}
     assert found == [3]
+
+
+# -- predict into a file ---------------------------------------------------------------------------
+NEW = [f"{text} {word}" for word in ("now", "again", "at work") for text in TEXTS[::4]]
+
+
+@pytest.fixture
+def new_posts(tmp_path, monkeypatch):
+    """A function that writes new posts to a file of a format, to be read in parts of seven."""
+    monkeypatch.setattr(program, "_ROWS", 7)
+
+    def written(suffix):
+        table = pd.DataFrame({"text": NEW, "n": [None, *range(1, len(NEW))]}).astype({"n": "Int64"})
+        path = tmp_path / f"new{suffix}"
+        if suffix == ".parquet":
+            table.to_parquet(path)
+        elif suffix == ".jsonl":
+            table.to_json(path, orient="records", lines=True)
+        else:
+            table.to_csv(path, index=False, sep=";")
+        return str(path)
+
+    return written
+
+
+@pytest.mark.parametrize("source", [".csv", ".jsonl", ".parquet"])
+def test_predict_into_a_file(source, model, new_posts, tmp_path, capsys):
+    given = ["predict", model[0], new_posts(source), "--quiet"]
+    assert main(given) == 0
+    printed = capsys.readouterr().out
+    out = tmp_path / f"out{'.jsonl' if source == '.jsonl' else '.csv'}"
+    assert main([*given, "--out", str(out)]) == 0
+    assert out.read_text() == printed
+    assert main([*given, "--out", str(out)]) == 1
+    assert f"{out} is in use; add --overwrite" in capsys.readouterr().err
+    assert main([*given, "--out", str(out), "--overwrite"]) == 0
+    other = tmp_path / "out.parquet"
+    if source == ".jsonl":
+        assert main([*given, "--out", str(other)]) == 1
+        assert "JSON lines go into JSON lines" in capsys.readouterr().err
+    else:
+        assert main([*given, "--out", str(other)]) == 0
+        found, sep = pd.read_parquet(other), ";" if source == ".csv" else ","
+        expected = pd.read_csv(io.StringIO(printed), sep=sep, dtype={"n": "Int64"})
+        same = ["text", "prediction", "probability_no", "probability_yes"]
+        pd.testing.assert_frame_equal(found[same], expected[same], check_dtype=False)
+        # numbers stay numbers, also in a part where one is missing
+        assert found["n"].tolist()[1:] == [str(n) if source == ".csv" else n for n in range(1, 36)]
+    assert capsys.readouterr() == ("", "")
+    assert not [*tmp_path.glob("*.parts")]
+
+
+@pytest.mark.parametrize("source", [".csv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_prediction_goes_on_to_the_same_bytes(
+    source, suffix, model, new_posts, tmp_path, capsys, monkeypatch
+):
+    whole, out = tmp_path / f"whole{suffix}", tmp_path / f"out{suffix}"
+    given = ["predict", model[0], new_posts(source), "--quiet", "--out"]
+    assert main([*given, str(whole)]) == 0
+    asked, combine = [], SelfPretrainingClassifier._combine
+
+    def interrupted(clf, P):
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        asked.append(P)
+        return combine(clf, P)
+
+    monkeypatch.setattr(SelfPretrainingClassifier, "_combine", interrupted)
+    assert main([*given, str(out)]) == 130
+    assert not out.exists()
+    capsys.readouterr()
+    assert main([*given, str(out)]) == 1
+    assert f"{out} is in use; add --overwrite, or --resume after a kill." in capsys.readouterr().err
+    for _ in range(2):  # each time two more of six parts
+        asked.clear()
+        status = main([*given, str(out), "--resume"])
+    assert status == 0
+    assert out.read_bytes() == whole.read_bytes()
+    assert not [*tmp_path.glob("*.parts")]
+
+
+def test_what_another_model_predicted_is_not_taken(model, new_posts, tmp_path, monkeypatch):
+    clf = BertClassifier(sklearn_spt.load(model[0]).estimator.pretrained, random_state=0)
+    sklearn_spt.save(clf.fit(TEXTS, [label for _, label in POSTS]), tmp_path / "other")
+    whole, out = tmp_path / "whole.csv", tmp_path / "out.csv"
+    new = new_posts(".csv")
+    assert main(["predict", str(tmp_path / "other"), new, "--quiet", "--out", str(whole)]) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(program.shutil, "rmtree", lambda folder: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            main(["predict", model[0], new, "--quiet", "--out", str(out)])
+    given = ["predict", str(tmp_path / "other"), new, "--quiet", "--out", str(out), "--resume"]
+    assert main(given) == 0
+    assert out.read_bytes() == whole.read_bytes()
+
+
+def test_a_killed_process_leaves_what_is_resumed(model, new_posts, tmp_path):
+    """The process is killed (SIGKILL) while it predicts the third part."""
+    whole, out = tmp_path / "whole.parquet", tmp_path / "out.parquet"
+    given = ["predict", model[0], new_posts(".csv"), "--quiet", "--threads=1", "--out"]
+    code = [
+        "import os, signal, sys, sklearn_spt.__main__ as program",
+        "program._ROWS, texts, calls = 7, program._texts, []",
+        "def dies(*args):",
+        "    calls.append(len(calls) < 2 or os.kill(os.getpid(), signal.SIGKILL))",
+        "    return texts(*args)",
+        "program._texts = dies",
+        "program.main(sys.argv[1:])",
+    ]
+    command = [sys.executable, "-c", "\n".join(code), *given, str(out)]
+    assert subprocess.run(command).returncode == -signal.SIGKILL
+    assert not out.exists()
+    threads = torch.get_num_threads()
+    try:
+        assert main([*given, str(whole)]) == 0
+        assert main([*given, str(out), "--resume"]) == 0
+    finally:
+        torch.set_num_threads(threads)
+    assert out.read_bytes() == whole.read_bytes()
+
+
+# -- suggest ---------------------------------------------------------------------------------------
+def test_the_rows_to_label_next(model, tiny_encoder, fit_data, tmp_path, capsys):
+    posts = [(row, f"{text} {row % 5}", label) for row, (text, label) in enumerate(HALF_LABELED)]
+    known = {text for _, text, label in posts if label}
+    train = tmp_path / "a.csv"
+    write_csv(train, ("id", "text", "label"), posts, ";")
+    out = tmp_path / "to label.csv"
+    given = ["suggest", model[0], str(train), "--n", "4", "--quiet", "--out", str(out)]
+    assert main(given) == 0
+    printed = capsys.readouterr().out
+    assert printed.endswith(f"python -m sklearn_spt fit {train} '{out}' --out MODEL\n")
+    assert out.read_bytes().startswith(b"\xef\xbb\xbfid;text;label\r\n")  # for spreadsheets
+    found = pd.read_csv(out, sep=";", keep_default_na=False, encoding="utf-8-sig")
+    assert found["label"].tolist() == [""] * 4
+    rows = [(int(row), text, "") for row, text in zip(found["id"], found["text"], strict=True)]
+    assert len({*rows}) == 4
+    assert {*rows} <= {*posts}
+    assert not known & {*found["text"]}
+    # they are labelled, and used with the first file
+    found.assign(label="yes").to_csv(out, sep=";", index=False, encoding="utf-16")
+    _, X, y = fit_data(train, out)
+    assert list(zip(X, y, strict=True))[-4:] == [(text, "yes") for _, text, _ in rows]
+    assert main(given) == 1
+    assert "is in use; add --overwrite, or give another file." in capsys.readouterr().err
+    again = [*given[:3], str(out), *given[3:-1], str(tmp_path / "b.csv")]
+    assert main(again) == 0
+    further = pd.read_csv(tmp_path / "b.csv", sep=";", encoding="utf-8-sig")
+    assert not {*further["text"]} & {*found["text"]}
+
+
+def test_suggestions_of_files_without_labels_and_without_rows(model, tmp_path, capsys):
+    path = write_json(tmp_path / "a.jsonl", [{"text": text, "x": [1]} for text in TEXTS[:3]])
+    out = tmp_path / "b.csv"
+    assert main(["suggest", model[0], path, "--out", str(out), "--quiet"]) == 0
+    assert pd.read_csv(out)["label"].isna().tolist() == [True] * 3
+    path = write_csv(tmp_path / "c.csv", ("text", "label"), [("a", "yes"), ("a", "")])
+    assert main(["suggest", model[0], path, "--out", str(tmp_path / "d.csv"), "--quiet"]) == 1
+    assert "Each text has a label: there is none to suggest." in capsys.readouterr().err
 
 
 def test_a_label_stays_as_it_is_spelled(tiny_encoder, tmp_path, capsys):
@@ -444,6 +706,8 @@ def test_compare_prints_the_comparison(tiny_encoder, tmp_path, capsys):
     assert main(["compare", path, *options, "--folds", "2", "--positive", "no"]) == 0
     out, err = capsys.readouterr()
     assert "4/4" in err
+    assert "\x1b" not in err
+    assert "teachers" not in err  # one bar, since this is no terminal
     clf = SelfPretrainingClassifier(tiny_encoder, step_size=1.0, alpha=0.0, random_state=0)
     y = [label or -1 for _, label in HALF_LABELED]
     how = {"cv": 2, "pos_label": "no", "random_state": 0}
@@ -468,11 +732,21 @@ def test_compare_prints_the_comparison(tiny_encoder, tmp_path, capsys):
         ("a.csv", "text,label\na,b\nc,b\n", [], "one class only, 'b'"),
         ("a.csv", "text,label\na,b\nc,d\n", ["--lam=2"], "fit: --lam == 2.0, must be <= 1"),
         ("a.csv", "text,label\na,b\nc,d\n", ["--max-length=1"], "--max-length must be in [3, 64]"),
-        ("a.csv", "text,label\na,b\nc,d\n", ["--encoder=no"], "--encoder='no' cannot be loaded"),
+        (
+            "a.csv",
+            "text,label\na,b\nc,d\n",
+            ["--encoder=no"],
+            "--encoder 'no' cannot be loaded: it is no folder",
+        ),
         ("a.csv", "text,label\na,b\nc,d\n", ["--threads=0"], "positive"),
         ("a.csv", "text,label\na,b\nc,d\n", ["--encoding=no"], "unknown encoding: no"),
-        ("a.jsonl", '{"text": "a"}\n{"te', [], "a.jsonl: row 2: Unterminated string"),
-        ("a.json", '[{"text": "a"}]', [], "row 1: each line must hold one object"),
+        ("a.jsonl", '{"text": "a"}\n{"te', [], "a.jsonl: line 2: Unterminated string"),
+        (
+            "a.json",
+            '[{"text": "a"}]',
+            [],
+            "a.json: line 1: 'list' object is not a mapping; each line must hold one object",
+        ),
         pytest.param(
             "a.csv.gz",
             gzip.compress(b"text,label\n" * 99, mtime=0)[:-9],
@@ -514,9 +788,9 @@ def test_folders_that_are_not_there_and_models_of_numbers(model, tmp_path, capsy
 def test_a_folder_that_cannot_be_used(model, tmp_path, capsys):
     (tmp_path / "file").touch()
     for out, message in (
-        (model[0], "Directory not empty"),
-        (tmp_path / "file", "File exists"),
-        (tmp_path / "file" / "model", "Not a directory"),
+        (model[0], "is in use; set --overwrite, or give another folder"),
+        (tmp_path / "file", "is in use; set --overwrite, or give another folder"),
+        (tmp_path / "file" / "model", "File exists"),
     ):
         # before the file is read
         assert main(["fit", str(tmp_path / "absent.csv"), "--out", str(out)]) == 1
@@ -524,7 +798,8 @@ def test_a_folder_that_cannot_be_used(model, tmp_path, capsys):
     sklearn_spt.load(model[0])
     for command in ("predict", "evaluate"):
         assert main([command, str(tmp_path / "nothing"), "absent.csv"]) == 1
-        assert f"{tmp_path / 'nothing'} is missing" in capsys.readouterr().err
+        expected = f"{tmp_path / 'nothing'}: no such folder; give the folder of a saved classifier."
+        assert expected in capsys.readouterr().err
 
 
 # -- how it ends -----------------------------------------------------------------------------------

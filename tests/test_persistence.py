@@ -177,7 +177,9 @@ def test_training_after_loading(fitted, saved, own_encoder, tiny_texts):
     assert_same(sklearn_spt.load(saved).fit(tiny_texts[:8], BOTH[:8]), again, TEXTS)
     shutil.rmtree(own_encoder)
     loaded = sklearn_spt.load(saved)
-    with pytest.raises(ValueError, match=r"pretrained='.*encoder' cannot be loaded"):
+    with pytest.raises(
+        ValueError, match=r"The encoder '.*encoder' cannot be loaded: there is no such"
+    ):
         loaded.fit(tiny_texts, BOTH)
     assert_same(loaded, fitted, TEXTS)
     # training goes on without the encoder, as if nothing had been saved
@@ -303,7 +305,7 @@ def test_other_formats_classes_and_folders_are_refused(saved, tiny_encoder, tmp_
     reseal(saved, '"class": "BertClassifier"', '"class": "Popen"')
     with pytest.raises(ValueError, match=r"cannot be loaded .*Popen"):
         sklearn_spt.load(saved)
-    with pytest.raises(ValueError, match=r"nothing is missing: give the folder that save wrote"):
+    with pytest.raises(ValueError, match=r"nothing: no such folder; give the folder of a saved"):
         sklearn_spt.load(tmp_path / "nothing")
     (tmp_path / "file.csv").touch()
     with pytest.raises(ValueError, match=r"file.csv is no folder: give the folder that save wrote"):

@@ -91,7 +91,7 @@ class MutualLearningClassifier(BaselineClassifier):
 
     def _fit(self, net: NeuralNet, data: PartlyLabeled) -> None:
         n_U, pseudo = data.n_unlabeled, np.empty(0, dtype=np.intp)
-        with progress_bar(self.verbose, None, "mutual learning") as bar:
+        with progress_bar(self.verbose, None, "mutual learning", net.batch_size) as bar:
             trainer = self._trainer(net, data, bar)
             nets, history = self._train(trainer, data)
             if n_U:

@@ -110,7 +110,7 @@ class ThrottledSelfTrainingClassifier(ThrottledBaseline):
         why = why if data.n_unlabeled else "no_unlabeled"
         n = self.max_iter if why == "max_iter" else 0
         self.selection_history_: list[dict[str, Any]] = []
-        with progress_bar(self.verbose, None, "supervised net") as bar:
+        with progress_bar(self.verbose, None, "supervised net", net.batch_size) as bar:
             trainer = self._trainer(net, data, bar)
             if n and self.validation_fraction is not None:
                 search = replace(trainer, root=derive_seed(trainer.root, 0, 3))

@@ -118,7 +118,7 @@ class SpacedRepetitionClassifier(ThrottledBaseline):
         ended, designated, m = "max_iter" if len(U) else "no_unlabeled", None, 0
         n_episodes, parts = self.max_iter if len(U) else 0, None
         positive_code(data.classes, self.pos_label)  # an error comes before the training
-        with progress_bar(self.verbose, None, "supervised net") as bar:
+        with progress_bar(self.verbose, None, "supervised net", net.batch_size) as bar:
             trainer = self._trainer(net, data, bar)
             if n_episodes:
                 parts = hold_out(data, self.validation_fraction, generator(trainer.root, 0, 1))

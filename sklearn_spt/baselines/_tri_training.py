@@ -100,7 +100,7 @@ class TriTrainingClassifier(ThrottledBaseline):
         nets: list[Any] = [None, None, None]
         history: list[dict[str, Any]] = []
         ended, t = "max_iter" if n_U else "no_unlabeled", 0
-        with progress_bar(self.verbose, None, "supervised nets") as bar:
+        with progress_bar(self.verbose, None, "supervised nets", net.batch_size) as bar:
             trainer = self._trainer(net, data, bar)
             for t in range(1 + self.max_iter * (n_U > 0)):
                 start, size = time.perf_counter(), pool_size(t, n_U)
