@@ -368,7 +368,7 @@ def test_warnings_and_errors_name_lines_of_the_file(model, tmp_path, capsys):
     rows += [("got got", "yes"), ("Got got", "no")]
     train = write_csv(tmp_path / "a.csv", ("text", "label"), rows)
     assert main([*given, options[0], "--step-size", "1"]) == 0
-    assert re.search(r"\b2 of the labelled texts look .*\bline 8\b", capsys.readouterr().err)
+    assert re.search(r"\b2 labelled texts look .*\(first: line 8\)", capsys.readouterr().err)
     (tmp_path / "b.csv").write_text('text,label\na,x\n"b,y\n')
     assert main(["compare", str(tmp_path / "b.csv")]) == 1
     assert "EOF inside string starting at line 3" in capsys.readouterr().err

@@ -334,7 +334,7 @@ PARAMETERS = [
     ({"alpha": -0.1}, "alpha == -0.1, must be >= 0"),
     ({"temperature": 0}, "temperature == 0, must be >= 0.01"),
     *(
-        ({"step_size": k}, rf"step_size must be a share .* from 1, got {k}\.")
+        ({"step_size": k}, rf"step_size must be a share .* from 1; got {k}\.")
         for k in (1.5, 0, True)
     ),
     ({"max_iter": -1}, "max_iter == -1, must be >= 0"),
@@ -409,5 +409,5 @@ def test_containers_without_an_order(tiny_encoder):
 
 
 def test_an_encoder_that_is_not_there():
-    with pytest.raises(ValueError, match=r"pretrained='nobody/nothing' cannot be loaded .*offline"):
+    with pytest.raises(ValueError, match=r"'nobody/nothing' cannot be loaded: .*HF_HUB_OFFLINE"):
         SelfPretrainingClassifier("nobody/nothing").fit(TEXTS, [0, 1, -1, -1])
