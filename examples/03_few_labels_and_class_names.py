@@ -10,6 +10,8 @@ classifier learns from frozen embeddings, in seconds. At the end a net learns fr
 and from the answers of a language model.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -42,6 +44,7 @@ def hide(per_class, seed):
 # ----------------------
 # :class:`~sklearn_spt.SoftSelfTrainingClassifier` learns from labelled and unlabelled embeddings.
 # Each point is a mean of five draws of the labels.
+warnings.filterwarnings("ignore", "Classes with a single labelled row")  # on purpose
 per_class = [0, 1, 2, 5, 10, 20]
 scores = {"with names": [], "without names": []}
 for n in per_class:

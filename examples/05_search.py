@@ -44,8 +44,8 @@ cache.cleanup()
 # %%
 # The scores
 # ----------
-# Epochs matter for a layer that starts from random weights. λ does not matter here: neighbours in a
-# row differ by less than the folds do, so that the default, 0.3, may stay.
+# Epochs matter for a layer that starts from random weights. With 30 of them λ does not matter: the
+# scores differ by less than the folds do, so that the default, 0.3, may stay.
 scores = search.cv_results_["mean_test_score"].reshape(4, 4)  # lam varies fastest
 spread = search.cv_results_["std_test_score"].mean()
 fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")

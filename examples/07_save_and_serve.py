@@ -49,10 +49,7 @@ def megabytes(place):
 # One net alone
 # -------------
 # It takes a third of the time and of the memory, and may predict a little worse: measure it.
-nets = {
-    f"all {len(loaded.estimators_)} nets": loaded,
-    "a student of the last iteration": loaded.students_[0],
-}
+nets = {f"all {len(loaded.estimators_)} nets": loaded, "one student": loaded.students_[0]}
 rows = {}
 for name, model in nets.items():
     start = perf_counter()
