@@ -55,7 +55,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"[\\/]\d\d_\w+\.py$",
-    "ignore_pattern": r"speed\.py",
+    "ignore_pattern": r"(server|speed)\.py",
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("sklearn_spt",),

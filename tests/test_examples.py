@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from helpers import mlp_net, points
+from helpers import bert_net, mlp_net, points
 
+import sklearn_spt
 from sklearn_spt import SelfPretrainingClassifier
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -263,6 +264,32 @@ def test_the_page_on_several_labels(tiny_encoder, tiny_texts, tmp_path, monkeypa
     for clf, column in zip(made["clf"].estimators_, ("delivery", "payment"), strict=True):
         np.testing.assert_array_equal(clf.labeled_iter_ == 0, frame[column].notna())
     assert made["fast"].predict(made["E"]).shape == (24, 2)
+
+
+def test_the_server_answers_and_takes_a_new_model(monkeypatch, tiny_encoder, tiny_texts, tmp_path):
+    pytest.importorskip("httpx2")
+    testing = pytest.importorskip("starlette.testclient")
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.setenv("MODEL", str(tmp_path / "model"))
+    import server
+
+    old, new = (
+        bert_net(tiny_encoder, max_epochs=epochs).fit(tiny_texts, ["yes", "no"] * 12)
+        for epochs in (1, 2)
+    )
+    sklearn_spt.save(old, tmp_path / "model")
+    client = testing.TestClient(server.application())
+    for model in (old, new):
+        found = client.post("/", json=tiny_texts).json()
+        assert found["labels"] == model.predict(tiny_texts).tolist()
+        P = model.predict_proba(tiny_texts).max(axis=1)
+        np.testing.assert_allclose(found["probabilities"], P, atol=1e-6)
+        sklearn_spt.save(new, tmp_path / "model", overwrite=True)
+        assert client.post("/reload").status_code == 200
+    for wrong, error in ((["i"] * 51, "1 to 50"), ("i", "a list"), (["i", 3], "row 1 is of type")):
+        answer = client.post("/", json=wrong)
+        assert answer.status_code == 422
+        assert error in answer.json()["error"]
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("[0-9]*.py")), ids=lambda file: file.stem)

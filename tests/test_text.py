@@ -170,6 +170,14 @@ def test_numbers_are_no_texts(X):
     assert as_texts(X) is None
 
 
+def test_more_texts_than_the_tokenizer_reads_at_once(tiny_encoder, tiny_texts):
+    vectorizer = TokenIdVectorizer(tiny_encoder, max_length=8)
+    ids, few = vectorizer.transform(tiny_texts * 200 + ["a"]), vectorizer.transform(tiny_texts)
+    np.testing.assert_array_equal(ids[:-1], np.tile(few, (200, 1)))
+    assert ids.dtype == np.int32
+    assert ids[-1].tolist() == [ID["[CLS]"], ID["a"], ID["[SEP]"], *[ID["[PAD]"]] * 5]
+
+
 def test_token_ids(tiny_encoder):
     ids = TokenIdVectorizer(tiny_encoder, max_length=10).fit_transform(["She got shots!", "no"])
     words = ["[CLS]", "she", "got", "shot", "##s", "!", "[SEP]"]
