@@ -21,10 +21,8 @@ import numpy as np
 import pandas as pd
 import torch
 from few_labels import TASKS, draw, finished, load, record
-from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score, f1_score, log_loss
-from sklearn.model_selection import StratifiedKFold
 
 from sklearn_spt import (
     BertClassifier,
@@ -34,7 +32,6 @@ from sklearn_spt import (
 )
 from sklearn_spt._data import sequence_lengths
 from sklearn_spt._pretrained import DEFAULT_ENCODER
-from sklearn_spt._soft_self_training import _logistic_regression, _sharpened
 
 POOL_VALID = 300  # validation rows of a pool
 
@@ -266,121 +263,6 @@ def score(options):
                 record(options.out, key, {"part": "valid"} | found)
 
 
-# -- honest probabilities --------------------------------------------------------------------------
-def rounds(L, y, U, plain):
-    """Refit whose last `plain` rounds of six do not sharpen; `refit` has one such round."""
-    size = np.sqrt((np.vstack([L, U]).astype(float) ** 2).sum(axis=1).mean())
-    both, Y = np.vstack([L, U]) / size, np.eye(y.max() + 1)[y]
-    w = np.append(np.full(len(L), 3.0), np.full(len(U), 0.5))
-    theta = _logistic_regression(both[: len(L)], Y, np.ones(len(L)), 3.0)
-    for power in [2] * (6 - plain) + [1] * plain:
-        P = _sharpened(softmax(both[len(L) :] @ theta[:-1] + theta[-1], axis=1), power, None)
-        theta = _logistic_regression(both, np.vstack([Y, P]), w, 3.0, theta)
-    return lambda X: softmax(X / size @ theta[:-1] + theta[-1], axis=1)
-
-
-def tempered(P, T):
-    """Return probabilities at another temperature."""
-    return softmax(np.log(np.clip(P, 1e-12, None)) / T, axis=1)
-
-
-def temperature_for(P, sure):
-    """Return the temperature in [1, 20] at which the mean greatest probability is `sure`."""
-    grid = np.geomspace(1, 20, 60)
-    means = np.array([tempered(P, T).max(axis=1).mean() for T in grid])
-    return grid[np.abs(means - sure).argmin()]
-
-
-def left_out(F, y, fit):
-    """Return the accuracy on labelled rows that each of five folds leaves out."""
-    folds = StratifiedKFold(5, shuffle=True, random_state=0).split(F["L"], y)
-    right = [fit(F["L"][a], y[a], F["U"])(F["L"][b]).argmax(axis=1) == y[b] for a, b in folds]
-    return np.concatenate(right).mean()
-
-
-def honest(options):
-    """Score what may make the probabilities of the first net and its student honest."""
-    done, names = finished(options.out), ["first", *options.methods.split("|")]
-    readers = {"refit": refit, "labels alone": partial(soft, max_iter=0)}
-    readers |= {f"labels alone, C={C}": partial(soft, C=C, max_iter=0) for C in (3.0, 30.0)}
-    readers |= {f"{n} plain rounds": partial(rounds, plain=n) for n in (2, 3)}
-    readers |= {f"refit, C={C:g}": partial(refit, C=C) for C in (1.0, 0.3, 0.1)}
-    readers |= {"labels alone, one scale": partial(refit, C=10.0, max_iter=0)}
-    readers |= {"s=1.5": partial(refit, sharpening=1.5)}
-    for task, seed in ((t, s) for t in options.tasks.split(",") for s in options.seeds):
-        draw_of = task, options.k, seed, options.arm
-        files = [stored(options, task, name, *draw_of[1:]) for name in names]
-        last = (task, f"{names[1]}: both {list(readers)[-1]}", *draw_of[1:])
-        if last in done or not all(file.exists() for file in files):
-            continue
-        codes = load(options.data, task)[1]
-        labeled, _, valid = rows_of(options.arm, codes, options.k, seed)
-        y, parts = codes[labeled], [np.load(file) for file in files]
-        heads = {n: [f(F["L"], y, F["U"]) for F in parts] for n, f in readers.items()}
-        on_U, on_V = ([h(F[p]) for h, F in zip(heads["refit"], parts, strict=True)] for p in "UV")
-        own = [
-            softmax(F["U"] @ F["weight"].T + F["bias"], axis=1).max(axis=1).mean() for F in parts
-        ]
-        sure = {"agreement": np.mean(on_U[0].argmax(axis=1) == on_U[1].argmax(axis=1))}
-        sure |= {"left out": left_out(parts[0], y, refit), "own layer": own[0]}
-        alone = zip(heads["labels alone, one scale"], parts, strict=True)
-        sure["labels alone"] = np.mean([h(F["U"]) for h, F in alone], axis=0).max(axis=1).mean()
-        P_U, P_V = np.mean(on_U, axis=0), np.mean(on_V, axis=0)
-        sure["right"] = np.mean(P_V.argmax(axis=1) == codes[valid])  # needs labels: a bound
-        found = {f"T={T:g}": tempered(P_V, T) for T in (1.5, 2, 3)}
-        found |= {f"T by {n}": tempered(P_V, temperature_for(P_U, s)) for n, s in sure.items()}
-        for name, (first, student) in heads.items():
-            P = first(parts[0]["V"]), student(parts[1]["V"])
-            found |= {f"first {name}": P[0], f"student {name}": P[1]}
-            found |= {f"both {name}": (P[0] + P[1]) / 2}
-        for name, P in found.items():
-            key = (task, f"{names[1]}: {name}", *draw_of[1:])
-            if key not in done:
-                record(options.out, key, {"part": "valid"} | scores(P, codes[valid]))
-
-
-def signals(options):
-    """Record what a fit on frozen vectors knows of itself, and what unlabelled rows gained."""
-    done = finished(options.out)
-    for task in options.tasks.split(","):
-        codes, F = load(options.data, task)[1], pool_vectors(options, task, options.methods)
-        for seed in options.seeds:
-            key = (task, f"signals, {options.methods}", options.k, seed, "pool")
-            if key in done:
-                continue
-            labeled, unlabeled, valid = rows_of("pool", codes, options.k, seed)
-            L, U, y, asked = F[labeled], F[unlabeled], codes[labeled], np.append(unlabeled, valid)
-            plain, new = soft(L, y, U, max_iter=0), soft(L, y, U)
-            turn = pd.Series(y).groupby(y).cumcount().to_numpy() % 2 == 0
-            halves = [soft(L[h], y[h], U)(U).argmax(axis=1) for h in (turn, ~turn)]
-            scored = [scores(f(F[asked]), codes[asked]) for f in (plain, new)]
-            found = {"plain": scored[0]["accuracy"], "soft": scored[1]["accuracy"]}
-            found |= {"plain_loss": scored[0]["log_loss"], "soft_loss": scored[1]["log_loss"]}
-            found["left_out"] = left_out({"L": L, "U": U}, y, partial(soft, max_iter=0))
-            found["agreement"] = np.mean(plain(U).argmax(axis=1) == new(U).argmax(axis=1))
-            found["halves"] = np.mean(halves[0] == halves[1])
-            found["sure"] = new(U).max(axis=1).mean()
-            found = {name: round(float(value), 4) for name, value in found.items()}
-            record(options.out, key, {"part": "valid"} | found)
-
-
-def rule(options):
-    """Print which figure of a fit goes with the gain, and what the best threshold is worth."""
-    R = pd.concat([pd.read_json(file, lines=True) for file in options.files])
-    R = R[R["method"].str.startswith("signals") & (R["k"] == options.k)]
-    even, odd = R[R["seed"] % 2 == 0], R[R["seed"] % 2 == 1]
-    for name in ("left_out", "agreement", "halves", "sure"):
-        worth = {  # nothing is sharpened below the threshold
-            t: [G["soft"].where(G[name] >= t, G["plain"]).mean() for G in (even, odd)]
-            for t in R[name].quantile(np.linspace(0, 1, 21))
-        }
-        best = max(worth, key=lambda t: worth[t][0])
-        gains = np.array(worth[best]) - [even["soft"].mean(), odd["soft"].mean()]
-        print(
-            name, R[name].corr(R["soft"] - R["plain"], method="spearman").round(2), gains.round(4)
-        )
-
-
 # -- tables ----------------------------------------------------------------------------------------
 def table(options):
     """Print means over draws by task, of the draws that all methods have."""
@@ -402,7 +284,7 @@ def main():
     torch.set_num_threads(1)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("vectors", "frozen", "nets", "score", "honest", "signals"):
+    for name in ("vectors", "frozen", "nets", "score"):
         command = commands.add_parser(name)
         command.add_argument("--data", required=True, help="folder with short_texts/")
         command.add_argument("--store", required=True, help="folder of vectors")
@@ -413,9 +295,6 @@ def main():
         command.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
         command.add_argument("--k", type=int, default=10, help="labels per class")
         command.add_argument("--arm", choices=("balanced", "pilot", "pool"), default="balanced")
-    command = commands.add_parser("rule")
-    command.add_argument("files", nargs="+")
-    command.add_argument("--k", type=int, default=10)
     command = commands.add_parser("table")
     command.add_argument("files", nargs="+")
     command.add_argument("--arm", default="balanced")
