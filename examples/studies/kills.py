@@ -41,8 +41,8 @@ def small():
 
 def bert():
     """Return a fit of four iterations of the default encoder."""
-    bunch = make_short_texts(80, n_labeled=20, random_state=0)
-    clf = SelfPretrainingClassifier(step_size=0.25, refit_head=True, finetune_epochs=3)
+    bunch = make_short_texts(44, n_labeled=12, random_state=0)
+    clf = SelfPretrainingClassifier(step_size=0.25, refit_head=True, finetune_epochs=1)
     return clf, bunch.data, bunch.target_partial
 
 
