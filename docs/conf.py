@@ -61,6 +61,7 @@ sphinx_gallery_conf = {
     "doc_module": ("sklearn_spt",),
     "capture_repr": (),  # what a page shows, it prints
     "show_memory": False,
+    "write_computation_times": False,
     "thumbnail_size": (480, 320),
 }
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
