@@ -368,7 +368,7 @@ def test_warnings_and_errors_name_lines_of_the_file(model, tmp_path, capsys):
     rows += [("got got", "yes"), ("Got got", "no")]
     train = write_csv(tmp_path / "a.csv", ("text", "label"), rows)
     assert main([*given, options[0], "--step-size", "1"]) == 0
-    assert re.search(r"\b2 of the labelled texts look .*\bline 8\b", capsys.readouterr().err)
+    assert re.search(r"\b2 (of the )?labelled texts look .*\bline 8\b", capsys.readouterr().err)
     (tmp_path / "b.csv").write_text('text,label\na,x\n"b,y\n')
     assert main(["compare", str(tmp_path / "b.csv")]) == 1
     assert "EOF inside string starting at line 3" in capsys.readouterr().err
@@ -560,6 +560,19 @@ def test_a_prediction_goes_on_to_the_same_bytes(
     assert status == 0
     assert out.read_bytes() == whole.read_bytes()
     assert not [*tmp_path.glob("*.parts")]
+    asked.clear()
+    assert main([*given, str(out), "--resume"]) == 0
+    assert not asked
+
+
+def test_a_prediction_of_standard_input_goes_into_a_file(model, standard_input, tmp_path, capsys):
+    out = tmp_path / "a.jsonl"
+    standard_input('{"text": "a shot"}\n')
+    given = ["predict", model[0], "-", "--quiet", "--out"]
+    assert main([*given, str(out), "--format", "jsonl"]) == 0
+    assert json.loads(out.read_text())["prediction"] in ("no", "yes")
+    assert main([*given, str(tmp_path / "a.csv")]) == 1
+    assert "-: the name does not say the format; add --format." in capsys.readouterr().err
 
 
 def test_what_another_model_predicted_is_not_taken(model, new_posts, tmp_path, monkeypatch):

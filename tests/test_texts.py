@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import shutil
 
 import numpy as np
@@ -14,7 +15,12 @@ from safetensors.torch import load_file, save_file
 from tokenizers.processors import TemplateProcessing
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from sklearn_spt import SentenceEmbedder, TokenIdVectorizer
+from sklearn_spt import (
+    BertClassifier,
+    SelfPretrainingClassifier,
+    SentenceEmbedder,
+    TokenIdVectorizer,
+)
 from sklearn_spt._batches import delete_tokens
 from sklearn_spt._data import as_texts, sequence_lengths
 from sklearn_spt._pretrained import load_encoder
@@ -98,6 +104,21 @@ def test_incomplete_encoders_are_refused(tiny_encoder, tmp_path):
         change(folder)
         with pytest.raises(ValueError, match=message):
             load_encoder(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("./nowhere", "there is no such folder"),
+        ("a/b/c", "there is no such folder"),
+        ("no/such", "it is no folder, not in the cache of the hub, and HF_HUB_OFFLINE=1 is set"),
+    ],
+)
+def test_an_encoder_that_is_nowhere(name, reason):
+    expected = re.escape(f"The encoder {name!r} cannot be loaded: {reason}. Give a folder")
+    for clf in (BertClassifier(name), SelfPretrainingClassifier(name)):
+        with pytest.raises(ValueError, match=expected):
+            clf.fit(["a", "b"], [0, 1])
 
 
 def _remove_tokenizer(folder):
