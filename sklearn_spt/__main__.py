@@ -193,7 +193,6 @@ def _spelled(label: Any) -> str:
 def _load(options: Namespace) -> Any:
     """Return a saved classifier; the columns of its fit are the default."""
     saved_state(options.model)
-    options.kind = options.format
     options.rows = sum(len(t) for x in {*options.files} - {"-"} for t in _tables(options, x))
     if not options.quiet:
         print("loading the model ...", file=sys.stderr)
@@ -231,8 +230,7 @@ def _fit(options: Namespace) -> None:
     free_folder(options.out, options.overwrite)  # a folder in use is an error now
     if (page := Path(options.report or "here").parent) != options.out and not page.is_dir():
         raise ValueError(f"--report {options.report}: there is no folder {page}.")
-    how = {"checkpoint_dir": options.checkpoint_dir, "verbose": int(not options.quiet)}
-    clf, X, y = _training(options, **how)
+    clf, X, y = _training(options, checkpoint_dir=options.checkpoint_dir, verbose=not options.quiet)
     FitReport = import_module("sklearn_spt.inspection").FitReport
     clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None)
     clf.columns_ = {name: vars(options)[name] for name in ("text", "label", "unlabeled_marker")}
@@ -260,10 +258,12 @@ def _compare(options: Namespace) -> None:
 def _predict(options: Namespace) -> None:
     """Print the rows of a file with their predicted classes, or write them to a file."""
     (source,), out, parts = options.files, options.out, Path(f"{options.out}.parts")
-    if out and not (options.overwrite or (options.resume if parts.exists() else not out.exists())):
+    if options.resume and out and out.exists() and not parts.exists():
+        return  # the killed run had ended
+    if out and (parts.exists() or out.exists()) and not (options.overwrite or options.resume):
         raise ValueError(f"{out} is in use; add --overwrite, or --resume after a kill.")
     clf = _load(options).set_params(verbose=0)
-    if out and ("json" in options.kind) != ("json" in out.suffix):
+    if out and ("json" in str(vars(options).get("kind", options.format))) != ("json" in out.suffix):
         raise ValueError(f"--out {out}: JSON lines go into JSON lines, and tables into tables.")
     progress_bar = import_module("sklearn_spt._estimator").progress_bar
     memory = Memory(out and parts / sha256(saved_state(options.model))[:8], verbose=0)

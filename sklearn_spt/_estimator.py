@@ -154,6 +154,7 @@ def progress_bar(verbose: int, total: int | None, name: str, batch: int = 0, **h
     # leave=None: below another bar, such as that of a comparison, it vanishes at its end
     shown = {"unit": "text", "dynamic_ncols": True, "leave": None, **how}
     if batch:
-        steps = "{l_bar}{bar}| {n:.0f} steps [{elapsed}<{remaining}]"
-        shown |= {"unit_scale": 1 / max(batch, 1), "bar_format": steps}
+        steps = "{n:.0f}/{total:.0f} steps" if total else "{n:.0f} steps"
+        form = "{l_bar}{bar}| " + steps + " [{elapsed}<{remaining}]"
+        shown |= {"unit_scale": 1 / max(batch, 1), "bar_format": form}
     return tqdm(total=total, desc=name, **shown)

@@ -7,7 +7,6 @@ import hashlib
 import importlib.util
 import json
 import os
-import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -201,7 +200,7 @@ def _load_encoder(name: str, place: str, saved: int) -> PretrainedEncoder:
                 **where,
             )
     except Exception as error:
-        reason = re.split(r"\n|(?<=\w)\. ", str(error))[0].rstrip(" .:")
+        reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(" .:")
         if isinstance(error.__cause__, errors.HFValidationError):  # no name that the hub may know
             reason = "there is no such folder"
         elif isinstance(error.__cause__, errors.LocalEntryNotFoundError) and is_offline_mode():
@@ -215,10 +214,8 @@ def _load_encoder(name: str, place: str, saved: int) -> PretrainedEncoder:
         raise ValueError(f"{encoder} is an encoder-decoder; give an encoder, like BERT.")
     missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
     if missing:
-        raise ValueError(
-            f"{encoder}: the weights are incomplete, {missing[0]} and "
-            f"{len(missing) - 1} others are missing."
-        )
+        lost = f"{missing[0]} and {len(missing) - 1} others are missing"
+        raise ValueError(f"{encoder}: the weights are incomplete, {lost}.")
     if report["missing_keys"]:
         model.pooler = None  # its weights would be random
     # without a vocabulary, transformers makes a tokenizer that turns each word into [UNK]

@@ -560,6 +560,19 @@ def test_a_prediction_goes_on_to_the_same_bytes(
     assert status == 0
     assert out.read_bytes() == whole.read_bytes()
     assert not [*tmp_path.glob("*.parts")]
+    asked.clear()
+    assert main([*given, str(out), "--resume"]) == 0
+    assert not asked
+
+
+def test_a_prediction_of_standard_input_goes_into_a_file(model, standard_input, tmp_path, capsys):
+    out = tmp_path / "a.jsonl"
+    standard_input('{"text": "a shot"}\n')
+    given = ["predict", model[0], "-", "--quiet", "--out"]
+    assert main([*given, str(out), "--format", "jsonl"]) == 0
+    assert json.loads(out.read_text())["prediction"] in ("no", "yes")
+    assert main([*given, str(tmp_path / "a.csv")]) == 1
+    assert "-: the name does not say the format; add --format." in capsys.readouterr().err
 
 
 def test_what_another_model_predicted_is_not_taken(model, new_posts, tmp_path, monkeypatch):

@@ -308,7 +308,9 @@ def test_other_formats_classes_and_folders_are_refused(saved, tiny_encoder, tmp_
     with pytest.raises(ValueError, match=r"nothing: no such folder; give the folder of a saved"):
         sklearn_spt.load(tmp_path / "nothing")
     (tmp_path / "file.csv").touch()
-    with pytest.raises(ValueError, match=r"file.csv is no folder: give the folder that save wrote"):
+    with pytest.raises(
+        ValueError, match=r"file.csv: is no folder; give the folder of a saved classifier"
+    ):
         sklearn_spt.load(tmp_path / "file.csv")
     with pytest.raises(ValueError, match="holds no saved classifier"):
         sklearn_spt.load(tiny_encoder)

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import shutil
 
 import numpy as np
@@ -247,6 +248,21 @@ def test_incomplete_encoders_are_refused(tiny_encoder, tmp_path):
         change(folder)
         with pytest.raises(ValueError, match=message):
             load_encoder(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("./nowhere", "there is no such folder"),
+        ("a/b/c", "there is no such folder"),
+        ("no/such", "it is no folder, not in the cache of the hub, and HF_HUB_OFFLINE=1 is set"),
+    ],
+)
+def test_an_encoder_that_is_nowhere(name, reason):
+    expected = re.escape(f"The encoder {name!r} cannot be loaded: {reason}. Give a folder")
+    for clf in (BertClassifier(name), SelfPretrainingClassifier(name)):
+        with pytest.raises(ValueError, match=expected):
+            clf.fit(["a", "b"], [0, 1])
 
 
 def _drop(folder, prefix):

@@ -334,8 +334,8 @@ PARAMETERS = [
     ({"alpha": -0.1}, "alpha == -0.1, must be >= 0"),
     ({"temperature": 0}, "temperature == 0, must be >= 0.01"),
     *(
-        ({"step_size": k}, rf"step_size must be a share .* from 1; got {k}\.")
-        for k in (1.5, 0, True)
+        ({"step_size": x}, rf"step_size must be a share in \(0, 1\] or a whole .* got {x!r}\.")
+        for x in (0, 1.5, -0.1, 2.0, True, None, np.nan, "half")
     ),
     ({"max_iter": -1}, "max_iter == -1, must be >= 0"),
     ({"n_teachers": 0}, "n_teachers == 0, must be >= 1"),
@@ -409,5 +409,6 @@ def test_containers_without_an_order(tiny_encoder):
 
 
 def test_an_encoder_that_is_not_there():
-    with pytest.raises(ValueError, match=r"'nobody/nothing' cannot be loaded: .*HF_HUB_OFFLINE"):
+    message = r"The encoder 'nobody/nothing' cannot be loaded: .* HF_HUB_OFFLINE=1 is set\. Give"
+    with pytest.raises(ValueError, match=message):
         SelfPretrainingClassifier("nobody/nothing").fit(TEXTS, [0, 1, -1, -1])
