@@ -211,10 +211,10 @@ def _training(options: Namespace, **params: Any) -> tuple[Any, list[str], list[A
             check_scalar(value, x, (int, float), min_val=low, max_val=high)
     check_step_size("auto" if options.step_size is None else options.step_size)
     _, X, y = _rows(options)
-    U = X[y == -1]
-    left = U.sample(max(0, len(U) - options.sample), random_state=options.seed).index
-    X, y = X.drop(left), y.drop(left)
-    options.lines = X.index
+    kept = y != -1
+    U = X[~kept & ~X.isin(X[kept & (len(options.files) > 1)])]  # one file labels, another not
+    kept |= X.index.isin(U.sample(min(len(U), options.sample), random_state=options.seed).index)
+    X, y, options.lines = X[kept], y[kept], X.index[kept]
     if not options.quiet:
         print("loading the encoder ...", file=sys.stderr)
     given = {"estimator__pretrained": options.encoder, "estimator__max_length": options.max_length}

@@ -395,12 +395,14 @@ def test_a_column_that_the_user_may_mean(header, missing, hint, fit_data, tmp_pa
     assert capsys.readouterr().err.endswith(expected)
 
 
-def test_what_stands_in_several_files(fit_data, tmp_path):
+def test_a_text_of_several_files_is_used_with_its_label(fit_data, tmp_path):
     first = write_csv(tmp_path / "a.csv", ("text", "label"), [("a", "x"), ("b", "")])
     second = write_csv(tmp_path / "b.csv", ("id", "text", "label"), [(1, "b", "y"), (2, "c", "")])
     third = write_json(tmp_path / "c.jsonl", [{"text": "d", "label": "z"}])
     _, X, y = fit_data(first, second, "--unlabeled", third)
-    assert (list(X), list(y)) == (["a", "b", "b", "c", "d"], ["x", -1, "y", -1, -1])
+    assert (list(X), list(y)) == (["a", "b", "c", "d"], ["x", "y", -1, -1])
+    _, X, y = fit_data(first, "--unlabeled", second)
+    assert (list(X), list(y)) == (["a", "b", "b", "c"], ["x", -1, -1, -1])
 
 
 def test_empty_texts_are_listed_with_their_lines(fit_data, tmp_path, capsys):
