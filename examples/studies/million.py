@@ -1,12 +1,13 @@
 """What predictions cost: by the number of texts, and with other programs that run one net.
 
-    OMP_NUM_THREADS=1 python million.py FOLDER
+    OMP_NUM_THREADS=1 python million.py FOLDER [TASK]
 
 First, `predict` of made-up texts, in a new process for each number of them (Linux). The encoder is
 made up, too: a layer of 32 units behind the tokenizer of the default one, so that the work around
-the nets shows. Then, with a FOLDER that holds illness/, a net that was fine-tuned on 300 tweets
-predicts 5,000 others. All programs get the batches of `predict`, and take turns on tenths of the
-texts; "faster" is the median over these of the ratio to the first program.
+the nets shows. Then, with a FOLDER of data, a net that was fine-tuned on 300 texts of a task of
+few_labels.py, or tweets of illness/, predicts 5,000 others. All programs get the batches of
+`predict`, and take turns on tenths of the texts; "faster" is the median over these of the ratio to
+the first program.
 """
 
 import copy
@@ -81,9 +82,9 @@ def by_onnx(clf, folder, kind):
     return lambda ids: torch.from_numpy(session.run(None, {"input_ids": ids.numpy()})[0])
 
 
-def programs(folder, data):
+def programs(folder, data, task="illness"):
     """Print rates, differences of probabilities from those of torch in fp32, and accuracy."""
-    X, y = load(data, "illness")
+    X, y = load(data, task)
     rows = np.random.default_rng(0).permutation(len(X))[:5300]
     clf = sklearn_spt.BertClassifier(random_state=0).fit(X[rows[:300]], y[rows[:300]])
     ids, y = clf.encode(X[rows[300:]]), y[rows[300:]]
@@ -113,4 +114,4 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
         many_texts(place)
         if sys.argv[1:]:
-            programs(place, sys.argv[1])
+            programs(place, *sys.argv[1:])
