@@ -21,7 +21,7 @@ import pandas as pd
 from joblib import Memory
 
 import sklearn_spt
-from sklearn_spt._labels import check_scalar, check_step_size, form_of, is_blank, suspicious_class
+from sklearn_spt._labels import check_step_size, form_of, is_blank, suspicious_class
 from sklearn_spt._sealed import free_folder, saved_state, sha256
 
 _FILES = """Files are CSV (with commas or semicolons), TSV, JSON lines or parquet by their names;
@@ -206,9 +206,10 @@ def _load(options: Namespace) -> Any:
 
 def _training(options: Namespace, **params: Any) -> tuple[Any, list[str], list[Any]]:
     """Return a classifier, texts and labels as the options describe them."""
-    for x, low, high in (("lam", 0, 1), ("alpha", 0, 1), ("folds", 2, None), ("sample", 0, None)):
-        if (value := vars(options).get(x)) is not None:
-            check_scalar(value, x, (int, float), min_val=low, max_val=high)
+    for name, low, high in (("lam", 0, 1), ("alpha", 0, 1), ("folds", 2, np.inf)):
+        if (value := vars(options).get(name)) is not None and not low <= value <= high:
+            rule = f"from {low} to {high}" if high == 1 else f"at least {low}"
+            raise ValueError(f"{name} must be {rule}; got {value}.")
     check_step_size("auto" if options.step_size is None else options.step_size)
     _, X, y = _rows(options)
     kept = y != -1

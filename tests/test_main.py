@@ -745,7 +745,7 @@ def test_compare_prints_the_comparison(tiny_encoder, tmp_path, capsys):
         ("a.csv", "text\na, b\nc, d\n", [], "the rows have more fields than the first line"),
         ("a.csv", "text,label\na,b\na,b,c\n", [], "Expected 2 fields in line 3, saw 3"),
         ("a.csv", "text,label\na,b\nc,b\n", [], "one class only, 'b'"),
-        ("a.csv", "text,label\na,b\nc,d\n", ["--lam=2"], "fit: --lam == 2.0, must be <= 1"),
+        ("a.csv", "text,label\na,b\nc,d\n", ["--lam=2"], "--lam must be from 0 to 1; got 2.0.\n"),
         ("a.csv", "text,label\na,b\nc,d\n", ["--max-length=1"], "--max-length must be in [3, 64]"),
         (
             "a.csv",
@@ -866,22 +866,45 @@ def test_help_and_datasets_import_no_deep_learning_library():
 def test_mistakes_and_own_nets_wait_for_no_library(tmp_path):
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / "x").touch()
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "estimator.json").touch()
     (tmp_path / "a.csv").write_text("post\na\n")
-    arguments = [
-        ["fit", "a.csv", "--out", "used"],
-        ["compare", "a.csv"],
-        ["fit", "no", "--out", "b"],
-    ]
+    (tmp_path / "b.csv").write_text("text,label\na,\nb,\n")
+    (tmp_path / "a.xlsx").touch()
+    remedy = "give the folder of a saved classifier."
+    mistakes = {
+        "fit a.csv --out used": "is in use; set --overwrite, or give another folder.",
+        "fit b.csv --out b": "Column 'label' is empty in all 2 rows.",
+        "fit b.csv --out b --lam 3": "--lam must be from 0 to 1; got 3.0.",
+        "fit b.csv --out b --alpha nan": "--alpha must be from 0 to 1; got nan.",
+        "fit no --out b": "no: the name does not say the format; add --format.",
+        "fit a.xlsx --out b": "a.xlsx: Save it as CSV UTF-8.",
+        "compare a.csv": "a.csv has no column 'text' (--text), but 'post'. Add --text post.",
+        "compare b.csv --folds 1": "--folds must be at least 2; got 1.",
+        "compare b.csv --step-size 0": (
+            "--step-size must be a share in (0, 1] or a whole number from 1; got 0."
+        ),
+        "predict no b.csv": f"no: no such folder; {remedy}",
+        "predict used b.csv": f"used: holds no saved classifier; {remedy}",
+        "predict model c.csv": "c.csv: No such file or directory",
+        "predict model b.csv --out a.csv": "in use; add --overwrite, or --resume after a kill.",
+        "evaluate model a.xlsx": "a.xlsx: Save it as CSV UTF-8.",
+        "suggest no b.csv --out c.csv": f"no: no such folder; {remedy}",
+        "suggest model b.csv --out a.csv": "in use; add --overwrite, or give another file.",
+    }
     code = [
         "import sys, sklearn_spt.__main__ as program",
-        f"assert [program.main(x) for x in {arguments}] == [1, 1, 1]",
-        "assert not {'torch', 'skorch', 'transformers'} & {*sys.modules}",
+        f"assert {{program.main(x.split()) for x in {list(mistakes)}}} == {{1}}",
+        "assert not {'sklearn', 'torch', 'skorch', 'transformers'} & {*sys.modules}",
         "program.sklearn_spt.SelfPretrainingClassifier",
         "assert 'transformers' not in sys.modules",
     ]
     command = [sys.executable, "-c", "\n".join(code)]
     found = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
-    assert found.stderr.count("\n") == 3
+    lines = found.stderr.splitlines()
+    for given, message, line in zip(mistakes, mistakes.values(), lines, strict=True):
+        assert line.startswith(f"sklearn_spt {given.split()[0]}: ")
+        assert line.endswith(message)
 
 
 def test_a_reader_that_closes_the_pipe_is_no_error():
