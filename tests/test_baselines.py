@@ -219,7 +219,7 @@ def test_verbose_shows_a_bar_without_a_total(data, kind, capfd):
     model(kind, verbose=1).fit(*data)
     out, err = capfd.readouterr()
     assert out == ""
-    assert "text" in err
+    assert "steps" in err
     assert "%" not in err
 
 
