@@ -88,8 +88,9 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
         unknown = "the name does not say the format; add --format"
         raise ValueError(f"{source}: {'Save it as CSV UTF-8' if kind else unknown}.")
     stream: Any = io.BufferedReader(sys.stdin.buffer) if source == "-" else source
-    start = stream.peek() if source == "-" else np.fromfile(source, np.uint8, 2).tobytes()
+    start = stream.peek() if source == "-" else np.fromfile(source, np.uint8, 3).tobytes()
     code = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else options.encoding
+    code = "utf-8-sig" if start[:3] == b"\xef\xbb\xbf" else code
     how: dict[str, Any] = {"dtype": str, "na_filter": False, "encoding": code, "chunksize": _ROWS}
     lines = {"sep": "\x01", "quoting": 3, "names": ["line"], **how}  # no line has this separator
     options.sep, line = ",", 1
@@ -122,7 +123,8 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
     except (EOFError, LookupError, TypeError, ValueError) as error:
         hint = "; each line must hold one object" if "json" in kind else ""
         hint = "; add --encoding, such as cp1252" if isinstance(error, UnicodeError) else hint
-        raise ValueError(f"{source}: {f'line {line}: ' * ('json' in kind)}{error}{hint}") from error
+        at = f"line {line}: " * ("json" in kind and not isinstance(error, UnicodeError))
+        raise ValueError(f"{source}: {at}{error}{hint}") from error
     if line == 1 and "json" not in kind:
         raise ValueError(f"{source} holds no row.")
 
@@ -130,6 +132,7 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
 def _column(options: Namespace, table: pd.DataFrame, name: str) -> list[Any]:
     """Return a column, with "" where a value is missing; labels may be in lists of one."""
     given, table = getattr(options, name), table.rename(columns=str)
+    source = vars(options).get("source", options.files[0])
     if given in table:
         values = []
         for line, value in table[given].astype(object).items():
@@ -137,7 +140,7 @@ def _column(options: Namespace, table: pd.DataFrame, name: str) -> list[Any]:
                 value = value[0] if len(value) else None  # as labelling tools export it
             if isinstance(value, bytes) or not pd.api.types.is_scalar(value):
                 what = f"line {line} of column {given!r} holds {value!s:.60}"
-                raise ValueError(f"{options.files[0]}: {what}, not one {name}.")
+                raise ValueError(f"{source}: {what}, not one {name}.")
             values.append("" if pd.isna(value) else value)
         return values
     others = [other for other in table if other != options.text]
@@ -146,7 +149,7 @@ def _column(options: Namespace, table: pd.DataFrame, name: str) -> list[Any]:
     likely = same or (long if name == "text" else []) or others
     hint = f" Add --{name} {shlex.quote(likely[0])}." if len(likely) == 1 else ""
     listed = ", ".join(map(repr, table))
-    raise ValueError(f"{options.files[0]} has no column {given!r} (--{name}), but {listed}.{hint}")
+    raise ValueError(f"{source} has no column {given!r} (--{name}), but {listed}.{hint}")
 
 
 def _texts(options: Namespace, table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -171,6 +174,8 @@ def _rows(options: Namespace, known: Iterable[str] = ()) -> tuple[pd.DataFrame, 
         table.index = [f"{line}{f' of {source}' * bool(tables)}" for line in table.index]
         bare = source == more or (options.command == "suggest" and options.label not in table)
         tables.append(table.assign(**{options.label: ""} if bare else {}))
+        options.source = source
+        _column(options, tables[-1], "text"), _column(options, tables[-1], "label")
     table, texts = _texts(options, pd.concat(tables))
     labels = [str(label).strip() for label in _column(options, table, "label")]
     if not any(labels) and options.command in ("fit", "compare"):
@@ -206,7 +211,12 @@ def _load(options: Namespace) -> Any:
 
 def _training(options: Namespace, **params: Any) -> tuple[Any, list[str], list[Any]]:
     """Return a classifier, texts and labels as the options describe them."""
-    for name, low, high in (("lam", 0, 1), ("alpha", 0, 1), ("folds", 2, np.inf)):
+    for name, low, high in (
+        ("lam", 0, 1),
+        ("alpha", 0, 1),
+        ("folds", 2, np.inf),
+        ("sample", 0, np.inf),
+    ):
         if (value := vars(options).get(name)) is not None and not low <= value <= high:
             rule = f"from {low} to {high}" if high == 1 else f"at least {low}"
             raise ValueError(f"{name} must be {rule}; got {value}.")
@@ -229,8 +239,9 @@ def _training(options: Namespace, **params: Any) -> tuple[Any, list[str], list[A
 def _fit(options: Namespace) -> None:
     """Fit a classifier, save it in a folder, and print a report."""
     free_folder(options.out, options.overwrite)  # a folder in use is an error now
-    if (page := Path(options.report or "here").parent) != options.out and not page.is_dir():
-        raise ValueError(f"--report {options.report}: there is no folder {page}.")
+    if (page := Path(options.report or "here").parent) == options.out or not page.is_dir():
+        what = f"there is no folder {page}, or it is that of --out"
+        raise ValueError(f"--report {options.report}: {what}.")
     clf, X, y = _training(options, checkpoint_dir=options.checkpoint_dir, verbose=not options.quiet)
     FitReport = import_module("sklearn_spt.inspection").FitReport
     clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None)
@@ -260,12 +271,15 @@ def _predict(options: Namespace) -> None:
     """Print the rows of a file with their predicted classes, or write them to a file."""
     (source,), out, parts = options.files, options.out, Path(f"{options.out}.parts")
     if options.resume and out and out.exists() and not parts.exists():
-        return  # the killed run had ended
+        return print(f"{out} is complete.", file=sys.stderr)  # the killed run had ended
     if out and (parts.exists() or out.exists()) and not (options.overwrite or options.resume):
-        raise ValueError(f"{out} is in use; add --overwrite, or --resume after a kill.")
+        used = parts if parts.exists() else out
+        raise ValueError(f"{used} is in use; add --overwrite, or --resume after a kill.")
     clf = _load(options).set_params(verbose=0)
-    if out and ("json" in str(vars(options).get("kind", options.format))) != ("json" in out.suffix):
-        raise ValueError(f"--out {out}: JSON lines go into JSON lines, and tables into tables.")
+    lines = "json" in str(vars(options).get("kind", options.format))
+    names = [".jsonl", ".ndjson", ".json"] if lines else [".csv", ".tsv", ".parquet"]
+    if out and out.suffix not in names:
+        raise ValueError(f"--out {out}: the name must end in {' or '.join(names)}.")
     progress_bar = import_module("sklearn_spt._estimator").progress_bar
     memory = Memory(out and parts / sha256(saved_state(options.model))[:8], verbose=0)
     answer = memory.cache(clf.predict_proba, ignore=["self"])  # finds what a killed run predicted
@@ -289,7 +303,8 @@ def _predict(options: Namespace) -> None:
                 file.write(rows.to_json(orient="records", lines=True, force_ascii=False).encode())
             else:
                 quoting = options.quoting or int("\r" in "".join(texts))  # all, or \r ends a row
-                how = {"sep": options.sep, "header": number == 0, "quoting": quoting}
+                sep = "\t" if out and out.suffix == ".tsv" else options.sep
+                how = {"sep": sep, "header": number == 0, "quoting": quoting}
                 file.write(rows.to_csv(index=False, lineterminator="\n", **how).encode())
             file.flush()
             bar.update(len(part))
@@ -300,7 +315,9 @@ def _predict(options: Namespace) -> None:
 
 def _suggest(options: Namespace) -> None:
     """Write the rows to label next to a CSV file, for a spreadsheet and for another fit."""
-    if (out := options.out).exists() and not options.overwrite:
+    if (out := options.out).suffix != ".csv" or out in map(Path, options.files):
+        raise ValueError(f"--out {out}: give a new file whose name ends in .csv.")
+    if out.exists() and not options.overwrite:
         raise ValueError(f"{out} is in use; add --overwrite, or give another file.")
     clf = _load(options)
     suggest = import_module("sklearn_spt.inspection").suggest
@@ -352,7 +369,8 @@ def main(arguments: list[str] | None = None) -> int:
         text = _in_options(" ".join(str(message).split()))  # pandas counts rows from the header
         text = re.sub(r" row (\d+)", lambda at: f" line {line_of.get(at[1], int(at[1]) + 1)}", text)
         line = f"{'warning' if category else f'sklearn_spt {options.command}'}: {text}"
-        if category in (None, UserWarning) and line not in printed:  # others are not for users
+        own = category in (None, UserWarning) and "Persisting input" not in line  # by joblib
+        if own and line not in printed:  # others are not for users
             print(line, file=sys.stderr)
         printed.add(line)
 

@@ -34,6 +34,7 @@ from sklearn_spt._labels import (
     check_weights,
     decode_labels,
     encode_labels,
+    is_missing,
     known_labels,
     suspicious_class,
     warn_of_equal_numbers,
@@ -135,7 +136,8 @@ class BaseSemiSupervisedClassifier(
             found = (signature(kind).parameters.get(key) for kind in kinds)
             usual = next((parameter.default for parameter in found if parameter), None)
             instead = "finetune_epochs" if key == "max_epochs" else key
-            given, ours = getattr(net, key, usual), getattr(self, instead)
+            values = getattr(net, key, usual), usual, getattr(self, instead)
+            given, usual, ours = (None if is_missing(value) else value for value in values)
             ours = 3 if key == "max_epochs" and ours == "auto" else ours
             if given not in (usual, ours):
                 raise ValueError(

@@ -521,7 +521,7 @@ def test_predict_into_a_file(source, model, new_posts, tmp_path, capsys):
     other = tmp_path / "out.parquet"
     if source == ".jsonl":
         assert main([*given, "--out", str(other)]) == 1
-        assert "JSON lines go into JSON lines" in capsys.readouterr().err
+        assert "the name must end in .jsonl" in capsys.readouterr().err
     else:
         assert main([*given, "--out", str(other)]) == 0
         found, sep = pd.read_parquet(other), ";" if source == ".csv" else ","
@@ -555,7 +555,7 @@ def test_a_prediction_goes_on_to_the_same_bytes(
     assert not out.exists()
     capsys.readouterr()
     assert main([*given, str(out)]) == 1
-    assert f"{out} is in use; add --overwrite, or --resume after a kill." in capsys.readouterr().err
+    assert f"{out}.parts is in use; add --overwrite, or --resume" in capsys.readouterr().err
     for _ in range(2):  # each time two more of six parts
         asked.clear()
         status = main([*given, str(out), "--resume"])
@@ -920,3 +920,19 @@ def test_a_reader_that_closes_the_pipe_is_no_error():
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+def test_files_of_other_columns_and_own_files_are_refused(model, tmp_path, capsys):
+    first = write_csv(tmp_path / "a.csv", ("text", "label"), HALF_LABELED)
+    other = write_csv(tmp_path / "o.csv", ("text", "Label"), HALF_LABELED)
+    assert main(["fit", first, other, "--out", str(tmp_path / "m")]) == 1
+    assert f"{other} has no column 'label'" in capsys.readouterr().err
+    before = (tmp_path / "a.csv").read_bytes()
+    assert main(["suggest", model[0], first, "--out", first, "--overwrite"]) == 1
+    assert "give a new file whose name ends in .csv" in capsys.readouterr().err
+    assert (tmp_path / "a.csv").read_bytes() == before
+    page = str(tmp_path / "m" / "page.html")
+    assert main(["fit", first, "--out", str(tmp_path / "m"), "--report", page]) == 1
+    assert "or it is that of --out" in capsys.readouterr().err
+    assert main(["fit", first, "--out", str(tmp_path / "m"), "--sample", "-1"]) == 1
+    assert "--sample must be at least 0" in capsys.readouterr().err

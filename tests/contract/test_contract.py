@@ -79,6 +79,13 @@ def test_markers_are_equivalent(make, kind):
     )
 
 
+def test_a_net_and_its_method_may_have_one_missing_marker(tiny_encoder, tiny_texts):
+    for ours, of_net in ((None, np.nan), (np.nan, pd.NA), (float("nan"), float("nan"))):
+        net = bert_net(tiny_encoder, unlabeled_marker=of_net)
+        clf = SelfPretrainingClassifier(net, unlabeled_marker=ours, finetune_epochs=1)
+        clf.fit(tiny_texts, [0, 1] * 6 + [None] * 12)
+
+
 def test_the_score_leaves_unlabeled_rows_out(make):
     X, y, codes = points()
     clf = make().fit(X, y)
