@@ -18,7 +18,6 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 import numpy as np
-import onnxruntime
 import pandas as pd
 import psutil
 import torch
@@ -44,7 +43,7 @@ def small_model(folder, seed=0):
 
 
 def predicted(folder, n):
-    """Return seconds, processor seconds, and MB before and at the peak of one call of predict."""
+    """Return n, seconds, rates, and MB before and at the peak of one call of predict."""
     clf, texts = sklearn_spt.load(folder), make_short_texts(n, random_state=1).data
     clf.predict(texts[:100])
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
@@ -52,19 +51,17 @@ def predicted(folder, n):
     clf.predict(texts)
     seconds, cpu = perf_counter() - start, process_time() - cpu
     peak = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
-    return seconds, cpu, before / 2**20, int(peak) / 2**10
+    return n, seconds, n / seconds, n / cpu, before / 2**20, int(peak) / 2**10
 
 
 def many_texts(folder):
-    """Print a row for each number of texts."""
+    """Print a row for each number of texts, each in a process of its own."""
     sklearn_spt.save(small_model(f"{folder}/encoder"), f"{folder}/model")
-    rows = {}
-    for n in (20_000, 100_000, 300_000):
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            seconds, cpu, before, peak = pool.apply(predicted, (f"{folder}/model", n))
-        rows[n] = {"seconds": seconds, "texts/s": n / seconds, "texts/s of processor": n / cpu}
-        rows[n] |= {"MB before": before, "MB at the peak": peak}
-    print(pd.DataFrame(rows).T.round().to_string(), flush=True)
+    columns = ["texts", "seconds", "texts/s", "per processor second", "MB before", "peak"]
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        jobs = [(f"{folder}/model", n) for n in (20_000, 100_000, 300_000)]
+        rows = pool.starmap(predicted, jobs, chunksize=1)
+    print(pd.DataFrame(rows, columns=columns).round().to_string(index=False), flush=True)
 
 
 def by_torch(clf, precision, compiled=False):
@@ -75,6 +72,8 @@ def by_torch(clf, precision, compiled=False):
 
 
 def by_onnx(clf, folder, kind):
+    import onnxruntime
+
     sklearn_spt.export(clf, f"{folder}/{kind}", format=kind)
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = torch.get_num_threads()
@@ -98,16 +97,14 @@ def programs(folder, data, task="illness"):
             start = perf_counter()
             P[name].append(in_batches(runs[name], part, clf.source_.pad_id, "cpu").numpy())
             seconds[name].append(perf_counter() - start)
-    rows, first = {}, np.concatenate(P["torch, fp32"][1:])  # in the first part kernels are compiled
-    for name in runs:
-        rate = len(y) / sum(seconds[name][1:])
-        faster = np.median(np.divide(seconds["torch, fp32"], seconds[name])[1:])
-        found = np.concatenate(P[name][1:])
-        off, codes = np.abs(found - first), found.argmax(axis=1)
-        rows[name] = {"texts/s": rate, "faster": faster, "largest": off.max(), "mean": off.mean()}
-        rows[name] |= {"other label": np.mean(codes != first.argmax(axis=1))}
-        rows[name] |= {"accuracy": np.mean(codes == y)}
-    print(pd.DataFrame(rows).T.round(4).to_string())
+    # without the first part, in which kernels are compiled
+    times = np.array([seconds[name][1:] for name in runs])
+    P = np.array([np.concatenate(P[name][1:]) for name in runs])
+    off, codes = np.abs(P - P[0]), P.argmax(axis=2)
+    table = {"texts/s": len(y) / times.sum(axis=1), "faster": np.median(times[0] / times, axis=1)}
+    table |= {"largest": off.max(axis=(1, 2)), "mean": off.mean(axis=(1, 2))}
+    table |= {"other": (codes != codes[0]).mean(axis=1), "accuracy": (codes == y).mean(axis=1)}
+    print(pd.DataFrame(table, index=list(runs)).round(4).to_string())
 
 
 if __name__ == "__main__":
