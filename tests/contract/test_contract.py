@@ -84,6 +84,7 @@ def test_a_net_and_its_method_may_have_one_missing_marker(tiny_encoder, tiny_tex
         net = bert_net(tiny_encoder, unlabeled_marker=of_net)
         clf = SelfPretrainingClassifier(net, unlabeled_marker=ours, finetune_epochs=1)
         clf.fit(tiny_texts, [0, 1] * 6 + [None] * 12)
+        assert (clf.labeled_iter_ == 0).tolist() == [True] * 12 + [False] * 12
 
 
 def test_the_score_leaves_unlabeled_rows_out(make):
