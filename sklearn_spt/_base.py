@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from inspect import signature
@@ -26,7 +25,7 @@ from sklearn_spt._data import (
     for_torch,
     is_mapping,
 )
-from sklearn_spt._estimator import ClassifierOfTexts, forget_columns, progress_bar
+from sklearn_spt._estimator import BaseClassifier, forget_columns, progress_bar
 from sklearn_spt._labels import (
     Codes,
     FloatArray,
@@ -39,13 +38,14 @@ from sklearn_spt._labels import (
     suspicious_class,
     warn_of_equal_numbers,
     warn_of_labels,
+    warn_user,
 )
 from sklearn_spt._random import root_seed
 from sklearn_spt._training import Trainer, check_template, probabilities
 
 
 class BaseSemiSupervisedClassifier(
-    ClassifierOfTexts, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
+    BaseClassifier, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
 ):
     """Template of the semi-supervised classifiers; a subclass writes `_fit`."""
 
@@ -180,12 +180,13 @@ class BaseSemiSupervisedClassifier(
         weights = check_weights(sample_weight, labeled)
         more = get_len(D) - n
         if more == n:
-            warn_of_equal_numbers(n, stacklevel=5)
+            warn_of_equal_numbers(n)
         labeled = np.append(labeled, np.zeros(more, dtype=bool))
         codes = np.append(codes, np.full(more, -1))
-        if hasattr(net, "check_documents") and not isinstance(D, dict):
-            net.check_documents(D, codes, n, cut=not hasattr(self, "n_features_in_"), stacklevel=6)
-        warn_of_labels(classes, codes[:n], self.unlabeled_marker, stacklevel=5)
+        if hasattr(net, "check_documents"):
+            ids = next(iter(D.values())) if is_mapping(D) else D  # of two views, the whole texts
+            net.check_documents(ids, codes, n, cut=not hasattr(self, "n_features_in_"))
+        warn_of_labels(classes, codes[:n], self.unlabeled_marker)
         L = multi_indexing(D, np.flatnonzero(labeled))
         U = None if labeled.all() else multi_indexing(D, np.flatnonzero(~labeled))
         given = X, X_unlabeled if more else None
@@ -260,7 +261,7 @@ class BaseSemiSupervisedClassifier(
         if likely is not None:
             message += f" Is {likely!r} a marker? Then set unlabeled_marker, or replace it in y."
         if data.n_unlabeled == 0 or likely is not None:
-            warnings.warn(message, stacklevel=4)
+            warn_user(message)
 
     def _set_transduction(self, data: PartlyLabeled, pseudo: Codes, iteration: Codes) -> None:
         """Set ``transduction_`` and ``labeled_iter_``, given both for the unlabelled rows."""

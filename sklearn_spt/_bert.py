@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -19,7 +18,7 @@ from skorch.dataset import get_len
 
 from sklearn_spt._batches import TokenBatches, in_batches, width_multiple
 from sklearn_spt._data import Ids, as_texts, check_rows_of_ids
-from sklearn_spt._estimator import ClassifierOfTexts, all_or_nothing, forget_columns, progress_bar
+from sklearn_spt._estimator import BaseClassifier, all_or_nothing, forget_columns, progress_bar
 from sklearn_spt._heads import Refit, linear_probe, refitted_head, rows_of_probe, set_head
 from sklearn_spt._labels import (
     Codes,
@@ -29,13 +28,13 @@ from sklearn_spt._labels import (
     check_weights,
     encode_labels,
     warn_of_labels,
+    warn_user,
 )
 from sklearn_spt._losses import DistillationLoss
 from sklearn_spt._module import DEFAULT_DEVICE, BertModule, before_compile
 from sklearn_spt._pretrained import (
     DEFAULT_ENCODER,
     PretrainedEncoder,
-    check_not_empty,
     check_token_ids,
     load_encoder,
     warn_of_lost_content,
@@ -61,7 +60,7 @@ _SKORCH_DEFAULTS = {
 }
 
 
-class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
+class BertClassifier(BaseClassifier, NeuralNetClassifier):
     """Fine-tuned pretrained encoder for short texts; the paper's *Baseline*.
 
     A skorch ``NeuralNetClassifier`` that takes raw texts, or the token ids of `TokenIdVectorizer`,
@@ -241,15 +240,14 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         weights = check_weights(sample_weight, labeled)
         n_dropped = int((~labeled).sum()) + (0 if X_unlabeled is None else get_len(X_unlabeled))
         if n_dropped:
-            warnings.warn(
+            warn_user(
                 f"BertClassifier learns only from labelled rows: {n_dropped} unlabelled rows are "
-                "dropped. Use SelfPretrainingClassifier to learn from them.",
-                stacklevel=3,
+                "dropped. Use SelfPretrainingClassifier to learn from them."
             )
         cut = not hasattr(self, "n_features_in_")
         self.check_documents(ids, codes, len(ids), cut=cut, fresh=fresh)
         if known is None:
-            warn_of_labels(classes, codes, self.unlabeled_marker, stacklevel=4)
+            warn_of_labels(classes, codes, self.unlabeled_marker)
         ids, codes = ids[labeled], codes[labeled]
         self.classes_inferred_ = classes
         path = (0,) if fresh else (0, len(self.history))
@@ -304,13 +302,18 @@ class BertClassifier(ClassifierOfTexts, NeuralNetClassifier):
         *,
         cut: bool,
         fresh: bool = True,
-        stacklevel: int = 5,
     ) -> None:
         """Raise an error for empty texts, of X in the first n rows; warn of what is not read."""
         source = load_encoder(self.pretrained) if fresh else self.source_
-        check_not_empty(ids, source, n)
+        empty = np.flatnonzero((ids != source.pad_id).sum(axis=1) <= source.n_special_tokens)
+        if len(empty):
+            name, row = ("X", empty[0]) if empty[0] < n else ("X_unlabeled", empty[0] - n)
+            raise ValueError(
+                f"{name} holds a text without a token in row {row}, and {len(empty)} in all; drop "
+                "these rows."
+            )
         length = self.max_length if cut else None
-        warn_of_lost_content(ids, codes, source, length, stacklevel)
+        warn_of_lost_content(ids, codes, source, length)
 
     def start_head(
         self, X: Ids, codes: Codes, weights: FloatArray, balanced: bool = True, known: Any = None

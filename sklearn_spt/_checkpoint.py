@@ -35,7 +35,7 @@ from sklearn_spt._training import Trainer, probabilities
 
 @dataclass(frozen=True)
 class State:
-    """The state after iteration `t`; at t = 0 the students are the supervised teachers."""
+    """The state after iteration `t`; at t = 0 the students are the first teachers."""
 
     t: int
     nets: dict[int, list[NeuralNet]]  # by iteration: the students of `t`, after others that predict
@@ -76,7 +76,7 @@ class State:
         return State(t, nets, S, pseudo, labeled_iter, [*self.history, record], of_nets)
 
     def members(self) -> tuple[list[NeuralNet], FloatArray]:
-        """Return the nets that predict, and their weights: 1, which the supervised ones share."""
+        """Return the nets that predict, and their weights: 1, which the first teachers share."""
         pairs = [(M, 1 if t else 1 / len(nets)) for t, nets in self.nets.items() for M in nets]
         return [M for M, _ in pairs], np.array([weight for _, weight in pairs], dtype=float)
 

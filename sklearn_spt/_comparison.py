@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
@@ -26,7 +25,9 @@ from sklearn_spt._labels import (
     check_scalar,
     encode_labels,
     known_labels,
+    positive_code,
     warn_of_labels,
+    warn_user,
 )
 from sklearn_spt._random import derive_seed, generator, root_seed, seeded_clone
 from sklearn_spt._self_pretraining import SelfPretrainingClassifier
@@ -195,7 +196,7 @@ def compare_with_supervised(
     root, tasks = root_seed(random_state), []
     estimator = seeded_clone(estimator, root, 1)
     labeled, classes, codes = encode_labels(y, _num_samples(X), marker)
-    warn_of_labels(classes, codes, marker, stacklevel=3)
+    warn_of_labels(classes, codes, marker)
     labels, rows = as_labels(y), np.flatnonzero(labeled)
     if isinstance(model := last_step(estimator), SelfPretrainingClassifier):
         # "auto" means in each fold, and for the five nets, what it means for all rows
@@ -220,10 +221,9 @@ def compare_with_supervised(
     # half of the interval, in simulations with classifiers that differ in a quarter of the rows
     decisive = np.sum(codes == averaged[0]) if len(averaged) == 1 else len(rows) / 2
     if (least := 0.71 / decisive**0.5) > 0.1:
-        warnings.warn(
+        warn_user(
             f"y has {len(rows)} labelled rows: only a gain of about {least:.2f} or more can be "
-            "told from chance. Expect 'cannot tell', or label more rows, rare classes first.",
-            stacklevel=2,
+            "told from chance. Expect 'cannot tell', or label more rows, rare classes first."
         )
     for repeat in range(n_repeats):
         folds = StratifiedKFold(cv, shuffle=True, random_state=derive_seed(root, repeat))
@@ -314,12 +314,10 @@ def _out_of_fold(
 
 def _averaged_classes(scoring: str, pos_label: Any, classes: NDArray[Any]) -> list[int]:
     """Return the codes of the classes whose F1 is averaged; none of them stands for accuracy."""
-    names = classes.tolist()
-    if pos_label is not None and pos_label not in names:
-        raise ValueError(f"pos_label={pos_label!r} is none of the classes {names}.")
+    positive = positive_code(classes, pos_label)
     if scoring == "f1":
-        last = names[-1:] if len(names) == 2 else names
-        return [names.index(label) for label in (last if pos_label is None else [pos_label])]
+        all_classes = pos_label is None and len(classes) > 2
+        return list(range(len(classes))) if all_classes else [positive]
     if scoring != "accuracy":
         raise ValueError(f'scoring must be "f1" or "accuracy", got {scoring!r}.')
     return []

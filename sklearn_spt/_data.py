@@ -1,4 +1,4 @@
-"""Documents: are these texts, rows of token ids, and partly labelled data."""
+"""Documents: texts, rows of token ids, numbers for torch; and partly labelled data."""
 
 from __future__ import annotations
 

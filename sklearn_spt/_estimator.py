@@ -43,7 +43,7 @@ def forget_columns(estimator: Any) -> None:
         delattr(estimator, name)
 
 
-class ClassifierOfTexts:
+class BaseClassifier:
     """What users call; a subclass writes `_fit_documents` and `_predict_proba`."""
 
     classes_: Any

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import unicodedata
 import warnings
 from collections.abc import Iterator
@@ -18,12 +20,22 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
+_PACKAGE = os.path.dirname(__file__)
 _LABEL = (str, bool, int, float, np.number, np.bool_)
 _KNOWN: ContextVar[bool] = ContextVar("_KNOWN", default=False)
 #: What -1 becomes in an unsigned dtype.
 _WRAPPED = [str(256**size - 1) for size in (1, 2, 4, 8)]
 #: Class labels of y that hardly name a class, in lower case.
 _NOT_A_CLASS = ("", "?", "na", "n/a", "nan", "null", "none", "unknown", "unlabeled", "unlabelled")
+
+
+def warn_user(message: str) -> None:
+    """Warn with the place of the first line outside of this package."""
+    frame: Any = sys._getframe()
+    level = 1  # Python 3.12 has skip_file_prefixes
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
 
 
 def check_scalar(value: Any, name: str, kind: Any, **limits: Any) -> None:
@@ -196,6 +208,14 @@ def encode_labels(
     return labeled, classes, codes
 
 
+def positive_code(classes: NDArray[Any], pos_label: Any) -> int:
+    """Return the code of the class whose F1 counts; None is the last class."""
+    known = classes.tolist()
+    if pos_label is not None and pos_label not in known:
+        raise ValueError(f"pos_label={pos_label!r} is none of the classes {known}.")
+    return len(known) - 1 if pos_label is None else known.index(pos_label)
+
+
 def form_of(label: str) -> str:
     """Return a label without case, needless white space and zeros, and what has no width."""
     text = "".join(c for c in label if unicodedata.category(c) != "Cf")
@@ -213,7 +233,7 @@ def known_labels() -> Iterator[None]:
         _KNOWN.reset(token)
 
 
-def warn_of_labels(classes: NDArray[Any], codes: Codes, marker: Any, stacklevel: int) -> None:
+def warn_of_labels(classes: NDArray[Any], codes: Codes, marker: Any) -> None:
     """Warn of labels that differ only in form, of classes with a single row, and of a lost -1.
 
     Class codes are -1 at unlabelled rows.
@@ -233,7 +253,7 @@ def warn_of_labels(classes: NDArray[Any], codes: Codes, marker: Any, stacklevel:
         ("A class may be -1 in an unsigned dtype; mark rows by unlabeled_marker if it is", lost),
     ):
         if found:
-            warnings.warn(f"{message}: {', '.join(found[:10])}.", stacklevel=stacklevel)
+            warn_user(f"{message}: {', '.join(found[:10])}.")
 
 
 def suspicious_class(classes: NDArray[Any], others: tuple[str, ...] = ()) -> Any:
@@ -242,12 +262,11 @@ def suspicious_class(classes: NDArray[Any], others: tuple[str, ...] = ()) -> Any
     return next((x for x in classes.tolist() if str(x).strip().lower() in forms), None)
 
 
-def warn_of_equal_numbers(n: int, stacklevel: int) -> None:
+def warn_of_equal_numbers(n: int) -> None:
     """Warn of X_unlabeled with as many rows as X."""
-    warnings.warn(
+    warn_user(
         f"X_unlabeled has as many rows as X ({n}): scikit-learn's cross-validation slices such an "
-        "array together with X. Add or drop a row to prevent that.",
-        stacklevel=stacklevel,
+        "array together with X. Add or drop a row to prevent that."
     )
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from sklearn_spt._data import Ids, sequence_lengths
-from sklearn_spt._labels import Codes
+from sklearn_spt._labels import Codes, warn_user
 from sklearn_spt._random import process_lock, seeded
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
@@ -89,7 +89,7 @@ class PretrainedEncoder:
     model: Any = None  # None in a net that was fitted
 
     def __post_init__(self) -> None:
-        """Read sizes off the configuration."""
+        """Read sizes, and what the tokenizer puts around a text."""
         self.pad_id = int(self.tokenizer.pad_token_id)
         self.vocabulary_size = int(self.config.vocab_size)
         positions = int(getattr(self.config, "max_position_embeddings", 512))
@@ -103,16 +103,12 @@ class PretrainedEncoder:
         first, last = (of_text[0], of_text[-1]) if len(of_text) else (0, len(ids))
         self.opening: list[int] = ids[:first]
         self.closing = [token for token in ids[last + 1 :] if token != self.pad_id]
+        self.n_special_tokens = len(self.opening) + len(self.closing)  # of an empty text
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Set the tokenizer again: its pickle lacks a part of its settings."""
+        """Call the tokenizer once more: its pickle lacks the settings that a call makes."""
         vars(self).update(state)
         self.__post_init__()
-
-    @property
-    def n_special_tokens(self) -> int:
-        """Number of tokens of an empty text."""
-        return len(self.opening) + len(self.closing)
 
     @functools.cached_property
     def weights_hash(self) -> str:
@@ -248,23 +244,11 @@ def quiet() -> Iterator[None]:
                 logging.enable_progress_bar()
 
 
-def check_not_empty(ids: Ids, source: PretrainedEncoder, n_rows: int) -> None:
-    """Raise an error for a text without a token; from `n_rows` on, rows are of X_unlabeled."""
-    empty = np.flatnonzero((ids != source.pad_id).sum(axis=1) <= source.n_special_tokens)
-    if len(empty):
-        name, row = ("X", empty[0]) if empty[0] < n_rows else ("X_unlabeled", empty[0] - n_rows)
-        raise ValueError(
-            f"{name} holds a text without a token in row {row}, and {len(empty)} in all; drop "
-            "these rows."
-        )
-
-
 def warn_of_lost_content(
     ids: Ids,
     codes: Codes,
     source: PretrainedEncoder,
     max_length: int | str | None,
-    stacklevel: int = 4,
 ) -> None:
     """Warn of texts that are cut, unknown to the encoder, or equal to one of another class.
 
@@ -293,4 +277,4 @@ def warn_of_lost_content(
             f"row {rows[0]})"
         )
     if lost:
-        warnings.warn(". ".join(lost) + ".", stacklevel=stacklevel)
+        warn_user(". ".join(lost) + ".")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -30,7 +29,7 @@ from sklearn_spt._class_distributions import (
 )
 from sklearn_spt._data import PartlyLabeled, class_counts, share_of
 from sklearn_spt._estimator import progress_bar
-from sklearn_spt._labels import Codes, FloatArray, check_scalar, check_step_size
+from sklearn_spt._labels import Codes, FloatArray, check_scalar, check_step_size, warn_user
 from sklearn_spt._losses import predicted_codes
 from sklearn_spt._random import generator
 from sklearn_spt._stages import (
@@ -41,7 +40,7 @@ from sklearn_spt._stages import (
     train_teacher,
 )
 from sklearn_spt._teachers import label, split_teachers
-from sklearn_spt._training import RightTrapezoidalLR, Trainer
+from sklearn_spt._training import RightTrapezoidalLR, Trainer, set_loss
 
 
 @dataclass(eq=False, repr=False)
@@ -214,11 +213,11 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     verbose: int = 0
 
     # Steps that an ablation replaces: both stages, inertia, the learning rate over n_C steps of
-    # stage 1 and n_L steps of stage 2, and the optimiser (stage 2 has its own).
+    # stage 1 and n_L steps of stage 2, and the loss of stage 2 (with an optimiser of its own).
     _train_student = train_student
     _inertia = staticmethod(inertia)
     _schedule = RightTrapezoidalLR
-    _keep_optimizer = False
+    _set_loss = staticmethod(set_loss)
 
     def _check_params(self) -> None:
         for name in ("finetune_epochs", "logit_adjustment"):
@@ -258,7 +257,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         plan = self._plan(net, len(data.y), data.n_classes, data.n_unlabeled)
         self._say(plan, data.n_unlabeled)
         work, size = sum(plan.work), net.batch_size
-        with progress_bar(self.verbose, work, "supervised teachers", size) as bar:
+        with progress_bar(self.verbose, work, "first teachers", size) as bar:
             trainer = self._trainer(net, data, bar, plan.finetune_epochs)
             trainer.refit_with = data.U if plan.refit_head else None
             folder = self.checkpoint_dir
@@ -343,6 +342,11 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     # -- the plan -------------------------------------------------------------------------------
     def _plan(self, net: NeuralNet, n_L: int, n_classes: int, n_U: int) -> Plan:
         """Decide what a fit on so many labelled and unlabelled documents does."""
+        if self.token_deletion and not hasattr(net, "pretrained"):
+            raise ValueError(
+                f"token_deletion={self.token_deletion} needs a net that reads token ids, such as "
+                f"BertClassifier, but estimator is a {type(net).__name__}; set token_deletion=0."
+            )
         refit, epochs, step, chosen = chosen_by_auto(self, net, n_L, n_classes, n_U)
         sizes = self._sample_sizes(n_U, step) if n_U else []
         nets_teach, others = split_teachers(self.teacher)
@@ -351,19 +355,18 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
         return Plan(refit, epochs, step, chosen, n_nets, others, sizes, work)
 
     def _say(self, plan: Plan, n_unlabeled: int) -> None:
-        """Say, called from `_fit`, what "auto" chose; warn of a plan that was hardly meant."""
+        """Say what "auto" chose; warn of a plan that was hardly meant."""
         if self.verbose and plan.chosen:
             tqdm.write(f'"auto" chose {plan.chosen}', file=sys.stderr)
         if len(plan.sizes) > 100 and self.max_iter is None:
-            warnings.warn(
+            warn_user(
                 f"step_size={self.step_size} makes {len(plan.sizes)} iterations; an int is a "
-                "number of documents and a float is a share of them: 1.0 makes one iteration.",
-                stacklevel=5,
+                "number of documents and a float is a share of them: 1.0 makes one iteration."
             )
         if len(plan.sizes) == 1 and self.alpha not in (0, 0.1):  # not the default
             what = "raise max_iter" if plan.sizes[0] < n_unlabeled else "lower step_size"
             message = f"alpha={self.alpha} has no effect with one iteration; {what}."
-            warnings.warn(message, stacklevel=5)
+            warn_user(message)
 
     def _sample_sizes(self, n_unlabeled: int, step: Any) -> list[int]:
         """Return the size of the sample of each iteration."""
@@ -428,4 +431,4 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     def _combine(self, P: Sequence[FloatArray]) -> FloatArray:
         mean = np.average(P, axis=0, weights=self.estimator_weights_)
         adjusted = logit_adjusted(mean, self.class_shares_, self.logit_adjustment_)
-        return tempered(adjusted, getattr(self, "calibration_temperature_", 1.0))  # an older model
+        return tempered(adjusted, self.calibration_temperature_)

@@ -15,8 +15,9 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from sklearn_spt._class_distributions import tempered
 from sklearn_spt._data import as_texts
-from sklearn_spt._estimator import ClassifierOfTexts
+from sklearn_spt._estimator import BaseClassifier
 from sklearn_spt._labels import (
     Codes,
     FloatArray,
@@ -36,7 +37,7 @@ _LEAST_SHARE = 0.7
 
 
 @dataclass(eq=False, repr=False)
-class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimator):
+class SoftSelfTrainingClassifier(BaseClassifier, ClassifierMixin, BaseEstimator):
     """Semi-supervised linear classifier for a numeric matrix, such as sentence embeddings.
 
     A logistic regression on the labelled rows gives class probabilities of the unlabelled ones. In
@@ -96,12 +97,12 @@ class SoftSelfTrainingClassifier(ClassifierOfTexts, ClassifierMixin, BaseEstimat
         check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
         F = self._features(X, reset=True)
         labeled, classes, codes = encode_labels(y, F.shape[0], self.unlabeled_marker)
-        warn_of_labels(classes, codes, self.unlabeled_marker, stacklevel=4)
+        warn_of_labels(classes, codes, self.unlabeled_marker)
         # a row counts C times its weight
         w_l = check_weights(sample_weight, labeled, scaled=False)
         if X_unlabeled is not None and (more := _num_samples(X_unlabeled)):
             if more == len(codes):
-                warn_of_equal_numbers(more, stacklevel=4)
+                warn_of_equal_numbers(more)
             try:
                 parts = F, self._features(X_unlabeled)
                 sparse = any(map(issparse, parts))
@@ -174,15 +175,14 @@ def soft_self_training(
 
 def _sharpened(P: FloatArray, power: float, least: FloatArray | None) -> FloatArray:
     """Return probabilities to a power; with `least`, class shares move only half of the way."""
-    Q = (P / P.max(axis=1, keepdims=True)) ** power
-    Q /= Q.sum(axis=1, keepdims=True)
+    Q = tempered(P, 1 / power)
     if least is None:
         return Q
     wanted = np.sqrt(P.sum(axis=0) * Q.sum(axis=0))
     wanted = np.maximum(wanted * len(P) / wanted.sum(), least)
     wanted *= len(P) / wanted.sum()
     for _ in range(20):  # columns and rows are scaled in turn
-        Q *= wanted / np.maximum(Q.sum(axis=0), np.finfo(float).tiny)
+        Q = Q * (wanted / np.maximum(Q.sum(axis=0), np.finfo(float).tiny))
         Q /= Q.sum(axis=1, keepdims=True)
     return Q
 

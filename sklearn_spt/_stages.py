@@ -1,4 +1,4 @@
-"""What a fit of Self-Pretraining does: its plan, first teacher, stage 1, stage 2."""
+"""What a fit of Self-Pretraining does: its plan, first teachers, stage 1, stage 2."""
 
 from __future__ import annotations
 
@@ -54,11 +54,6 @@ def chosen_by_auto(
             "refit_head=True needs a BertClassifier with its own module, but estimator is a "
             f'{type(net).__name__}; set refit_head="auto".'
         )
-    if model.token_deletion and not hasattr(net, "encode"):
-        raise ValueError(
-            f"token_deletion={model.token_deletion} needs a net that reads token ids, such as "
-            f"BertClassifier, but estimator is a {type(net).__name__}; set token_deletion=0."
-        )
     refit = bool(refit and n_U > 0 and model.max_iter != 0)  # else it is plain fine-tuning
     few = refit and per_class <= TEN_EPOCHS_PER_CLASS and n_L <= TEN_EPOCHS_IN_ALL
     epochs = (10 if few else 3) if model.finetune_epochs == "auto" else int(model.finetune_epochs)
@@ -66,12 +61,16 @@ def chosen_by_auto(
     values = {"refit_head": refit, "finetune_epochs": epochs}
     values |= {"step_size": step} if n_U and model.max_iter != 0 else {}
     chosen = [f"{k}={value}" for k, value in values.items() if getattr(model, k) == "auto"]
+    counts = f"there are {per_class:.3g} labels per class"
+    if refit and not few and per_class <= TEN_EPOCHS_PER_CLASS:
+        counts += f", {n_L} in all"
+    of_epochs = refit and model.finetune_epochs == "auto"
     reasons = {
         "there are no unlabelled rows": n_U == 0,
         "max_iter=0": model.max_iter == 0,
-        f"refit_head={model.refit_head}": model.refit_head != "auto",
+        f"refit_head={model.refit_head}": model.refit_head != "auto" and not of_epochs,
         f"the net is a {type(net).__name__}": not can,
-        f"there are {per_class:.3g} labels per class": True,
+        counts: True,
     }
     why = next(reason for reason, holds in reasons.items() if holds)
     return refit, epochs, step, f"{', '.join(chosen)}, since {why}" if chosen else ""
@@ -117,7 +116,7 @@ def train_student(
             make_schedule=model._schedule,
         )
         set_torch_state(torch_stream)  # it goes on as if stage 1 had just run
-        set_loss(M, model.lam, model.temperature, keep_optimizer=model._keep_optimizer)
+        model._set_loss(M, model.lam, model.temperature)
         loss_2 = train_stage_2(trainer, M, *data.L, q, schedule, rng)
     return M, {"stage1": loss_1, "stage2": loss_2}
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import softmax
 from sklearn import config_context
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import has_fit_parameter
 from skorch import NeuralNet
 
+from sklearn_spt._class_distributions import tempered
 from sklearn_spt._data import PartlyLabeled, as_texts, concatenate
 from sklearn_spt._labels import FloatArray
 from sklearn_spt._random import seeded_clone
@@ -65,9 +65,9 @@ def label(
         except Exception as error:
             error.add_note(f"The teacher {type(model).__name__} got X as a {type(X).__name__}.")
             raise
-    with np.errstate(divide="ignore"):  # a probability of 0 stays one
-        tempered = softmax(np.log(np.mean(P, axis=0)) / temperature, axis=1)
-    return tempered[~data.labeled], tempered[data.labeled]
+    mean = np.clip(np.mean(P, axis=0), 0, None)
+    soft = tempered(mean / mean.sum(axis=1, keepdims=True), temperature)
+    return soft[~data.labeled], soft[data.labeled]
 
 
 def _in_one(X: Any, more: Any) -> Any:

@@ -156,17 +156,12 @@ def check_template(net: Any, name: str = "estimator") -> None:
             )
 
 
-def set_loss(
-    net: NeuralNet, lam: float, temperature: float, *, keep_optimizer: bool = False
-) -> None:
+def set_loss(net: NeuralNet, lam: float, temperature: float) -> None:
     """Set λ and T of the criterion; skorch makes a new optimiser then, as the paper's code does."""
-    optimizer = net.optimizer_.state_dict() if keep_optimizer else None
     net.set_params(criterion__lam=lam, criterion__temperature=temperature)
     for _, callback in net.callbacks_:
         if isinstance(callback, PassthroughScoring | EpochScoring):
             callback.initialize()  # the best loss so far is one of another criterion
-    if optimizer is not None:
-        net.optimizer_.load_state_dict(optimizer)
 
 
 # -- training and logits ---------------------------------------------------------------------------
@@ -204,7 +199,7 @@ def train(
             stopped = False
             try:
                 net.fit_loop(part, targets[rows], epochs=1)
-            except KeyboardInterrupt:  # Ctrl-C raises it with patience left
+            except KeyboardInterrupt:  # from EarlyStopping, or Ctrl-C: that leaves patience
                 stoppers = [c for _, c in net.callbacks_ if isinstance(c, EarlyStopping)]
                 stopped = any(c.misses_ == c.patience for c in stoppers)
                 if not stopped:

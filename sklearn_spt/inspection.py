@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
@@ -22,7 +21,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier
 from sklearn_spt._comparison import last_step
-from sklearn_spt._labels import Codes, check_scalar
+from sklearn_spt._labels import Codes, check_scalar, warn_user
 from sklearn_spt._module import BertModule
 from sklearn_spt._random import one_blas_thread
 
@@ -173,7 +172,7 @@ def suggest(clf: Any, X: Any, n: int = 10) -> Codes:
             break
     near = np.array(list(distinct.values()))
     if len(near) < n:
-        warnings.warn(f"X holds fewer distinct rows ({len(near)}) than n={n}.", stacklevel=2)
+        warn_user(f"X holds fewer distinct rows ({len(near)}) than n={n}.")
     if len(near) <= n:
         return near
     F = net.embed(F[near]) if reads_texts else F[near]
@@ -202,6 +201,11 @@ _ENDINGS = {
     "max_iter": "max_iter was reached",
     "no_unlabeled": "there were no unlabelled rows",
     "no_change": "nothing changed any more",
+    "no_candidates": "the other nets agreed on no more rows",
+    "no_improvement": "the score on held-out rows no longer rose",
+    "tol": "hardly any label changed",
+    "all_epochs": "all epochs were done",
+    "callback": "a callback stopped the training",
     "validation": "the number was chosen on held-out rows",
 }
 _HINT = "Whether the unlabelled rows helped, compare_with_supervised(clf, X, y) can say."
@@ -271,7 +275,7 @@ class FitReport:
             "labelled rows": f"{given.sum():,} ({classes})",
             "unlabelled rows": f"{(iteration != 0).sum():,}, of which {(iteration > 0).sum():,} "
             "have a pseudo-label",
-            "iterations": f"{model.n_iter_}; {_ENDINGS.get(ended, ended.replace('_', ' '))}",
+            "iterations": f"{model.n_iter_}; {_ENDINGS.get(ended, ended)}",
             "nets that predict": str(len(model.estimators_)),
             "time": f"{seconds / 60:.1f} minutes" if seconds >= 60 else f"{seconds:.0f} seconds",
         }

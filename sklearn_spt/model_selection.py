@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,14 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import _num_samples
 
 from sklearn_spt._comparison import SupervisedComparison, compare_with_supervised
-from sklearn_spt._labels import Codes, encode_labels, is_missing, labeled_rows, suspicious_class
+from sklearn_spt._labels import (
+    Codes,
+    encode_labels,
+    is_missing,
+    labeled_rows,
+    suspicious_class,
+    warn_user,
+)
 
 __all__ = [
     "LabeledScorer",
@@ -91,10 +97,9 @@ class SemiSupervisedStratifiedKFold(StratifiedKFold):
         y = _missing_to_marker(y, self.unlabeled_marker)
         labeled, classes, codes = encode_labels(y, _num_samples(X), self.unlabeled_marker)
         if (likely := suspicious_class(classes)) is not None:
-            warnings.warn(
+            warn_user(
                 f"SemiSupervisedStratifiedKFold takes {likely!r} for a class. If it marks "
-                f"unlabelled rows, set its unlabeled_marker={likely!r}.",
-                stacklevel=2,
+                f"unlabelled rows, set its unlabeled_marker={likely!r}."
             )
         rows = np.flatnonzero(labeled)
         groups = None if groups is None else np.asarray(groups)

@@ -71,7 +71,7 @@ class TokenIdVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerOfTexts):
     def fit(self, X: Any, y: Any = None) -> TokenIdVectorizer:
         """Check the texts; nothing is learned, and y is ignored."""
         ids, source = self._ids(X), load_encoder(self.pretrained)
-        warn_of_lost_content(ids, np.full(len(ids), -1), source, self.max_length, stacklevel=3)
+        warn_of_lost_content(ids, np.full(len(ids), -1), source, self.max_length)
         return self
 
     def transform(self, X: Any) -> Ids:
@@ -140,7 +140,7 @@ class SentenceEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerOfTexts):
         """Check the documents; nothing is learned, and y is ignored."""
         ids, source = self._encode(X, reset=True), load_encoder(self.pretrained)
         length = None if hasattr(self, "n_features_in_") else self.max_length
-        warn_of_lost_content(ids, np.full(len(ids), -1), source, length, stacklevel=3)
+        warn_of_lost_content(ids, np.full(len(ids), -1), source, length)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:

@@ -414,6 +414,14 @@ def test_keywords_may_come_with_the_documents(tiny_encoder, tiny_texts, tiny_y, 
     assert not hasattr(clf, "n_features_in_")
 
 
+def test_long_texts_warn_with_views_too(tiny_encoder, tiny_texts, tiny_y):
+    texts = [f"{text} shot" for text in tiny_texts]
+    clf = of_texts(tiny_encoder, keywords="shot").set_params(estimator__max_length=4)
+    with pytest.warns(UserWarning, match="of the texts reach max_length=4 tokens") as caught:
+        clf.fit(texts, tiny_y)
+    assert {warning.filename for warning in caught} == {__file__}
+
+
 def test_equal_views_warn(tiny_encoder, tiny_texts, tiny_y, data):
     with pytest.warns(UserWarning, match="both views of the documents are the same") as caught:
         of_texts(tiny_encoder, keywords="absent").fit(tiny_texts, tiny_y)

@@ -79,6 +79,26 @@ def test_what_few_labels_are(n_labeled, n_classes, refits, epochs):
     assert plan.step_size == (1.0 if refits else 0.2)
 
 
+@pytest.mark.parametrize(
+    ("n_labeled", "n_classes", "refit", "said"),
+    [
+        (20, 2, "auto", "step_size=1.0, since there are 10 labels per class"),
+        (
+            120,
+            20,
+            "auto",
+            "finetune_epochs=3, step_size=1.0, since there are 6 labels per class, 120 in all",
+        ),
+        (20, 2, True, "finetune_epochs=10, step_size=1.0, since there are 10 labels per class"),
+        (40, 2, True, "finetune_epochs=3, step_size=1.0, since there are 20 labels per class"),
+        (40, 2, False, "finetune_epochs=3, step_size=0.2, since refit_head=False"),
+    ],
+)
+def test_the_reason_names_the_numbers_that_decided(n_labeled, n_classes, refit, said):
+    clf = SelfPretrainingClassifier(refit_head=refit)
+    assert clf._plan(BertClassifier(), n_labeled, n_classes, 9).chosen.endswith(said)
+
+
 def test_auto_is_for_few_labels(tiny_encoder, tiny_texts, monkeypatch):
     few = fitted(tiny_encoder, tiny_texts).predict_proba(tiny_texts)
     monkeypatch.setattr("sklearn_spt._stages.REFIT_PER_CLASS", 5)  # of 6 per class

@@ -96,7 +96,11 @@ class RawInertiaState(SelfPretrainingClassifier):
 class KeptOptimizer(SelfPretrainingClassifier):
     """Stage 2 goes on with the optimiser of stage 1; the paper's code makes a new one."""
 
-    _keep_optimizer = True
+    @staticmethod
+    def _set_loss(net, lam, temperature):
+        optimizer = net.optimizer_.state_dict()
+        set_loss(net, lam, temperature)
+        net.optimizer_.load_state_dict(optimizer)
 
 
 class HalfFirstSample(SelfPretrainingClassifier):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -18,7 +17,7 @@ from skorch.dataset import get_len
 from sklearn_spt._bert import BertClassifier
 from sklearn_spt._data import as_texts, concatenate, for_torch
 from sklearn_spt._estimator import forget_columns
-from sklearn_spt._labels import Codes, FloatArray, check_scalar, is_missing
+from sklearn_spt._labels import Codes, FloatArray, check_scalar, is_missing, warn_user
 from sklearn_spt._random import root_seed, seeded_clone
 from sklearn_spt.baselines._common import throttle
 from sklearn_spt.baselines._self_training import ThrottledSelfTrainingClassifier
@@ -197,10 +196,9 @@ class CoDecompositionClassifier(ThrottledSelfTrainingClassifier):
         texts = self._texts(X, "X", allow_empty=False)
         encoded = self._encode_views(net, X, texts, reset=True)
         if self.views is None and np.array_equal(*encoded.values()):
-            warnings.warn(
+            warn_user(
                 "both views of the documents are the same. For texts, pass keywords that occur in "
-                "texts longer than the window; for other documents, pass views.",
-                stacklevel=5,
+                "texts longer than the window; for other documents, pass views."
             )
         if X_unlabeled is None or _num_samples(X_unlabeled) == 0:
             return encoded, get_len(encoded)

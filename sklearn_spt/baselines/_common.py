@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.metrics import f1_score
 from sklearn.model_selection import train_test_split
 from skorch.utils import multi_indexing
 
 from sklearn_spt._base import BaseSemiSupervisedClassifier
 from sklearn_spt._data import PartlyLabeled, concatenate, share_of
-from sklearn_spt._labels import Codes, FloatArray, check_scalar
+from sklearn_spt._labels import Codes, FloatArray, check_scalar, positive_code, warn_user
 
 
 @dataclass(eq=False, repr=False)
@@ -76,13 +74,12 @@ def training_set(data: PartlyLabeled, rows: Codes, pseudo: Codes) -> tuple[Any, 
 
 
 def warn_nothing_added(threshold: float, which: str = "") -> None:
-    """Warn, called from `_fit`, that no document reached a threshold of at most 1."""
+    """Warn that no document reached a threshold of at most 1."""
     if threshold <= 1:
-        warnings.warn(
+        warn_user(
             f"no unlabelled document {which}was labelled with a confidence of "
             f"threshold={threshold} or more: the model is trained on the labelled rows only. "
-            "Lower threshold.",
-            stacklevel=5,
+            "Lower threshold."
         )
 
 
@@ -92,29 +89,20 @@ def hold_out(
 ) -> tuple[PartlyLabeled, PartlyLabeled] | None:
     """Split the labelled rows into training and validation; warn and return None if too few.
 
-    Rows of weight zero are not held out. `_fit` calls it.
+    Rows of weight zero are not held out.
     """
     counted = np.flatnonzero(data.weights)
     codes, n = data.y[counted], len(counted)
     sizes, n_valid = np.unique(codes, return_counts=True)[1], share_of(fraction, n, up=True)
     if sizes.min() < 2 or min(n_valid, n - n_valid) < len(sizes):
-        warnings.warn(
+        warn_user(
             f"{n_valid} of {n} labelled rows cannot be held out by class, so one iteration is run. "
-            "Label more rows of the rare classes, or change validation_fraction.",
-            stacklevel=5,
+            "Label more rows of the rare classes, or change validation_fraction."
         )
         return None
     how = {"test_size": n_valid, "stratify": codes, "random_state": int(rng.integers(2**31))}
     valid = np.sort(train_test_split(counted, **how)[1])
     return data.part(np.setdiff1d(np.arange(len(data.y)), valid)), data.part(valid)
-
-
-def positive_code(classes: NDArray[Any], pos_label: Any) -> int:
-    """Return the code of the class whose F1 counts; None is the last class."""
-    known = classes.tolist()
-    if pos_label is not None and pos_label not in known:
-        raise ValueError(f"pos_label={pos_label!r} is none of the classes {known}.")
-    return len(known) - 1 if pos_label is None else known.index(pos_label)
 
 
 def validation_score(valid: PartlyLabeled, P: FloatArray, pos_label: Any) -> float:

@@ -119,7 +119,8 @@ class ThrottledSelfTrainingClassifier(ThrottledBaseline):
                 if parts:
                     self.selection_history_, ended = self._run(search, self.max_iter, *parts)[2:]
                     scores = [entry["validation_score"] for entry in self.selection_history_]
-                    n, why = int(np.argmax(scores)), (len(scores) == 1 and ended) or "validation"
+                    n = int(np.argmax(scores))
+                    why = ended if ended and len(scores) == 1 else "validation"
             self.estimators_, labels, self.history_, ended = self._run(trainer, n, data)
         self.n_iter_, self.termination_condition_ = len(self.history_) - 1, ended or why
         self._set_transduction(data, *labels)

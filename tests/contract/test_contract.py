@@ -627,7 +627,7 @@ def test_the_bar_knows_its_total(bars, params, nets, students):
     total = second + students * (62 + 28) + students * (62 + 3 * 28)
     bar = bars[0]
     assert bar.said == [
-        ("supervised teachers", 0),
+        ("first teachers", 0),
         ("iteration 1 of 2", first),
         ("iteration 2 of 2", second),
     ]
@@ -641,7 +641,7 @@ def test_the_bar_of_a_fit_that_goes_on(bars, tmp_path):
         learner(**stop).fit(X, y)
     learner(verbose=1, checkpoint_dir=tmp_path).fit(X, y)
     assert bars[0].n == bars[0].total
-    assert [text for text, _ in bars[0].said] == ["supervised teachers", "iteration 2 of 2"]
+    assert [text for text, _ in bars[0].said] == ["first teachers", "iteration 2 of 2"]
 
 
 def fails_after_one(iteration):

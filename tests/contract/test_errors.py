@@ -353,6 +353,16 @@ PARAMETERS = [
 ]
 
 
+def test_tokens_are_deleted_only_where_a_net_has_them():
+    class OwnEncode(type(mlp_net())):
+        def encode(self, X, **_):
+            return np.asarray(X, dtype=np.float32)
+
+    own = OwnEncode(**mlp_net().get_params(deep=False))
+    with pytest.raises(ValueError, match=r"token_deletion=0.2 needs .* estimator is a OwnEncode"):
+        SelfPretrainingClassifier(own, token_deletion=0.2).fit(X, Y)
+
+
 def test_a_callback_must_be_callable():
     with pytest.raises(TypeError, match="on_iteration must be callable, got 'x'"):
         numbers(on_iteration="x").fit(X, Y)

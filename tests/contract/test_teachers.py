@@ -142,6 +142,20 @@ def test_the_old_classifier_teaches_the_new_one(names):
     assert np.mean(found == np.array(named(true, names))[y < 0]) > 0.5
 
 
+class Rounded(LogisticRegression):
+    """Its probabilities have rounding errors below zero."""
+
+    def predict_proba(self, X):
+        P = super().predict_proba(X).round()
+        return P + np.where(P == 1, 5e-10, -5e-10)
+
+
+def test_a_rounding_error_below_zero_is_no_probability_of_nan():
+    X, y, _true = points()
+    old = Rounded().fit(X[y >= 0], y[y >= 0])
+    np.testing.assert_array_equal(answers(FrozenEstimator(old), X, y), old.predict(X[y < 0]))
+
+
 @pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
 def test_a_class_that_the_old_classifier_lacks_has_probability_0(names):
     X, y, _ = points(3)
