@@ -101,6 +101,13 @@ def test_layers_hold():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_contributing_shows_the_layers():
+    tool = tomllib.loads(read("pyproject.toml"))["tool"]["importlinter"]
+    lines = [set(line.split(" : ")) for line in tool["contracts"][0]["layers"]]
+    rows = re.findall(r"^\| [\w ]*\| (`\w.*?) \|", read("CONTRIBUTING.md"), re.M)
+    assert [set(re.findall(r"`(\w+)/?`", row)) for row in rows] == lines
+
+
 def test_public_names_are_documented_and_documented_names_exist():
     documented = set()
     for module, name in re.findall(r"^ {3}([a-z_.]+)\.(\w+)$", read("docs/api.md"), re.M):
