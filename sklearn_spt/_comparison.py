@@ -40,9 +40,9 @@ class SupervisedComparison:
     Attributes
     ----------
     verdict : {"use", "do not use", "cannot tell"}
-        "do not use" if only one class is predicted. Else "use" if the whole interval of the gain is
-        above 0. Else "do not use" if the gain is not above 0 or the interval ends below +0.01. Else
-        "cannot tell".
+        It is about the unlabelled rows. "do not use" if only one class is predicted. Else "use" if
+        the whole interval of the gain is above 0, "do not use" if it ends below +0.01. Else "cannot
+        tell".
     score_name : {"F1", "macro-F1", "accuracy"}
         Name of the score.
     supervised, semi_supervised : float
@@ -81,7 +81,9 @@ class SupervisedComparison:
         rows["without them" + ", five nets" * (self.one_net is not None)] = self.supervised
         if self.one_net is not None:
             rows["without them, one net"] = self.one_net
-        width, lines = max(map(len, rows)), [self.verdict]
+        whether = {"cannot tell": "cannot tell whether the unlabelled rows help"}
+        lines = [whether.get(self.verdict, f"{self.verdict} the unlabelled rows")]
+        width = max(map(len, rows))
         lines += [f"  {name:{width}}  {self.score_name} {s:.3f}" for name, s in rows.items()]
         if self.score_name != "accuracy":
             lines[1] += f", accuracy {self.accuracies[1]:.3f}"
@@ -93,7 +95,7 @@ class SupervisedComparison:
 
     @property
     def verdict(self) -> str:
-        """The verdict."""
+        """Whether to use the unlabelled rows."""
         return self._judged()[0]
 
     def _judged(self) -> tuple[str, str]:
@@ -107,7 +109,7 @@ class SupervisedComparison:
         if high < 0.01:  # such a gain is not worth a semi-supervised fit
             return "do not use", "They do not help: the interval ends below +0.01."
         if self.gain <= 0:
-            return "do not use", f"They did not help, but a gain of {high:+.3f} is possible."
+            return "cannot tell", f"They did not help here, but a gain of {high:+.3f} is possible."
         return "cannot tell", "The gain may be chance. Label more rows to find out."
 
 

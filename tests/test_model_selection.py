@@ -294,7 +294,7 @@ def test_verdicts_and_what_is_printed():
     assert found.probability == 1
     text = str(found)
     assert text.startswith(
-        f"use\n  with the 1,200 unlabelled rows  F1 {found.semi_supervised:.3f},"
+        f"use the unlabelled rows\n  with the 1,200 unlabelled rows  F1 {found.semi_supervised:.3f},"
     )
     assert f"95% interval {found.interval[0]:+.3f} to" in text
     assert re.search(f"without them +F1 {found.supervised:.3f}, accuracy", text)
@@ -309,7 +309,8 @@ def test_verdicts_and_what_is_printed():
     assert (found.verdict, found.gain > 0) == ("cannot tell", True)
     assert "may be chance" in str(found)
     found = scripted(few, few, few)
-    assert (found.verdict, found.gain) == ("do not use", 0)
+    assert (found.verdict, found.gain) == ("cannot tell", 0)
+    assert str(found).startswith("cannot tell whether the unlabelled rows help\n")
     assert f"a gain of {found.interval[1]:+.3f} is possible" in str(found)
 
 
