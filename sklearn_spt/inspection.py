@@ -130,7 +130,8 @@ def suggest(clf: Any, X: Any, n: int = 10) -> Codes:
     k-means groups the 10 n rows with the smallest margin into n clusters, by the vectors of the net
     or by X. The row closest to each centre is suggested. With five labels per class, five rounds of
     ten such rows gave a mean accuracy of 0.734 on eight tasks, and random rows 0.714
-    (``examples/studies/PROTOCOL.md``). Rows that the classifier reads alike are one row.
+    (``examples/studies/PROTOCOL.md``). If X is small, some of these rows are hardly in doubt. Rows
+    that the classifier reads alike are one row.
 
     Parameters
     ----------
