@@ -97,18 +97,15 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
     try:
         if kind == "parquet":
             read = import_module("pyarrow.parquet").ParquetFile
-            for rows in read(io.BytesIO(stream.read()) if source == "-" else source).iter_batches(
-                _ROWS
-            ):
-                part = rows.to_pandas(types_mapper=pd.ArrowDtype)  # one type in all parts
+            file = io.BytesIO(stream.read()) if source == "-" else source
+            for batch in read(file).iter_batches(_ROWS):
+                part = batch.to_pandas(types_mapper=pd.ArrowDtype)  # one type in all parts
                 yield part.set_index(np.arange(line, line := line + len(part)))
         elif "json" in kind:
             # read_json would lose digits of large numbers in a column with missing values
             for part in pd.read_csv(stream, skip_blank_lines=False, **lines):
-                rows = dict[int, Any]()
-                for line, text in enumerate(part["line"], part.index[0] + 1):
-                    rows |= {line: {**json.loads(text)}} if text.strip() else {}
-                yield pd.DataFrame([*rows.values()], [*rows], dtype=object)
+                at = {(line := n + 1): {**json.loads(x)} for n, x in part.itertuples() if x.strip()}
+                yield pd.DataFrame([*at.values()], [*at], dtype=object)
         else:
             first = start.decode(code, "ignore").partition("\n")[0].encode(code)
             head = io.BytesIO(first) if source == "-" else stream
@@ -177,11 +174,9 @@ def _rows(options: Namespace, known: Iterable[str] = ()) -> tuple[pd.DataFrame, 
     table, texts = _texts(options, pd.concat(tables))
     labels = [str(label).strip() for label in _column(options, table, "label")]
     y = labels_of_file(labels, options.unlabeled_marker or "", known)
-    classes = {*y} - {-1}
-    if options.command in ("fit", "compare") and (len(classes) == 1 or not any(labels)):
-        one = f"holds one class only, {max(classes, default='')!r}; label rows of another"
-        what = one if classes else f"is empty in all {len(y)} rows"
-        raise ValueError(f"Column {options.label!r} {what}.")
+    if "lam" in options and (len(found := {*y} - {-1}) == 1 or not any(labels)):
+        what = f"has one class only, {max(found)!r}" if found else f"is empty in all {len(y)} rows"
+        raise ValueError(f"Column {options.label!r} {what}; label rows of two classes.")
     return table, *(pd.Series(values, table.index, dtype=object) for values in (texts, y))
 
 
@@ -189,8 +184,7 @@ def _load(options: Namespace) -> Any:
     """Return a saved classifier; the columns of its fit are the default."""
     saved_state(options.model)
     options.rows = sum(len(t) for x in {*options.files} - {"-"} for t in _tables(options, x))
-    if not options.quiet:
-        print("loading the model ...", file=sys.stderr)
+    print("loading the model ...", file=options.log)
     clf = sklearn_spt.load(options.model)
     if not hasattr(clf, "verbose"):
         raise ValueError(f"{options.model} holds a {type(clf).__name__}, which reads no texts.")
@@ -214,8 +208,7 @@ def _training(options: Namespace, **params: Any) -> tuple[Any, list[str], list[A
     U = X[~kept & ~X.isin(X[kept & (len(options.files) > 1)])]  # one file labels, another not
     kept |= X.index.isin(U.sample(min(len(U), options.sample), random_state=options.seed).index)
     X, y, options.lines = X[kept], y[kept], X.index[kept]
-    if not options.quiet:
-        print("loading the encoder ...", file=sys.stderr)
+    print("loading the encoder ...", file=options.log)
     given = {"estimator__pretrained": options.encoder, "estimator__max_length": options.max_length}
     given |= {name: vars(options)[name] for name in ("lam", "alpha", "step_size")}
     params |= dict(sklearn_spt.FOUR_STUDENTS if options.four else {}, random_state=options.seed)
@@ -272,8 +265,7 @@ def _predict(options: Namespace) -> None:
             if number == 0:  # the columns are there
                 ends = ".jsonl .ndjson .json" if "json" in options.kind else ".csv .tsv .parquet"
                 if out and out.suffix not in ends.split():
-                    ends = " or ".join(ends.split())
-                    raise ValueError(f"--out {out}: the name must end in {ends}.")
+                    raise ValueError(f"--out: the name must end in {ends.replace(' ', ' or ')}.")
                 memory = Memory(out and parts / sha256(saved_state(options.model))[:8], verbose=0)
                 answer = memory.cache(clf.predict_proba, ignore=["self"])  # also of a killed run
                 to = stack.enter_context(open(parts / "out", "wb")) if out else sys.stdout.buffer
@@ -351,6 +343,7 @@ def _in_options(message: str) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; return 0, 1 where data or options cannot be used, or 130 if interrupted."""
     options, printed = _parse(arguments), set[str]()
+    options.log = io.StringIO() if options.quiet else sys.stderr
 
     def tell(message: Any, category: Any = None, *_: Any, **__: Any) -> None:
         line_of = {str(row): line for row, line in enumerate(vars(options).get("lines", ()))}
@@ -383,6 +376,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 _COMMANDS = {run.__name__[1:]: run for run in (_fit, _predict, _evaluate, _suggest, _compare)}
-
 if __name__ == "__main__":
     sys.exit(main())

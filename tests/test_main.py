@@ -909,10 +909,10 @@ def test_mistakes_and_own_nets_wait_for_no_library(tmp_path):
     remedy = "give the folder of a saved classifier."
     mistakes = {
         "fit a.csv --out used": "is in use; set --overwrite, or give another folder.",
-        "fit b.csv --out b": "Column 'label' is empty in all 2 rows.",
+        "fit b.csv --out b": "Column 'label' is empty in all 2 rows; label rows of two classes.",
         "fit b.csv --out b --lam 3": "--lam must be from 0 to 1; got 3.0.",
         "fit b.csv --out b --alpha nan": "--alpha must be from 0 to 1; got nan.",
-        "fit one.csv --out b": "Column 'label' holds one class only, 'x'; label rows of another.",
+        "fit one.csv --out b": "Column 'label' has one class only, 'x'; label rows of two classes.",
         "fit two.csv --out b --max-length 0": "--max-length must be at least 3; got 0.",
         "fit two.csv --out b --encoder ./no": "--encoder ./no: no such folder.",
         "fit no --out b": "no: the name does not say the format; add --format.",
