@@ -21,7 +21,7 @@ import pandas as pd
 from joblib import Memory
 
 import sklearn_spt
-from sklearn_spt._labels import check_step_size, form_of, is_blank, suspicious_class
+from sklearn_spt._labels import check_step_size, is_blank, labels_of_file, spelled, suspicious_class
 from sklearn_spt._sealed import free_folder, saved_state, sha256
 
 _FILES = """Files are CSV (with commas or semicolons), TSV, JSON lines or parquet by their names;
@@ -93,22 +93,19 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
     code = "utf-8-sig" if start[:3] == b"\xef\xbb\xbf" else code
     how: dict[str, Any] = {"dtype": str, "na_filter": False, "encoding": code, "chunksize": _ROWS}
     lines = {"sep": "\x01", "quoting": 3, "names": ["line"], **how}  # no line has this separator
-    options.sep, line = ",", 1
+    options.source, options.sep, line = source, ",", 1
     try:
         if kind == "parquet":
-            from pyarrow.parquet import ParquetFile
-
-            file = ParquetFile(io.BytesIO(stream.read()) if source == "-" else source)
-            for batch in file.iter_batches(_ROWS):
+            read = import_module("pyarrow.parquet").ParquetFile
+            file = io.BytesIO(stream.read()) if source == "-" else source
+            for batch in read(file).iter_batches(_ROWS):
                 part = batch.to_pandas(types_mapper=pd.ArrowDtype)  # one type in all parts
                 yield part.set_index(np.arange(line, line := line + len(part)))
         elif "json" in kind:
             # read_json would lose digits of large numbers in a column with missing values
             for part in pd.read_csv(stream, skip_blank_lines=False, **lines):
-                rows = dict[int, Any]()
-                for line, text in enumerate(part["line"], part.index[0] + 1):
-                    rows |= {line: {**json.loads(text)}} if text.strip() else {}
-                yield pd.DataFrame([*rows.values()], [*rows], dtype=object)
+                at = {(line := n + 1): {**json.loads(x)} for n, x in part.itertuples() if x.strip()}
+                yield pd.DataFrame([*at.values()], [*at], dtype=object)
         else:
             first = start.decode(code, "ignore").partition("\n")[0].encode(code)
             head = io.BytesIO(first) if source == "-" else stream
@@ -121,10 +118,10 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
                 line = ends[-1]
                 yield part.set_index(ends[:-1] + 1)
     except (EOFError, LookupError, TypeError, ValueError) as error:
-        hint = "; each line must hold one object" if "json" in kind else ""
-        hint = "; add --encoding, such as cp1252" if isinstance(error, UnicodeError) else hint
-        at = f"line {line}: " * ("json" in kind and not isinstance(error, UnicodeError))
-        raise ValueError(f"{source}: {at}{error}{hint}") from error
+        hint = "; add --encoding, such as cp1252" * isinstance(error, UnicodeError)
+        wrong = "json" in kind and isinstance(error, json.JSONDecodeError | TypeError)
+        what = f"line {line} is no JSON object; each line must hold one." if wrong else error
+        raise ValueError(f"{source}: {what}{hint}") from error
     if line == 1 and "json" not in kind:
         raise ValueError(f"{source} holds no row.")
 
@@ -132,7 +129,6 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
 def _column(options: Namespace, table: pd.DataFrame, name: str) -> list[Any]:
     """Return a column, with "" where a value is missing; labels may be in lists of one."""
     given, table = getattr(options, name), table.rename(columns=str)
-    source = vars(options).get("source", options.files[0])
     if given in table:
         values = []
         for line, value in table[given].astype(object).items():
@@ -140,7 +136,7 @@ def _column(options: Namespace, table: pd.DataFrame, name: str) -> list[Any]:
                 value = value[0] if len(value) else None  # as labelling tools export it
             if isinstance(value, bytes) or not pd.api.types.is_scalar(value):
                 what = f"line {line} of column {given!r} holds {value!s:.60}"
-                raise ValueError(f"{source}: {what}, not one {name}.")
+                raise ValueError(f"{options.source}: {what}, not one {name}.")
             values.append("" if pd.isna(value) else value)
         return values
     others = [other for other in table if other != options.text]
@@ -148,8 +144,8 @@ def _column(options: Namespace, table: pd.DataFrame, name: str) -> list[Any]:
     long = [other for other in others if table[other].astype(str).map(len).mean() > 20]
     likely = same or (long if name == "text" else []) or others
     hint = f" Add --{name} {shlex.quote(likely[0])}." if len(likely) == 1 else ""
-    listed = ", ".join(map(repr, table))
-    raise ValueError(f"{source} has no column {given!r} (--{name}), but {listed}.{hint}")
+    listed = ", but " * bool(table.size) + ", ".join(map(repr, table))
+    raise ValueError(f"{options.source} has no column {given!r} (--{name}){listed}.{hint}")
 
 
 def _texts(options: Namespace, table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -174,33 +170,21 @@ def _rows(options: Namespace, known: Iterable[str] = ()) -> tuple[pd.DataFrame, 
         table.index = [f"{line}{f' of {source}' * bool(tables)}" for line in table.index]
         bare = source == more or (options.command == "suggest" and options.label not in table)
         tables.append(table.assign(**{options.label: ""} if bare else {}))
-        options.source = source
         _column(options, tables[-1], "text"), _column(options, tables[-1], "label")
     table, texts = _texts(options, pd.concat(tables))
     labels = [str(label).strip() for label in _column(options, table, "label")]
-    if not any(labels) and options.command in ("fit", "compare"):
-        raise ValueError(f"Column {options.label!r} is empty in all {len(labels)} rows.")
-    marker = _spelled(options.unlabeled_marker or "")
-    given = {label for label in labels if _spelled(label) not in ("", "-1", marker)}
-    if near := sorted(x for x in given if marker and form_of(x) == form_of(marker)):
-        message = f"The labels {near} differ only in form from unlabeled_marker={marker!r}."
-        warnings.warn(message, stacklevel=2)
-    apart = len({*map(_spelled, given)}) < len(given)  # "2" and "2.0", which the fit names
-    spelled = {x: x if apart or x in known else _spelled(x) for x in given}
-    y = [spelled.get(label, -1) for label in labels]
+    y = labels_of_file(labels, options.unlabeled_marker or "", known)
+    if "lam" in options and (len(found := {*y} - {-1}) == 1 or not any(labels)):
+        what = f"has one class only, {max(found)!r}" if found else f"is empty in all {len(y)} rows"
+        raise ValueError(f"Column {options.label!r} {what}; label rows of two classes.")
     return table, *(pd.Series(values, table.index, dtype=object) for values in (texts, y))
-
-
-def _spelled(label: Any) -> str:
-    return re.sub(r"^(-?\d+)\.0+$", r"\1", str(label).strip())  # 1 beside missing values is 1.0
 
 
 def _load(options: Namespace) -> Any:
     """Return a saved classifier; the columns of its fit are the default."""
     saved_state(options.model)
     options.rows = sum(len(t) for x in {*options.files} - {"-"} for t in _tables(options, x))
-    if not options.quiet:
-        print("loading the model ...", file=sys.stderr)
+    print("loading the model ...", file=options.log)
     clf = sklearn_spt.load(options.model)
     if not hasattr(clf, "verbose"):
         raise ValueError(f"{options.model} holds a {type(clf).__name__}, which reads no texts.")
@@ -211,44 +195,39 @@ def _load(options: Namespace) -> Any:
 
 def _training(options: Namespace, **params: Any) -> tuple[Any, list[str], list[Any]]:
     """Return a classifier, texts and labels as the options describe them."""
-    for name, low, high in (
-        ("lam", 0, 1),
-        ("alpha", 0, 1),
-        ("folds", 2, np.inf),
-        ("sample", 0, np.inf),
-    ):
-        if (value := vars(options).get(name)) is not None and not low <= value <= high:
+    for name, low in {"lam": 0, "alpha": 0, "folds": 2, "sample": 0, "max_length": 3}.items():
+        value, high = vars(options).get(name), 1 if name in ("lam", "alpha") else np.inf
+        if value is not None and not low <= value <= high:
             rule = f"from {low} to {high}" if high == 1 else f"at least {low}"
             raise ValueError(f"{name} must be {rule}; got {value}.")
     check_step_size("auto" if options.step_size is None else options.step_size)
+    if (name := options.encoder or "/")[0] in "./~" and not Path(name).expanduser().is_dir():
+        raise ValueError(f"--encoder {name}: no such folder.")
     _, X, y = _rows(options)
     kept = y != -1
     U = X[~kept & ~X.isin(X[kept & (len(options.files) > 1)])]  # one file labels, another not
     kept |= X.index.isin(U.sample(min(len(U), options.sample), random_state=options.seed).index)
     X, y, options.lines = X[kept], y[kept], X.index[kept]
-    if not options.quiet:
-        print("loading the encoder ...", file=sys.stderr)
+    print("loading the encoder ...", file=options.log)
     given = {"estimator__pretrained": options.encoder, "estimator__max_length": options.max_length}
     given |= {name: vars(options)[name] for name in ("lam", "alpha", "step_size")}
-    given = {name: value for name, value in given.items() if value is not None}
-    usual = dict(sklearn_spt.FOUR_STUDENTS if options.four else {}, random_state=options.seed)
-    clf = sklearn_spt.SelfPretrainingClassifier(sklearn_spt.BertClassifier())
-    return clf.set_params(**params, **usual | given), X.tolist(), y.tolist()
+    params |= dict(sklearn_spt.FOUR_STUDENTS if options.four else {}, random_state=options.seed)
+    params |= {name: value for name, value in given.items() if value is not None}
+    clf = sklearn_spt.SelfPretrainingClassifier(sklearn_spt.BertClassifier()).set_params(**params)
+    return clf, X.tolist(), y.tolist()
 
 
 def _fit(options: Namespace) -> None:
     """Fit a classifier, save it in a folder, and print a report."""
     free_folder(options.out, options.overwrite)  # a folder in use is an error now
     if (page := Path(options.report or "here").parent) == options.out or not page.is_dir():
-        what = f"there is no folder {page}, or it is that of --out"
-        raise ValueError(f"--report {options.report}: {what}.")
+        raise ValueError(f"--report: there is no folder {page}, or it is that of --out.")
     clf, X, y = _training(options, checkpoint_dir=options.checkpoint_dir, verbose=not options.quiet)
     FitReport = import_module("sklearn_spt.inspection").FitReport
     clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None)
     clf.columns_ = {name: vars(options)[name] for name in ("text", "label", "unlabeled_marker")}
     sklearn_spt.save(clf, options.out, overwrite=options.overwrite)
-    report = _in_options(str(FitReport.from_estimator(clf)))
-    print(report if -1 in y else report.partition("\n\nWhether the unlabelled")[0])
+    print(_in_options(str(FitReport.from_estimator(clf))))
     if options.report is not None:
         shown = FitReport.from_estimator(clf, X)
         if len(doubtful := shown.doubtful):
@@ -270,43 +249,42 @@ def _compare(options: Namespace) -> None:
 def _predict(options: Namespace) -> None:
     """Print the rows of a file with their predicted classes, or write them to a file."""
     (source,), out, parts = options.files, options.out, Path(f"{options.out}.parts")
+    if out and out.is_dir():
+        raise ValueError(f"--out {out} is a folder; give a file.")
     if options.resume and out and out.exists() and not parts.exists():
         return print(f"{out} is complete.", file=sys.stderr)  # the killed run had ended
     if out and (parts.exists() or out.exists()) and not (options.overwrite or options.resume):
         used = parts if parts.exists() else out
         raise ValueError(f"{used} is in use; add --overwrite, or --resume after a kill.")
-    clf = _load(options).set_params(verbose=0)
-    lines = "json" in str(vars(options).get("kind", options.format))
-    names = [".jsonl", ".ndjson", ".json"] if lines else [".csv", ".tsv", ".parquet"]
-    if out and out.suffix not in names:
-        raise ValueError(f"--out {out}: the name must end in {' or '.join(names)}.")
-    progress_bar = import_module("sklearn_spt._estimator").progress_bar
-    memory = Memory(out and parts / sha256(saved_state(options.model))[:8], verbose=0)
-    answer = memory.cache(clf.predict_proba, ignore=["self"])  # finds what a killed run predicted
-    names, writer = [f"probability_{label}" for label in clf.classes_], None
+    clf, writer = _load(options).set_params(verbose=0), None
+    bars = import_module("sklearn_spt._estimator").progress_bar
     shown = int(not options.quiet and (bool(out) or not sys.stdout.isatty()))
-    bars = progress_bar(shown, options.rows or None, "prediction", unit="row", delay=1)
-    with bars as bar, ExitStack() as stack:
-        file = stack.enter_context(open(parts / "out", "wb")) if out else sys.stdout.buffer
+    with bars(shown, options.rows, "prediction", unit="row", delay=1) as bar, ExitStack() as stack:
         for number, part in enumerate(_tables(options, source)):
             rows, texts = _texts(options, part)
-            P = answer(texts) if texts else np.empty((0, len(names)))
+            if number == 0:  # the columns are there
+                ends = ".jsonl .ndjson .json" if "json" in options.kind else ".csv .tsv .parquet"
+                if out and out.suffix not in ends.split():
+                    raise ValueError(f"--out: the name must end in {ends.replace(' ', ' or ')}.")
+                memory = Memory(out and parts / sha256(saved_state(options.model))[:8], verbose=0)
+                answer = memory.cache(clf.predict_proba, ignore=["self"])  # also of a killed run
+                to = stack.enter_context(open(parts / "out", "wb")) if out else sys.stdout.buffer
+            P = answer(texts) if texts else np.empty((0, len(clf.classes_)))
             rows = rows.assign(prediction=clf.classes_[P.argmax(axis=1)])
-            rows[names] = P.round(6)
+            rows[[f"probability_{label}" for label in clf.classes_]] = P.round(6)
             if out and out.suffix == ".parquet":
-                from pyarrow import Table, parquet
-
-                table = Table.from_pandas(rows, preserve_index=False)
-                writer = writer or stack.enter_context(parquet.ParquetWriter(file, table.schema))
+                parquet = import_module("pyarrow.parquet")
+                table = import_module("pyarrow").Table.from_pandas(rows, preserve_index=False)
+                writer = writer or stack.enter_context(parquet.ParquetWriter(to, table.schema))
                 writer.write_table(table)
             elif "json" in options.kind:
-                file.write(rows.to_json(orient="records", lines=True, force_ascii=False).encode())
+                to.write(rows.to_json(orient="records", lines=True, force_ascii=False).encode())
             else:
                 quoting = options.quoting or int("\r" in "".join(texts))  # all, or \r ends a row
                 sep = "\t" if out and out.suffix == ".tsv" else options.sep
                 how = {"sep": sep, "header": number == 0, "quoting": quoting}
-                file.write(rows.to_csv(index=False, lineterminator="\n", **how).encode())
-            file.flush()
+                to.write(rows.to_csv(index=False, lineterminator="\n", **how).encode())
+            to.flush()
             bar.update(len(part))
     if out:
         (parts / "out").replace(out)
@@ -315,28 +293,33 @@ def _predict(options: Namespace) -> None:
 
 def _suggest(options: Namespace) -> None:
     """Write the rows to label next to a CSV file, for a spreadsheet and for another fit."""
-    if (out := options.out).suffix != ".csv" or out in map(Path, options.files):
+    if (out := options.out).suffix != ".csv" or out.is_dir() or out in map(Path, options.files):
         raise ValueError(f"--out {out}: give a new file whose name ends in .csv.")
     if out.exists() and not options.overwrite:
         raise ValueError(f"{out} is in use; add --overwrite, or give another file.")
     clf = _load(options)
-    suggest = import_module("sklearn_spt.inspection").suggest
     table, X, y = _rows(options)
     unknown = (y == -1) & ~X.isin(X[y != -1])
-    if not (n := int(unknown.sum())):
+    if not unknown.any():
         raise ValueError("Each text has a label: there is none to suggest.")
-    chosen = np.sort(suggest(clf, X[unknown].tolist(), min(options.n, n)))
+    suggest, unlabeled = import_module("sklearn_spt.inspection").suggest, X[unknown].tolist()
+    chosen = np.sort(suggest(clf, unlabeled, min(options.n, len(unlabeled))))
     table = table[unknown].iloc[chosen].assign(**{options.label: ""})
-    table.to_csv(out, sep=options.sep, index=False, encoding="utf-8-sig", lineterminator="\r\n")
-    both = shlex.join([*options.files, str(out)])
-    print(f"Next: label the rows of {out}, and python -m sklearn_spt fit {both} --out MODEL")
+    how: Any = {"sep": options.sep, "quoting": options.quoting, "index": False}
+    table.to_csv(out, encoding="utf-8-sig", lineterminator="\r\n", **how)
+    usual: Any = {"text": "text", "label": "label", "unlabeled_marker": None, "format": None}
+    usual |= {"encoding": "utf-8", "quoting": 0}
+    own = {x: y for x, y in vars(options).items() if x in usual and usual[x] != y}
+    given = [f"--{x.replace('_', '-')}={y}" for x, y in own.items()]
+    again = shlex.join([*options.files, str(out), *given, *["--skip-empty"] * options.skip_empty])
+    print(f"Next: label the rows of {out}, and python -m sklearn_spt fit {again} --out MODEL")
 
 
 def _evaluate(options: Namespace) -> None:
     """Print the scores of a model on the labelled rows of a file."""
     clf, file = _load(options), options.files[0]
     classification_report = import_module("sklearn.metrics").classification_report
-    names = [x if isinstance(x, str) else _spelled(x) for x in clf.classes_.tolist()]
+    names = [x if isinstance(x, str) else spelled(x) for x in clf.classes_.tolist()]
     _, X, y = _rows(options, names)
     X, y = X[y != -1].tolist(), y[y != -1].tolist()
     if not y:
@@ -345,9 +328,6 @@ def _evaluate(options: Namespace) -> None:
         raise ValueError(f"{file}: {min(unknown)!r} is no class of the model: {names}.")
     predicted = np.array(names)[clf.predict_proba(X).argmax(axis=1)]
     print(classification_report(y, predicted, labels=names, digits=3, zero_division=0.0))
-
-
-_COMMANDS = {run.__name__[1:]: run for run in (_fit, _predict, _evaluate, _suggest, _compare)}
 
 
 def _in_options(message: str) -> str:
@@ -363,6 +343,7 @@ def _in_options(message: str) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; return 0, 1 where data or options cannot be used, or 130 if interrupted."""
     options, printed = _parse(arguments), set[str]()
+    options.log = io.StringIO() if options.quiet else sys.stderr
 
     def tell(message: Any, category: Any = None, *_: Any, **__: Any) -> None:
         line_of = {str(row): line for row, line in enumerate(vars(options).get("lines", ()))}
@@ -394,5 +375,6 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+_COMMANDS = {run.__name__[1:]: run for run in (_fit, _predict, _evaluate, _suggest, _compare)}
 if __name__ == "__main__":
     sys.exit(main())

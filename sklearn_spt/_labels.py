@@ -7,7 +7,7 @@ import re
 import sys
 import unicodedata
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from numbers import Integral, Real
@@ -221,6 +221,26 @@ def form_of(label: str) -> str:
     text = "".join(c for c in label if unicodedata.category(c) != "Cf")
     text = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
     return re.sub(r"^(-?)0*(\d+)(\.0*)?$", r"\1\2", text)
+
+
+def spelled(label: Any) -> str:
+    """Return a label as a file spells it; a 1 beside missing values has become 1.0."""
+    return re.sub(r"^(-?\d+)\.0+$", r"\1", str(label).strip())
+
+
+def labels_of_file(labels: list[str], marker: str, known: Iterable[str] = ()) -> list[Any]:
+    """Return the labels of a column as classes, with -1 where a row has none.
+
+    `known` holds spellings of classes. Labels that differ from the marker only in form are named.
+    """
+    marker = spelled(marker)
+    given = {label for label in labels if spelled(label) not in ("", "-1", marker)}
+    if near := sorted(x for x in given if marker and form_of(x) == form_of(marker)):
+        message = f"The labels {near} differ only in form from unlabeled_marker={marker!r}."
+        warnings.warn(message, stacklevel=3)
+    apart = len({*map(spelled, given)}) < len(given)  # "2" and "2.0", which the fit names
+    classes = {x: x if apart or x in known else spelled(x) for x in given}
+    return [classes.get(label, -1) for label in labels]
 
 
 @contextmanager

@@ -305,7 +305,7 @@ class FitReport:
             if len(table):
                 table = table.loc[:, (table.notna() & (table != "")).any()]  # no empty column
                 parts += [f"<h2>{title}</h2>", table.to_html(border=0, **_TABLE)]
-        return "\n".join([*parts, f"<p>{_HINT}</p>"])
+        return "\n".join([*parts, f"<p>{self._hint()}</p>"])
 
     def __str__(self) -> str:
         """Describe the fit as text."""
@@ -317,7 +317,10 @@ class FitReport:
             cut = [t if len(t) <= 50 else f"{t[:49]}…" for t in self.doubtful["text"]]
             aligned = self.doubtful.assign(text=[f"{t:50}" for t in cut])
             lines += ["Texts in doubt", aligned.to_string(justify="left", **_TABLE), ""]
-        return re.sub(" +$", "", "\n".join([*lines, _HINT]), flags=re.MULTILINE)
+        return re.sub(" +$", "", "\n".join([*lines, self._hint()]), flags=re.MULTILINE).rstrip()
+
+    def _hint(self) -> str:
+        return "" if self.facts.get("unlabelled rows", "").startswith("0,") else _HINT
 
 
 def _doubtful(clf: Any, model: Any, texts: Any, n: int) -> pd.DataFrame:

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -27,6 +28,8 @@ SKIPPED = [f"{a} never want {b}" for a in ("i", "he", "they") for b in ("the sho
 POSTS = [(text, "yes") for text in GOT * 4] + [(text, "no") for text in SKIPPED * 4]
 TEXTS = [text for text, _ in POSTS]
 HALF_LABELED = [(text, label if row % 2 else "") for row, (text, label) in enumerate(POSTS)]
+
+YES, NO = (json.dumps({"text": t, "label": label}) for t, label in (("a, b", "yes"), ("d", "no")))
 
 
 def write_csv(path, header, rows, sep=","):
@@ -203,21 +206,21 @@ def test_rows_without_a_label(marker, expected, fit_data, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("a.csv", "id;label;text\n1;yes;a, b\n2;;c\n"),
-        ("a.csv", "id\tlabel\ttext\n1\tyes\ta, b\n2\t\tc\n"),
-        ("a.csv", '\ufeffid,label,text\n1,yes,"a, b"\n\n2,,c\n\n'),
-        ("a.tsv", "text\tlabel\na, b\tyes\nc\t\n"),
-        ("a.txt", "text;label\na, b;yes\nc\n"),
-        ("a.jsonl", '{"text": "a, b", "label": "yes"}\n\n{"text": "c", "label": null}\n'),
-        ("a.ndjson", '{"text": "a, b", "label": "yes"}\n{"text": "c"}\n'),
+        ("a.csv", "id;label;text\n1;yes;a, b\n2;;c\n3;no;d\n"),
+        ("a.csv", "id\tlabel\ttext\n1\tyes\ta, b\n2\t\tc\n3\tno\td\n"),
+        ("a.csv", '\ufeffid,label,text\n1,yes,"a, b"\n\n2,,c\n\n3,no,d\n'),
+        ("a.tsv", "text\tlabel\na, b\tyes\nc\t\nd\tno\n"),
+        ("a.txt", "text;label\na, b;yes\nc\nd;no\n"),
+        ("a.jsonl", f'{YES}\n\n{{"text": "c", "label": null}}\n{NO}\n'),
+        ("a.ndjson", f'{YES}\n{{"text": "c"}}\n{NO}\n'),
     ],
 )
 def test_formats_by_name(name, content, fit_data, tmp_path):
     (tmp_path / name).write_text(content, encoding="utf-8")
     _, X, y = fit_data(tmp_path / name)
-    assert (list(X), list(y)) == (["a, b", "c"], ["yes", -1])
+    assert (list(X), list(y)) == (["a, b", "c", "d"], ["yes", -1, "no"])
     (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content.encode(), mtime=0))
-    assert list(fit_data(tmp_path / f"{name}.gz")[1]) == ["a, b", "c"]
+    assert list(fit_data(tmp_path / f"{name}.gz")[1]) == ["a, b", "c", "d"]
 
 
 def test_numbers_as_labels_and_texts(fit_data, tmp_path):
@@ -321,13 +324,13 @@ def test_bytes_are_no_texts(fit_data, tmp_path, capsys):
 
 
 def test_encodings_and_quotation_marks(fit_data, tmp_path, capsys):
-    (tmp_path / "a.csv").write_bytes("text;label\ncafé;yes\nb;\n".encode("cp1252"))
+    (tmp_path / "a.csv").write_bytes("text;label\ncafé;yes\nb;no\n".encode("cp1252"))
     assert fit_data(tmp_path / "a.csv") is None
     err = capsys.readouterr().err
     assert "a.csv: 'utf-8' codec can't decode" in err
     assert "add --encoding, such as cp1252" in err
     assert fit_data(tmp_path / "a.csv", "--encoding", "cp1252")[1][0] == "café"
-    (tmp_path / "a.tsv").write_text('text\tlabel\n"a\tyes\nb\t\n')
+    (tmp_path / "a.tsv").write_text('text\tlabel\n"a\tyes\nb\tno\n')
     assert fit_data(tmp_path / "a.tsv") is None
     assert "EOF inside string" in capsys.readouterr().err
     assert list(fit_data(tmp_path / "a.tsv", "--quoting", "3")[1]) == ['"a', "b"]
@@ -335,15 +338,15 @@ def test_encodings_and_quotation_marks(fit_data, tmp_path, capsys):
 
 def test_standard_input_and_its_format(fit_data, standard_input, tmp_path):
     more = write_json(tmp_path / "more.jsonl", [{"text": "m"}])
-    standard_input("text;label\na;x\nb;\n")
+    standard_input("text;label\na;x\nb;y\n")
     _, X, y = fit_data("-", "--format", "csv", "--unlabeled", more)
-    assert (list(X), list(y)) == (["a", "b", "m"], ["x", -1, -1])
+    assert (list(X), list(y)) == (["a", "b", "m"], ["x", "y", -1])
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
 def test_a_byte_order_mark_tells_the_encoding(name, encoding, fit_data, standard_input, tmp_path):
-    rows = [("über", "yes"), ("ça", "")]
+    rows = [("über", "yes"), ("ça", "no")]
     if name == "a.jsonl":
         lines = [json.dumps({"text": text, "label": label}) for text, label in rows]
     else:
@@ -354,7 +357,7 @@ def test_a_byte_order_mark_tells_the_encoding(name, encoding, fit_data, standard
     assert list(fit_data(tmp_path / name)[1]) == ["über", "ça"]
     standard_input(content)
     _, X, y = fit_data("-", "--format", name[2:])
-    assert (list(X), list(y)) == (["über", "ça"], ["yes", -1])
+    assert (list(X), list(y)) == (["über", "ça"], ["yes", "no"])
 
 
 def test_warnings_and_errors_name_lines_of_the_file(model, tmp_path, capsys):
@@ -397,22 +400,23 @@ def test_a_column_that_the_user_may_mean(header, missing, hint, fit_data, tmp_pa
 
 def test_a_text_of_several_files_is_used_with_its_label(fit_data, tmp_path):
     first = write_csv(tmp_path / "a.csv", ("text", "label"), [("a", "x"), ("b", "")])
+    pair = write_json(tmp_path / "p.json", [{"text": "p", "label": "y"}])
     second = write_csv(tmp_path / "b.csv", ("id", "text", "label"), [(1, "b", "y"), (2, "c", "")])
     third = write_json(tmp_path / "c.jsonl", [{"text": "d", "label": "z"}])
     _, X, y = fit_data(first, second, "--unlabeled", third)
     assert (list(X), list(y)) == (["a", "b", "c", "d"], ["x", "y", -1, -1])
-    _, X, y = fit_data(first, "--unlabeled", second)
-    assert (list(X), list(y)) == (["a", "b", "b", "c"], ["x", -1, -1, -1])
+    _, X, y = fit_data(first, pair, "--unlabeled", second)
+    assert (list(X), list(y)) == (["a", "b", "p", "b", "c"], ["x", -1, "y", -1, -1])
 
 
 def test_empty_texts_are_listed_with_their_lines(fit_data, tmp_path, capsys):
-    rows = [("a\nb", "x"), ("", "x"), ("c", ""), (" ", "")]
+    rows = [("a\nb", "x"), ("", "x"), ("c", "y"), (" ", "")]
     path = write_csv(tmp_path / "a.csv", ("text", "label"), rows)
     assert fit_data(path) is None
     expected = "a.csv: 2 texts are empty (lines 4, 6); fill in, or leave out by --skip-empty.\n"
     assert capsys.readouterr().err.endswith(expected)
     _, X, y = fit_data(path, "--skip-empty")
-    assert (list(X), list(y)) == (["a\nb", "c"], ["x", -1])
+    assert (list(X), list(y)) == (["a\nb", "c"], ["x", "y"])
     path = write_json(tmp_path / "a.jsonl", [{"text": None, "label": "x"}] * 25)
     assert fit_data(path) is None
     assert "25 texts are empty (lines 1, 2, " in (err := capsys.readouterr().err)
@@ -577,6 +581,17 @@ def test_a_prediction_of_standard_input_goes_into_a_file(model, standard_input, 
     assert "-: the name does not say the format; add --format." in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("source", ["a.csv", "-"])
+def test_a_wrong_column_leaves_no_file(source, model, standard_input, tmp_path, capsys):
+    write_csv(tmp_path / "a.csv", ("id", "post"), enumerate(TEXTS))
+    standard_input((tmp_path / "a.csv").read_bytes())
+    path = source if source == "-" else str(tmp_path / source)
+    given = ["predict", model[0], path, "--format", "csv", "--quiet"]
+    assert main([*given, "--out", str(tmp_path / "b.csv")]) == 1
+    assert "has no column 'text' (--text), but 'id', 'post'. Add" in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["a.csv"]
+
+
 def test_what_another_model_predicted_is_not_taken(model, new_posts, tmp_path, monkeypatch):
     clf = BertClassifier(sklearn_spt.load(model[0]).estimator.pretrained, random_state=0)
     sklearn_spt.save(clf.fit(TEXTS, [label for _, label in POSTS]), tmp_path / "other")
@@ -645,6 +660,23 @@ def test_the_rows_to_label_next(model, tiny_encoder, fit_data, tmp_path, capsys)
     assert main(again) == 0
     further = pd.read_csv(tmp_path / "b.csv", sep=";", encoding="utf-8-sig")
     assert not {*further["text"]} & {*found["text"]}
+
+
+def test_the_command_that_suggest_prints_works(model, fit_data, tmp_path, capsys):
+    rows = [(f"{text} é {row} ", label or "?") for row, (text, label) in enumerate(HALF_LABELED)]
+    rows += [("", "yes")]
+    train, out = tmp_path / "a file", tmp_path / "b.csv"
+    table = pd.DataFrame(rows, columns=["the post", "sick"])
+    table.to_csv(train, index=False, encoding="cp1252", sep="\t")
+    given = ["--text", "the post", "--label", "sick", "--unlabeled-marker", "?", "--format", "tsv"]
+    given += ["--encoding", "cp1252", "--quoting", "3", "--skip-empty"]
+    options = ["--n", "3", "--out", str(out), "--quiet"]
+    assert main(["suggest", model[0], str(train), *given, *options]) == 0
+    hint = capsys.readouterr().out.partition("python -m sklearn_spt fit ")[2]
+    _, X, y = fit_data(*shlex.split(hint))
+    found = pd.read_csv(out, sep="\t", encoding="utf-8-sig")
+    assert list(X) == [*table["the post"][:-1], *found["the post"]]
+    assert list(y) == [label or -1 for _, label in HALF_LABELED] + [-1] * 3
 
 
 def test_suggestions_of_files_without_labels_and_without_rows(model, tmp_path, capsys):
@@ -735,6 +767,9 @@ def test_compare_prints_the_comparison(tiny_encoder, tmp_path, capsys):
 
 
 # -- what cannot be used ---------------------------------------------------------------------------
+NO_OBJECT = "is no JSON object; each line must hold one.\n"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "options", "message"),
     [
@@ -746,7 +781,7 @@ def test_compare_prints_the_comparison(tiny_encoder, tmp_path, capsys):
         ("a.csv", "text,label\na,b\na,b,c\n", [], "Expected 2 fields in line 3, saw 3"),
         ("a.csv", "text,label\na,b\nc,b\n", [], "one class only, 'b'"),
         ("a.csv", "text,label\na,b\nc,d\n", ["--lam=2"], "--lam must be from 0 to 1; got 2.0.\n"),
-        ("a.csv", "text,label\na,b\nc,d\n", ["--max-length=1"], "--max-length must be in [3, 64]"),
+        ("a.csv", "text,label\na,b\nc,d\n", ["--max-length=99"], "--max-length must be in [3, 64]"),
         (
             "a.csv",
             "text,label\na,b\nc,d\n",
@@ -755,13 +790,10 @@ def test_compare_prints_the_comparison(tiny_encoder, tmp_path, capsys):
         ),
         ("a.csv", "text,label\na,b\nc,d\n", ["--threads=0"], "positive"),
         ("a.csv", "text,label\na,b\nc,d\n", ["--encoding=no"], "unknown encoding: no"),
-        ("a.jsonl", '{"text": "a"}\n{"te', [], "a.jsonl: line 2: Unterminated string"),
-        (
-            "a.json",
-            '[{"text": "a"}]',
-            [],
-            "a.json: line 1: 'list' object is not a mapping; each line must hold one object",
-        ),
+        ("a.jsonl", '{"text": "a"}\n\n{"te', [], f"a.jsonl: line 3 {NO_OBJECT}"),
+        ("a.jsonl", '{"text": "a"}\nnull\n', [], f"a.jsonl: line 2 {NO_OBJECT}"),
+        ("a.json", '[{"text": "a"}]', [], f"a.json: line 1 {NO_OBJECT}"),
+        ("a.json", "{}\n", [], "a.json has no column 'text' (--text).\n"),
         pytest.param(
             "a.csv.gz",
             gzip.compress(b"text,label\n" * 99, mtime=0)[:-9],
@@ -769,7 +801,7 @@ def test_compare_prints_the_comparison(tiny_encoder, tmp_path, capsys):
             "file ended before the end-of",
             id="a.csv.gz, cut off",
         ),
-        ("a.jsonl", '{"text": "a \\ud83d", "label": 1}\n', [], "half of a character"),
+        ("a.jsonl", '{"text": "a \\ud83d", "label": 1}\n' + NO, [], "half of a character"),
         ("a.dat", "text,label\na,b\n", [], "the name does not say the format; add --format."),
         ("b.csv/a.csv", None, [], "No such file or directory"),
     ],
@@ -870,13 +902,19 @@ def test_mistakes_and_own_nets_wait_for_no_library(tmp_path):
     (tmp_path / "model" / "estimator.json").touch()
     (tmp_path / "a.csv").write_text("post\na\n")
     (tmp_path / "b.csv").write_text("text,label\na,\nb,\n")
+    (tmp_path / "one.csv").write_text("text,label\na,x\nb,\n")
+    (tmp_path / "two.csv").write_text("text,label\na,x\nb,y\n")
+    (tmp_path / "dir.csv").mkdir()
     (tmp_path / "a.xlsx").touch()
     remedy = "give the folder of a saved classifier."
     mistakes = {
         "fit a.csv --out used": "is in use; set --overwrite, or give another folder.",
-        "fit b.csv --out b": "Column 'label' is empty in all 2 rows.",
+        "fit b.csv --out b": "Column 'label' is empty in all 2 rows; label rows of two classes.",
         "fit b.csv --out b --lam 3": "--lam must be from 0 to 1; got 3.0.",
         "fit b.csv --out b --alpha nan": "--alpha must be from 0 to 1; got nan.",
+        "fit one.csv --out b": "Column 'label' has one class only, 'x'; label rows of two classes.",
+        "fit two.csv --out b --max-length 0": "--max-length must be at least 3; got 0.",
+        "fit two.csv --out b --encoder ./no": "--encoder ./no: no such folder.",
         "fit no --out b": "no: the name does not say the format; add --format.",
         "fit a.xlsx --out b": "a.xlsx: Save it as CSV UTF-8.",
         "compare a.csv": "a.csv has no column 'text' (--text), but 'post'. Add --text post.",
@@ -886,10 +924,16 @@ def test_mistakes_and_own_nets_wait_for_no_library(tmp_path):
         ),
         "predict no b.csv": f"no: no such folder; {remedy}",
         "predict used b.csv": f"used: holds no saved classifier; {remedy}",
-        "predict model c.csv": "c.csv: No such file or directory",
+        "predict model no.csv": "no.csv: No such file or directory",
         "predict model b.csv --out a.csv": "in use; add --overwrite, or --resume after a kill.",
+        "predict model b.csv --out dir.csv": "--out dir.csv is a folder; give a file.",
+        "predict model b.csv --out dir.csv --overwrite": "--out dir.csv is a folder; give a file.",
+        "predict model b.csv --out dir.csv --resume": "--out dir.csv is a folder; give a file.",
         "evaluate model a.xlsx": "a.xlsx: Save it as CSV UTF-8.",
         "suggest no b.csv --out c.csv": f"no: no such folder; {remedy}",
+        "suggest model b.csv --out dir.csv --overwrite": (
+            "--out dir.csv: give a new file whose name ends in .csv."
+        ),
         "suggest model b.csv --out a.csv": "in use; add --overwrite, or give another file.",
     }
     code = [
