@@ -164,7 +164,8 @@ def test_rows_are_suggested_for_texts_and_pipelines(tiny_encoder, tiny_texts):
         assert max(found) < 12
     voting = VotingClassifier([("a", bert_net(tiny_encoder)), ("b", linear)], voting="soft")
     assert len(suggest(voting.fit(tiny_texts[:12], y[:12]), tiny_texts[12:], n=4)) == 4
-    views = CoDecompositionClassifier(bert_net(tiny_encoder), max_iter=1, threshold=0.5)
+    wide = bert_net(tiny_encoder, max_length=64)
+    views = CoDecompositionClassifier(wide, max_iter=1, threshold=0.5)
     long = pd.DataFrame({"text": [" ".join([text] * 3) for text in tiny_texts], "words": "flu"})
     assert len(suggest(views.set_params(random_state=0).fit(long, y), long[12:], n=4)) == 4
     ids = TokenIdVectorizer(tiny_encoder, max_length=24).fit_transform(tiny_texts)
