@@ -174,7 +174,7 @@ def _rows(options: Namespace, known: Iterable[str] = ()) -> tuple[pd.DataFrame, 
     table, texts = _texts(options, pd.concat(tables))
     labels = [str(label).strip() for label in _column(options, table, "label")]
     y = labels_of_file(labels, options.unlabeled_marker or "", known)
-    if "lam" in options and (len(found := {*y} - {-1}) == 1 or not any(labels)):
+    if "lam" in options and (len(found := {*y} - {-1}) == 1 or not any(labels)):  # it trains
         what = f"has one class only, {max(found)!r}" if found else f"is empty in all {len(y)} rows"
         raise ValueError(f"Column {options.label!r} {what}; label rows of two classes.")
     return table, *(pd.Series(values, table.index, dtype=object) for values in (texts, y))

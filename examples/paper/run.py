@@ -330,54 +330,40 @@ def figure(options):
         figures[f"{data}_iterations"] = draw_iterations(part)
     for name, ax in figures.items():
         if ax is not None:
-            ax.figure.set_size_inches(5.5, 3.8)
+            ax.figure.set(size_inches=(5.5, 3.8), layout_engine="constrained")
             ax.figure.savefig(options.out / f"{name}.png", dpi=150)
 
 
 def draw_labels(results):
     """Draw the F1 of each method over the number of labelled texts, if there are several."""
-    from matplotlib.figure import Figure
-
     sizes = sorted(results["n_labeled"].unique())
     grids = {
         method: one.pivot_table("f1", "seed", "n_labeled").reindex(columns=sizes).dropna()
         for method, one in results.groupby("method", sort=False)
     }
-    scores = {method: grid.to_numpy() for method, grid in grids.items() if len(grid)}
-    if not scores or not sizes[1:]:
+    mean = pd.DataFrame({method: grid.mean() for method, grid in grids.items() if len(grid)})
+    if mean.empty or not sizes[1:]:
         return None
-    ax = Figure(layout="constrained").subplots()
-    for method, runs in scores.items():
-        mean, sd = runs.mean(axis=0), runs.std(axis=0, ddof=1) if len(runs) > 1 else 0
-        (line,) = ax.plot(sizes, mean, marker="o", markersize=5, label=method)
-        ax.fill_between(sizes, mean - sd, mean + sd, color=line.get_color(), alpha=0.2, lw=0)
-    ax.set_xscale("log")
+    sd = pd.DataFrame({method: grids[method].std() for method in mean}).fillna(0)
+    names = {"xlabel": "Number of labelled rows", "ylabel": "F1, mean ± sd of the seeds"}
+    ax = mean.plot(yerr=sd, marker="o", capsize=3, logx=True, grid=True, **names)
     ax.set_xticks(sizes, [f"{n:,}" for n in sizes])
     ax.minorticks_off()
-    ax.grid(visible=True, color="0.9")
-    ax.legend()
-    ax.set(xlabel="Number of labelled rows", ylabel="F1, mean ± sd of the seeds")
     return ax
 
 
 def draw_values(results, name):
     """Draw the mean F1 over the values of a parameter, ours and the paper's."""
-    from matplotlib.figure import Figure
-
     usual, others = VARIED[name]
     values = sorted([usual, *others])
     rows = ["" if value == usual else f"{name}={value}" for value in values]
     ours = results.groupby("param")["f1"].mean().reindex(rows)
     if ours.notna().sum() < 2:
         return None
-    ax = Figure(layout="constrained").add_subplot()
     paper = PAPER.query("data == 'adr' and n_labeled == 500 and method == 'Self-Pretraining'")
-    ax.plot(values, ours, "o-", label=f"{results['n_labeled'].iloc[0]} labelled texts")
-    theirs = paper.set_index("param")["f1"].reindex(rows)
-    ax.plot(values, theirs, "s--", color="0.5", label="paper: adr, 500 labelled texts")
-    ax.set(xlabel=name, ylabel="F1")
-    ax.legend()
-    return ax
+    both = {f"{results['n_labeled'].iloc[0]} labelled texts": ours}
+    both["paper: adr, 500 labelled texts"] = paper.set_index("param")["f1"].reindex(rows)
+    return pd.DataFrame(both).set_axis(values).plot(style=["o-", "s--"], xlabel=name, ylabel="F1")
 
 
 def draw_iterations(results):
@@ -391,14 +377,12 @@ def draw_iterations(results):
 
 def draw_learning_rate():
     """Draw the learning rate of a student in the paper's last iteration."""
-    from matplotlib.figure import Figure
-
     n_C, n_L = -(-10_000 // 32), 3 * -(-500 // 32)  # batches of 32
     schedule, steps = RightTrapezoidalLR(n_C, n_L), np.arange(n_C + n_L)
-    ax = Figure(layout="constrained").add_subplot()
-    ax.plot(steps, 1 - np.maximum(steps - schedule.n_constant, 0) / schedule.n_decay)
+    rate = 1 - np.maximum(steps - schedule.n_constant, 0) / schedule.n_decay
+    names = {"xlabel": "step: pseudo-labels, then labels", "ylabel": "share of the learning rate"}
+    ax = pd.DataFrame(rate).plot(legend=False, **names)
     ax.axvline(n_C, color="0.6", ls="--")
-    ax.set(xlabel="step: pseudo-labels, then labels", ylabel="share of the learning rate")
     return ax
 
 

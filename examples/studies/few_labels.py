@@ -22,7 +22,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, average_precision_score, f1_score, log_loss
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
-from skorch.callbacks import Freezer
 
 from sklearn_spt import (
     BertClassifier,
@@ -68,12 +67,12 @@ def load(folder, task, part="train"):
     return np.array(texts, dtype=object), np.array(codes, dtype=int)
 
 
-def embeddings(folder, task, texts, cache):
-    """Return frozen embeddings of all texts of a task, made once."""
-    file = Path(cache) / f"{task}.npy"
+def embeddings(cache, name, texts, encoder=DEFAULT_ENCODER):
+    """Return frozen embeddings of texts, made once."""
+    file = Path(cache) / f"{name}.npy"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
-        np.save(file, SentenceEmbedder(verbose=1).transform(texts))
+        np.save(file, SentenceEmbedder(encoder, verbose=1).transform(texts))
     return np.load(file)
 
 
@@ -129,17 +128,6 @@ class SetFit(ClassifierMixin, BaseEstimator):
         return self.model_.predict_proba(list(X), as_numpy=True, show_progress_bar=False)
 
 
-class OneNetRefit(BertClassifier):
-    """One net, whose linear layer is fitted anew with the unlabelled texts."""
-
-    def fit(self, X, y):
-        known = y >= 0
-        super().fit(X[known], y[known])
-        L, U = self.encode(X[known]), self.encode(X[~known])
-        self.refit_head(L, y[known], np.ones(len(L)), U)
-        return self
-
-
 class AllLabels(BertClassifier):
     """One net on the true labels of all texts, also of the unlabelled ones: the ceiling."""
 
@@ -147,24 +135,15 @@ class AllLabels(BertClassifier):
 def nets():
     """Return the classifiers of texts by name."""
     S = SelfPretrainingClassifier
-    once = {"step_size": 1.0, "alpha": 0.0, "refit_head": True, "finetune_epochs": 3}
     return {
         "one net": BertClassifier(),
-        "one net refit": OneNetRefit(),
         "SetFit": SetFit(),
         "five nets": S(n_teachers=5, max_iter=0),
         "one net, same epochs": S(max_iter=0, finetune_epochs=None),
         "five nets, same epochs": S(n_teachers=5, max_iter=0, finetune_epochs=None),
         "all labels": AllLabels(),
         "defaults": S(),
-        "frozen words": S(BertClassifier(callbacks=[Freezer("encoder.embeddings.word*")])),
-        "two students": S(**once, n_students=2),
-        "two epochs": S(**once, pretrain_epochs=2),
-        "deletion": S(**once, token_deletion=0.2),
-        "three teachers": S(**once, n_teachers=3),
-        "refit": S(refit_head=True),
         "without refit": S(refit_head=False),
-        "embeddings once": S(**once, teacher="embeddings"),
     }
 
 
@@ -182,8 +161,8 @@ def run(options):
             X_test, y_test = X_test[tests], y_test[tests]
             if options.command == "teachers":
                 cache = options.out.with_suffix(".cache")
-                X = embeddings(options.data, task, X, cache)
-                X_test = embeddings(options.data, f"{task}.test", X_test, cache)
+                X = embeddings(cache, task, X)
+                X_test = embeddings(cache, f"{task}.test", X_test)
             for method in wanted:
                 key = (task, method, options.k, seed, options.arm)
                 if key not in done:
@@ -292,35 +271,28 @@ def figure(options):
             fig.savefig(where, transparent=True, metadata={"Date": None})
 
 
-def commands_of(parser, names, seeds):
-    """Add the commands that compute results, and the one that prints them."""
-    commands = parser.add_subparsers(dest="command", required=True)
-    for name in names:
-        command = commands.add_parser(name)
-        command.add_argument("--data", required=True, help="folder with short_texts/")
-        command.add_argument("--out", type=Path, required=True, help="file of results")
-        command.add_argument("--k", type=int, default=10, help="labels per class")
-        command.add_argument("--arm", choices=("balanced", "random"), default="balanced")
-        command.add_argument("--seeds", type=int, nargs="+", default=seeds)
-        command.add_argument("--tasks", default=",".join(TASKS))
-        command.add_argument("--methods", help="names between bars; all by default")
-    command = commands.add_parser("table")
-    command.add_argument("files", nargs="+")
-    command.add_argument("--score", default="accuracy")
-    command.add_argument("--part", default="valid", help="test: only at the end")
-    command.add_argument("--seeds", type=int, nargs="+", help="draws; all by default")
-    return commands
-
-
 def main():
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    commands = commands_of(parser, ["teachers", "nets"], [0, 1, 2])
-    command = commands.add_parser("figure")
-    command.add_argument("files", nargs="+")
-    command.add_argument("--part", default="test")
-    command.add_argument("--seeds", type=int, nargs="+", help="draws; all by default")
-    command.add_argument("--out", default=".", help="folder")
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("teachers", "nets"):
+        add = commands.add_parser(name).add_argument
+        add("--data", required=True, help="folder with short_texts/")
+        add("--out", type=Path, required=True, help="file of results")
+        add("--k", type=int, default=10, help="labels per class")
+        add("--arm", choices=("balanced", "random"), default="balanced")
+        add("--seeds", type=int, nargs="+", default=[0, 1, 2])
+        add("--tasks", default=",".join(TASKS))
+        add("--methods", help="names between bars; all by default")
+    for name, part in (("table", "valid"), ("figure", "test")):
+        add = commands.add_parser(name).add_argument
+        add("files", nargs="+")
+        add("--part", default=part, help="test: only at the end")
+        add("--seeds", type=int, nargs="+", help="draws; all by default")
+        if name == "table":
+            add("--score", default="accuracy")
+        else:
+            add("--out", default=".", help="folder")
     options = parser.parse_args()
     {"table": table, "figure": figure}.get(options.command, run)(options)
 
