@@ -1,6 +1,7 @@
-"""Frozen vectors of two encoders, and the tables of parts ten to fourteen of PROTOCOL.md.
+"""Two encoders, frozen and fine-tuned, and the tables of parts ten to seventeen of PROTOCOL.md.
 
     python start.py frozen --data FOLDER --out start.jsonl [--encoder FOLDER/all-mpnet-base-v2]
+    python start.py tuned --data FOLDER --out start.jsonl [--encoder FOLDER/all-mpnet-base-v2]
     python start.py table start.jsonl --arm pool
 
 Results that are there are not computed again.
@@ -11,38 +12,41 @@ from __future__ import annotations
 import argparse
 from itertools import product
 from pathlib import Path
+from time import process_time
 
 import numpy as np
 import pandas as pd
-from few_labels import TASKS, embeddings, finished, load, record, score
+from few_labels import TASKS, embeddings, finished, fit, load, record, score
 
-from sklearn_spt import SoftSelfTrainingClassifier
+from sklearn_spt import BertClassifier, SelfPretrainingClassifier, SoftSelfTrainingClassifier
 from sklearn_spt._pretrained import DEFAULT_ENCODER
 
 
-def frozen(options):
-    """Score classifiers of vectors: a pool of each task has 300 rows to score them, and others."""
-    done, k = finished(options.out), options.k
+def run(options):
+    """Score classifiers on pools: each task has 300 rows to score them, and others."""
+    done, k, tuned = finished(options.out), options.k, options.command == "tuned"
     encoder = "default" if options.encoder == DEFAULT_ENCODER else "mpnet"
-    methods = {"logistic regression": {"max_iter": 0}, "soft self-training": {}}
+    soft, net = SoftSelfTrainingClassifier, BertClassifier(options.encoder)
+    methods = {"logistic regression": soft(max_iter=0), "soft self-training": soft()}
     if k == 10:
-        methods |= {f"soft self-training, C={C:g}": {"C": C} for C in (3.0, 30.0)}
+        methods |= {f"soft self-training, C={C:g}": soft(C=C) for C in (3.0, 30.0)}
+    if tuned:
+        methods = {"one net": net, "defaults": SelfPretrainingClassifier(net)}
     for task in options.tasks.split(","):
         X, codes = load(options.data, task)
         n = codes.max() + 1
         rows = np.random.default_rng(0).permutation(len(codes))[: 300 + max(1000, 20 * n)]
         cache, codes = options.out.with_suffix(".cache"), codes[rows]
-        F = embeddings(cache, f"{task}.{encoder}", X[rows], options.encoder)
-        for seed, (method, how) in product(options.seeds, methods.items()):
+        F = X[rows] if tuned else embeddings(cache, f"{task}.{encoder}", X[rows], options.encoder)
+        for seed, (method, clf) in product(options.seeds, methods.items()):
             key = (task, f"{method}, {encoder}", k, seed, "pool")
             if key not in done and (k < 30 or task != "banking77"):
                 order = np.random.default_rng([seed, 1]).permutation(np.arange(300, len(rows)))
                 labeled = np.concatenate([order[codes[order] == c][:k] for c in range(n)])
-                y = np.where(np.isin(np.arange(len(rows)), labeled), codes, -1)
-                clf = SoftSelfTrainingClassifier(**how).fit(F[300:], y[300:])
-                on_U = clf.score(F[300:][y[300:] < 0], codes[300:][y[300:] < 0])
-                found = {"part": "valid", "unlabeled": round(on_U, 4)}
-                record(options.out, key, found | score(clf, F[:300], codes[:300], n))
+                others, start = np.setdiff1d(order, labeled), process_time()
+                model = fit(clf, F, codes, labeled, others, seed)
+                found = {"part": "valid", "seconds": round(process_time() - start, 1)}
+                record(options.out, key, found | score(model, F[:300], codes[:300], n))
 
 
 def table(options):
@@ -64,13 +68,14 @@ def main():
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    add = commands.add_parser("frozen").add_argument
-    add("--data", required=True, help="folder with short_texts/")
-    add("--out", type=Path, required=True, help="file of results")
-    add("--encoder", default=DEFAULT_ENCODER)
-    add("--tasks", default=",".join(TASKS))
-    add("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    add("--k", type=int, default=10, help="labels per class")
+    for name in ("frozen", "tuned"):
+        add = commands.add_parser(name).add_argument
+        add("--data", required=True, help="folder with short_texts/")
+        add("--out", type=Path, required=True, help="file of results")
+        add("--encoder", default=DEFAULT_ENCODER)
+        add("--tasks", default=",".join(TASKS))
+        add("--seeds", type=int, nargs="+", default=[0, 1, 2])
+        add("--k", type=int, default=10, help="labels per class")
     add = commands.add_parser("table").add_argument
     add("files", nargs="+")
     add("--arm", default="balanced")
@@ -78,7 +83,7 @@ def main():
     add("--methods", help="names between bars; all by default")
     add("--scores", default="accuracy,log_loss")
     options = parser.parse_args()
-    globals()[options.command](options)
+    (table if options.command == "table" else run)(options)
 
 
 if __name__ == "__main__":
