@@ -6,11 +6,12 @@ import html
 import importlib.util
 import re
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import bert_net, mlp_net, points
+from helpers import bert_net, learner, points
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.ensemble import VotingClassifier
@@ -39,9 +40,7 @@ def close_figures():
     plt.close("all")
 
 
-def self_pretraining(**params):
-    settings = {"step_size": 0.4, "finetune_epochs": 2, "random_state": 0}
-    return SelfPretrainingClassifier(mlp_net(), **settings | params)
+self_pretraining = partial(learner, step_size=0.4, finetune_epochs=2)
 
 
 @pytest.fixture(scope="module")
@@ -188,9 +187,8 @@ def of_texts(tiny_encoder, texts):
     """A fit on texts, with labels that look like HTML."""
     y = ["?" if i >= 16 else ("<yes>", "no & no")[i % 2] for i in range(40)]
     settings = {"step_size": 0.5, "finetune_epochs": 1, "unlabeled_marker": "?", "random_state": 0}
-    return SelfPretrainingClassifier(
-        bert_net(tiny_encoder, max_length=40, lr=2e-3), **settings
-    ).fit(texts, y)
+    net = bert_net(tiny_encoder, max_length=40, lr=2e-3)
+    return SelfPretrainingClassifier(net, **settings).fit(texts, y)
 
 
 def test_report_says_what_the_fit_did(fitted):

@@ -8,7 +8,7 @@ import joblib
 import numpy as np
 import pytest
 import torch
-from helpers import MLP, Net, bert_net, mlp_net, points
+from helpers import MLP, Net, bert_net, learner, mlp_net, points
 from sklearn.model_selection import cross_val_score
 from skorch import NeuralNet, NeuralNetClassifier
 from skorch.callbacks import Callback, EarlyStopping, EpochScoring
@@ -16,11 +16,10 @@ from skorch.helper import SliceDict
 from torch import nn
 from tqdm.auto import tqdm
 
-from sklearn_spt import SelfPretrainingClassifier, _bert
+from sklearn_spt import _bert
 from sklearn_spt._heads import linear_probe as probe
-from sklearn_spt._losses import distillation_targets
 from sklearn_spt._random import seeded
-from sklearn_spt._training import RightTrapezoidalLR, Trainer, predict_logits, set_loss, train
+from sklearn_spt._training import Trainer, predict_logits
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
 
 CLASSES = np.array([0, 1])
@@ -35,12 +34,6 @@ def data():
 
 def trainer(net=None, epochs=3):
     return Trainer(net or mlp_net(), CLASSES, epochs, True, 0, tqdm(disable=True))
-
-
-def learner(net=None, **params):
-    return SelfPretrainingClassifier(
-        net or mlp_net(), **{"step_size": 0.5, "random_state": 0, **params}
-    )
 
 
 class Notes(Callback):
@@ -94,21 +87,6 @@ def test_training_lowers_the_loss_and_leaves_nothing_behind(data):
         gc.enable()
 
 
-@pytest.mark.parametrize("last", [1, 2, 5])
-def test_on_epoch_ends_the_training(data, last):
-    seen = []
-
-    def after(net, epoch):
-        torch.rand(3)  # a draw there would change the dropout of the next epoch
-        seen.append((epoch, len(net.history)))
-        return epoch == last
-
-    _, losses = trainer(epochs=5).train(*data, np.ones(len(data[1])), 0, on_epoch=after)
-    assert len(losses) == last
-    assert seen == [(epoch, epoch) for epoch in range(1, last + 1)]
-    assert trainer().train(*data, np.ones(len(data[1])), 0, epochs=0)[1] == []
-
-
 def test_early_stopping_ends_a_stage_and_not_the_fit():
     X, y, _ = points()
     never_better = {"threshold": 10.0, "threshold_mode": "abs", "sink": lambda text: None}
@@ -137,26 +115,6 @@ def test_own_callbacks_are_called_and_may_be_disabled():
     clf = learner(mlp_net(callbacks=[scoring]), max_iter=1).fit(X, y)
     assert clf.students_[0].history[:, "own"] == [1.0] * 4
     learner(mlp_net(callbacks="disable"), max_iter=1).fit(X, y)
-
-
-@pytest.mark.parametrize("keep", [False, True])
-def test_a_new_loss_keeps_the_weights_and_on_request_the_moments(data, keep):
-    X, codes = data
-    one = trainer(mlp_net(optimizer=torch.optim.Adam))
-    with seeded(0):
-        net = one.fresh(X, codes, np.ones(len(codes)))
-        targets = distillation_targets(np.eye(2)[codes])
-        rate = RightTrapezoidalLR(0, 8)
-        settings = {"balanced": True, "rng": np.random.default_rng(0), "bar": one.bar}
-        train(net, X, targets, codes, epochs=2, schedule=rate, **settings)
-    before = net.module_.first.weight.clone()
-    moments = [state["exp_avg"].clone() for state in net.optimizer_.state.values()]
-    set_loss(net, 1.0, 3.0, keep_optimizer=keep)
-    assert torch.equal(net.module_.first.weight, before)
-    assert (net.criterion_.lam, net.criterion_.temperature) == (1.0, 3.0)
-    kept = [state["exp_avg"] for state in net.optimizer_.state.values()]
-    assert len(kept) == keep * len(moments)
-    assert all(torch.equal(a, b) for a, b in zip(moments, kept, strict=keep))
 
 
 def test_batches_that_are_dropped():
@@ -302,14 +260,6 @@ def test_numbers_of_any_kind(dtype):
     expected = learner(max_iter=1).fit(X, y)
     np.testing.assert_array_equal(clf.predict_proba(X.tolist()), expected.predict_proba(X))
     assert clf.n_features_in_ == 2
-
-
-def test_a_refit_on_another_kind_forgets_the_number_of_features():
-    X, y, _ = points()
-    clf = learner(max_iter=1).fit(X, y)
-    net = NeuralNetClassifier(TwoInputs, lr=0.1, batch_size=8)
-    clf.set_params(estimator=net).fit({"left": X[:, :1], "right": X[:, 1:]}, y)
-    assert not hasattr(clf, "n_features_in_")
 
 
 def test_dropout_follows_the_seed():

@@ -1,5 +1,8 @@
 """Teachers that are no nets: their seeds, their classes, and the documents that they get."""
 
+from functools import partial
+
+import helpers
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,32 +13,21 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.random_projection import GaussianRandomProjection
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-from sklearn_spt import CoDecompositionClassifier, SelfPretrainingClassifier
-from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
+from sklearn_spt import CoDecompositionClassifier
 
-
-def learner(net=None, **params):
-    return SelfPretrainingClassifier(
-        net or mlp_net(), **{"step_size": 1.0, "random_state": 0, **params}
-    )
+learner = partial(helpers.learner, step_size=1.0)
 
 
 # -- seeds -----------------------------------------------------------------------------------------
-def forest_on_texts(**params):
-    return make_pipeline(
-        TfidfVectorizer(), SelfTrainingClassifier(RandomForestClassifier(5, **params))
-    )
-
-
 def test_a_teacher_without_a_seed(tiny_encoder, tiny_texts, global_random_state_unchanged):
     y = [1, 0] * 6 + [-1] * 12
-    model = learner(bert_net(tiny_encoder), teacher=forest_on_texts())
+    forest = make_pipeline(TfidfVectorizer(), SelfTrainingClassifier(RandomForestClassifier(5)))
+    model = learner(bert_net(tiny_encoder), teacher=forest)
     first, again = (model.fit(tiny_texts, y).predict_proba(tiny_texts) for _ in range(2))
     np.testing.assert_array_equal(first, again)
     other = model.set_params(random_state=1).fit(tiny_texts, y).predict_proba(tiny_texts)
@@ -63,16 +55,9 @@ class Seeds(ClassifierMixin, BaseEstimator):
 
 def test_seeds_of_teachers():
     X, y, _ = points()
-    fitted = FrozenEstimator(Seeds().fit(X, y))
+    old = FrozenEstimator(Seeds().fit(X, y))
     given = np.random.RandomState(3)
-    teachers = [
-        Seeds(inner=Seeds()),
-        Seeds(7, inner=Seeds()),
-        Seeds(given),
-        "nets",
-        Seeds(),
-        fitted,
-    ]
+    teachers = [Seeds(inner=Seeds()), Seeds(7, inner=Seeds()), Seeds(given), "nets", Seeds(), old]
     Seeds.seen.clear()
     model = learner(teacher=teachers).fit(X, y)
     first, second, third, last = Seeds.seen
@@ -82,7 +67,7 @@ def test_seeds_of_teachers():
     assert second[0] == 7
     assert third[0].randint(1000) == np.random.RandomState(3).randint(1000)
     assert given.randint(1000) == np.random.RandomState(3).randint(1000), "the user's own stays"
-    assert fitted.estimator.random_state is None
+    assert old.estimator.random_state is None
     assert [teacher.random_state for teacher in model.teacher[:2]] == [None, 7]
 
 
@@ -96,20 +81,6 @@ def test_a_view_without_a_seed(global_random_state_unchanged):
     np.testing.assert_array_equal(first, again)
     assert abs(first - other).max() > 0
     assert clf.views[1].random_state is None
-
-
-def test_a_search_with_memory_and_a_teacher(tmp_path):
-    X, y, _ = points()
-    teacher = SelfTrainingClassifier(RandomForestClassifier(5))
-    found = []
-    for memory in (None, str(tmp_path)):
-        model = learner(teacher=[teacher, "nets"], memory=memory)
-        folds = SemiSupervisedStratifiedKFold(2)
-        search = GridSearchCV(model, {"lam": [0.1, 0.9]}, cv=folds).fit(X, y)
-        found.append(search.predict_proba(X))
-        found.append(search.cv_results_["mean_test_score"])
-    np.testing.assert_array_equal(found[0], found[2])
-    np.testing.assert_array_equal(found[1], found[3])
 
 
 # -- classes ---------------------------------------------------------------------------------------
