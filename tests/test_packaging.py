@@ -108,6 +108,8 @@ def test_public_names_are_documented_and_documented_names_exist():
         documented.add(name)
     assert set(sklearn_spt.__all__) <= documented
     assert set(sklearn_spt.datasets.__all__) <= documented
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = sklearn_spt.nothing
 
 
 def test_the_package_is_typed_and_stays_small():

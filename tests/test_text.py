@@ -41,9 +41,8 @@ def test_the_width_depends_on_the_encoder_alone(tiny_encoder, tiny_texts):
         vectorizer = TokenIdVectorizer(tiny_encoder, max_length=max_length)
         for part in (tiny_texts, tiny_texts[:1], [tiny_texts[0] * 30]):
             assert vectorizer.transform(part).shape == (len(part), width)
-        assert vectorizer.fit(tiny_texts).get_feature_names_out()[-1] == (
-            f"tokenidvectorizer{width - 1}"
-        )
+        names = vectorizer.fit(tiny_texts).get_feature_names_out()
+        assert names[-1] == f"tokenidvectorizer{width - 1}"
     for bad in (2, 65, 0):
         with pytest.raises(ValueError, match=rf"max_length must be in \[3, 64\] .* got {bad}"):
             TokenIdVectorizer(tiny_encoder, max_length=bad).transform(tiny_texts)
