@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from helpers import bert_net, learner, mlp_net, points
+from helpers import bert_net, learner
 from scipy.special import softmax
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier, SoftSelfTrainingClassifier
@@ -113,11 +113,3 @@ def test_one_iteration_where_labels_are_few(tiny_encoder, tiny_texts):
         clf.set_params(refit_head=False, max_iter=1).fit(tiny_texts, Y)
     with pytest.warns(UserWarning, match="with one iteration; lower step_size"):
         clf.set_params(step_size=1.0).fit(tiny_texts, Y)
-
-
-def test_parameters(tiny_encoder, tiny_texts):
-    X, y, _ = points()
-    with pytest.raises(ValueError, match=r"refit_head=True needs a BertClassifier .* is a Net"):
-        SelfPretrainingClassifier(mlp_net(), refit_head=True).fit(X, y)
-    with pytest.raises(ValueError, match=r"refit_head must be one of \(True, False, 'auto'\)"):
-        SelfPretrainingClassifier(mlp_net(), refit_head="always").fit(X, y)

@@ -15,13 +15,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_spt import (
-    FOUR_STUDENTS,
-    SoftSelfTrainingClassifier,
-    paper_classifier,
-)
+from sklearn_spt import FOUR_STUDENTS, SoftSelfTrainingClassifier, paper_classifier
 from sklearn_spt._random import derive_seed
 from sklearn_spt._training import epoch_rows
+
+X, Y, CODES = points()
 
 
 # -- an independent implementation -----------------------------------------------------------------
@@ -149,9 +147,8 @@ def weights_of(net):
 
 
 def test_the_ensemble_changes_no_net():
-    X, y, _ = points()
     names = ("all", "last_two", "last")
-    every, last_two, last = (learner(ensemble=e, n_teachers=2).fit(X, y) for e in names)
+    every, last_two, last = (learner(ensemble=e, n_teachers=2).fit(X, Y) for e in names)
     nets = [weights_of(net) for net in every.estimators_]
     assert len(nets) == 2 + 1 + 1
     for net, expected in zip(last_two.estimators_, nets[2:], strict=True):
@@ -160,23 +157,21 @@ def test_the_ensemble_changes_no_net():
     np.testing.assert_array_equal(every.transduction_, last.transduction_)
     for clf in (every, last_two, last):
         assert clf.students_ == clf.estimators_[-1:]
-    one_iteration = learner(ensemble="last_two", n_teachers=2, step_size=1.0).fit(X, y)
+    one_iteration = learner(ensemble="last_two", n_teachers=2, step_size=1.0).fit(X, Y)
     assert len(one_iteration.estimators_) == 3
 
 
 def test_random_states():
-    X, y, _ = points()
     first, again = (
-        learner(random_state=np.random.RandomState(3)).fit(X, y).predict_proba(X) for _ in range(2)
+        learner(random_state=np.random.RandomState(3)).fit(X, Y).predict_proba(X) for _ in range(2)
     )
     np.testing.assert_array_equal(first, again)
     drawn = learner(random_state=None, max_iter=1)
-    assert not np.array_equal(drawn.fit(X, y).predict_proba(X), drawn.fit(X, y).predict_proba(X))
+    assert not np.array_equal(drawn.fit(X, Y).predict_proba(X), drawn.fit(X, Y).predict_proba(X))
     net = mlp_net()
     net.random_state = 5  # the net's own seed has no effect
-    np.testing.assert_array_equal(
-        learner(net).fit(X, y).predict_proba(X), learner().fit(X, y).predict_proba(X)
-    )
+    P = learner().fit(X, Y).predict_proba(X)
+    np.testing.assert_array_equal(learner(net).fit(X, Y).predict_proba(X), P)
 
 
 # -- fitted attributes -----------------------------------------------------------------------------
@@ -257,11 +252,10 @@ def test_two_of_many_iterations_are_no_warning():
 
 
 def test_named_settings():
-    X, y, _ = points()
-    clf = learner(**{**FOUR_STUDENTS, "token_deletion": 0.0}).fit(X, y)
+    clf = learner(**{**FOUR_STUDENTS, "token_deletion": 0.0}).fit(X, Y)
     assert (len(clf.estimators_), clf.n_iter_) == (9, 1)
     assert paper_classifier().estimator.pretrained == "bert-base-uncased"
-    clf = paper_classifier(estimator=mlp_net(), random_state=0).fit(X, y)
+    clf = paper_classifier(estimator=mlp_net(), random_state=0).fit(X, Y)
     assert (len(clf.estimators_), clf.n_iter_) == (2, 5)
     with pytest.raises(NotFittedError):
         learner().predict(X)
@@ -285,34 +279,26 @@ class LabeledRows(ClassifierMixin, BaseEstimator):
 
 
 def test_teachers_are_needed_for_unlabeled_rows_alone():
-    X, y, _ = points()
     forest = RandomForestClassifier(5, random_state=0)
-    clf = learner(teacher=LabeledRows(forest), max_iter=0).fit(X, y)
-    alone = learner(max_iter=0).fit(X, y)
+    clf = learner(teacher=LabeledRows(forest), max_iter=0).fit(X, Y)
+    alone = learner(max_iter=0).fit(X, Y)
     np.testing.assert_array_equal(clf.predict_proba(X), alone.predict_proba(X))
     with pytest.raises(ValueError, match=r"classes \[-1, 0, 1\], .* fit it on the labelled rows"):
-        learner(teacher=forest).fit(X, y)  # it takes -1 for a class
-    with pytest.raises(TypeError, match=r"teacher must be None, .* got 3"):
-        learner(teacher=["nets", 3]).fit(X, y)
-    with pytest.raises(TypeError, match=r"teacher must be None, .* got 'nobody'"):
-        learner(teacher="nobody").fit(X, y)
-    with pytest.raises(TypeError, match=r"teacher must be None, .* got \[\]"):
-        learner(teacher=[]).fit(X, y)
+        learner(teacher=forest).fit(X, Y)  # it takes -1 for a class
 
 
 @pytest.mark.parametrize("scaled", [False, True])
 def test_rows_of_weight_zero_teach_no_teacher(scaled):
-    X, y, true = points()
     teacher = SoftSelfTrainingClassifier()
     teacher = make_pipeline(StandardScaler(), teacher) if scaled else teacher
     model = learner(teacher=teacher, step_size=1.0)
-    expected = model.fit(X, y).transduction_[y < 0]
-    known = y >= 0
-    more, labels = np.concatenate([X, X[known]]), np.append(y, 1 - true[known])
+    expected = model.fit(X, Y).transduction_[Y < 0]
+    known = Y >= 0
+    more, labels = np.concatenate([X, X[known]]), np.append(Y, 1 - CODES[known])
     weights = np.append(np.ones(len(X)), np.zeros(known.sum()))
-    found = model.fit(more, labels, sample_weight=weights).transduction_[: len(X)][y < 0]
+    found = model.fit(more, labels, sample_weight=weights).transduction_[: len(X)][Y < 0]
     assert np.mean(found == expected) > 0.95
-    ignored = model.fit(more, labels).transduction_[: len(X)][y < 0]
+    ignored = model.fit(more, labels).transduction_[: len(X)][Y < 0]
     assert np.mean(ignored == expected) < 0.9
 
 
@@ -321,9 +307,8 @@ def test_whole_numbers_are_floats_to_a_net_that_was_fitted_on_floats():
         def forward(self, x):
             return self.last(torch.relu(self.first(x)))
 
-    X, y, _ = points()
     whole = [[0, 1], [1, 0], [2, 1]] * 2
-    clf = learner(mlp_net(Plain)).fit(X, y, X_unlabeled=whole)
+    clf = learner(mlp_net(Plain)).fit(X, Y, X_unlabeled=whole)
     np.testing.assert_array_equal(clf.predict([[0, 1]]), clf.predict([[0.0, 1.0]]))
     clf.fit(whole, [0, 1, -1] * 2, X_unlabeled=X)
     np.testing.assert_array_equal(clf.predict([[0, 1]]), clf.predict([[0.0, 1.0]]))

@@ -76,11 +76,6 @@ def test_labels(what, fitted):
     np.testing.assert_array_equal(fitted.predict_proba(X), P)
 
 
-def test_a_marker_must_be_one():
-    with pytest.raises(TypeError, match="unlabeled_marker must be a number, a string or a missing"):
-        numbers(unlabeled_marker=True).fit(X, Y)
-
-
 WEIGHTS = {
     "length": (np.ones(3), r"sample_weight.shape == \(3,\), expected \(90,\)"),
     "negative": (-np.ones(90), r"must be finite and not negative; row 0 has -1.0"),
@@ -98,16 +93,13 @@ def test_weights(what, fitted):
         fitted.fit(X, Y, sample_weight=weights)
 
 
+EITHER = TypeError, ValueError
 #: X -> (error, message).
 NUMBERS = {
     "no rows": (X[:0], ValueError, r"0 sample\(s\)"),
     "NaN": (np.where(X > 0, np.nan, X), ValueError, "contains NaN"),
-    "texts": (
-        [f"text {i}" for i in range(90)],
-        (TypeError, ValueError),
-        "texts|not convert|Expected 2D",
-    ),
-    "one string": ("text", (TypeError, ValueError), "single str|Expected 2D array|convert string"),
+    "texts": ([f"text {i}" for i in range(90)], EITHER, "texts|not convert|Expected 2D"),
+    "one string": ("text", EITHER, "single str|Expected 2D array|convert string"),
 }
 
 
@@ -209,53 +201,6 @@ def test_texts_and_numbers_do_not_mix(tiny_encoder, tiny_texts, tiny_y):
         numbers().fit({"x": X}, Y, X_unlabeled={"z": X[:5]})
 
 
-#: Nets -> (error, message).
-NETS = {
-    "class": (lambda: MLP, TypeError, "an unfitted skorch net .* got the class MLP"),
-    "module": (lambda: MLP(), TypeError, "got a MLP"),
-    "criterion": (
-        lambda: mlp_net(criterion=torch.nn.MSELoss), ValueError, "a criterion of its own"
-    ),
-    "weight": (
-        lambda: mlp_net(criterion=torch.nn.CrossEntropyLoss, criterion__weight=torch.ones(2)),
-        ValueError,
-        "criterion__weight.*pass sample_weight to fit",
-    ),
-    "schedule": (
-        lambda: mlp_net(callbacks=[LRScheduler()]), ValueError, "the method sets the learning rate"
-    ),
-    "stopping": (
-        lambda: mlp_net(callbacks=[("stop", EarlyStopping())]), ValueError, "needs validation data"
-    ),
-    "scoring": (
-        lambda: mlp_net(callbacks=[EpochScoring("accuracy")]), ValueError, "needs validation data"
-    ),
-    "hard labels": (
-        lambda: mlp_net(callbacks=[EpochScoring("accuracy", on_train=True)]),
-        ValueError,
-        "or class labels",
-    ),
-    "epochs": (lambda: mlp_net(max_epochs=5), ValueError, "max_epochs=5 .* set finetune_epochs"),
-    "batches": (
-        lambda: BertClassifier(balanced_batches=False),
-        ValueError,
-        "estimator__balanced_batches=False has no effect",
-    ),
-    "marker": (
-        lambda: BertClassifier(unlabeled_marker=None),
-        ValueError,
-        "estimator__unlabeled_marker=None has no effect.* set unlabeled_marker instead",
-    ),
-    "split": (lambda: mlp_net(train_split=ValidSplit(3)), ValueError, "hold rows out by cross-val"),
-    "outputs": (
-        lambda: mlp_net(OneOutput), ValueError, r"logits of shape \(n, 2\).* give its last layer 2"
-    ),
-    "softmax": (lambda: mlp_net(Softmax), ValueError, "returns probabilities .* remove its final"),
-    "NaN": (lambda: mlp_net(NaN), ValueError, "NaN or infinite logits"),
-    "rate": (lambda: mlp_net(lr=1e30), ValueError, "training loss became|NaN or infinite logits"),
-}  # fmt: skip
-
-
 class Answers(ClassifierMixin, BaseEstimator):
     """A teacher that returns what it is given, as a column of an LLM's answers may hold it."""
 
@@ -302,16 +247,30 @@ class NaN(MLP):
         return super().forward(x) * float("nan")
 
 
-@pytest.mark.parametrize("what", NETS)
-def test_nets(what):
-    make, error, message = NETS[what]
-    with pytest.raises(error, match=message):
-        SelfPretrainingClassifier(make(), random_state=0).fit(X, Y)
-
-
+OWN_WEIGHT = {"criterion": torch.nn.CrossEntropyLoss, "criterion__weight": torch.ones(2)}
+ON_TRAIN = EpochScoring("accuracy", on_train=True)
+BERT_MARKER = "estimator__unlabeled_marker=None has no effect.* set unlabeled_marker instead"
+#: Nets that cannot be used -> message.
+NETS = [
+    (mlp_net(criterion=torch.nn.MSELoss), "a criterion of its own"),
+    (mlp_net(**OWN_WEIGHT), "criterion__weight.*pass sample_weight to fit"),
+    (mlp_net(callbacks=[LRScheduler()]), "the method sets the learning rate"),
+    (mlp_net(callbacks=[("stop", EarlyStopping())]), "needs validation data"),
+    (mlp_net(callbacks=[EpochScoring("accuracy")]), "needs validation data"),
+    (mlp_net(callbacks=[ON_TRAIN]), "or class labels"),
+    (mlp_net(max_epochs=5), "max_epochs=5 .* set finetune_epochs"),
+    (mlp_net(train_split=ValidSplit(3)), "hold rows out by cross-val"),
+    (mlp_net(OneOutput), r"logits of shape \(n, 2\).* give its last layer 2"),
+    (mlp_net(Softmax), "returns probabilities .* remove its final"),
+    (mlp_net(NaN), "NaN or infinite logits"),
+    (mlp_net(lr=1e30), "training loss became|NaN or infinite logits"),
+    (BertClassifier(balanced_batches=False), "estimator__balanced_batches=False has no effect"),
+    (BertClassifier(unlabeled_marker=None), BERT_MARKER),
+]
 NUMBERS_OF_THE_METHOD = ("lam", "alpha", "temperature", "logit_adjustment", "token_deletion")
 #: Parameters out of range -> message.
 PARAMETERS = [
+    *(({"estimator": net}, message) for net, message in NETS),
     ({"lam": 1.5}, "lam == 1.5, must be <= 1"),
     ({"alpha": -0.1}, "alpha == -0.1, must be >= 0"),
     ({"temperature": 0}, "temperature == 0, must be >= 0.01"),
@@ -333,17 +292,24 @@ PARAMETERS = [
     ({"memory": "x", "random_state": None}, "memory needs an integer random_state"),
     ({"random_state": "seed"}, "'seed' cannot be used to seed"),
     *(({name: np.nan}, f"{name} must be a number, got nan") for name in NUMBERS_OF_THE_METHOD),
+    ({"refit_head": True}, r"refit_head=True needs a BertClassifier .* is a Net"),
+    ({"refit_head": "always"}, r"refit_head must be one of \(True, False, 'auto'\)"),
+]
+#: Parameters of another type -> message.
+TYPES = [
+    ({"unlabeled_marker": True}, "unlabeled_marker must be a number, a string or a missing"),
+    ({"on_iteration": "x"}, "on_iteration must be callable, got 'x'"),
+    ({"estimator": MLP}, "an unfitted skorch net .* got the class MLP"),
+    ({"estimator": MLP()}, "got a MLP"),
+    ({"teacher": ["nets", 3]}, "teacher must be None, .* got 3"),
+    ({"teacher": "nobody"}, "teacher must be None, .* got 'nobody'"),
+    ({"teacher": []}, r"teacher must be None, .* got \[\]"),
 ]
 
 
-def test_a_callback_must_be_callable():
-    with pytest.raises(TypeError, match="on_iteration must be callable, got 'x'"):
-        numbers(on_iteration="x").fit(X, Y)
-
-
-@pytest.mark.parametrize(("params", "message"), PARAMETERS)
+@pytest.mark.parametrize(("params", "message"), PARAMETERS + TYPES)
 def test_parameters(params, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(TypeError if (params, message) in TYPES else ValueError, match=message):
         numbers().set_params(**params).fit(X, Y)
 
 
