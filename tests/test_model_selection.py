@@ -37,6 +37,7 @@ from sklearn.random_projection import GaussianRandomProjection
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier, compare_with_supervised
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold, make_labeled_scorer
 
+X, PARTIAL, TRUTH = points()
 self_pretraining = partial(learner, finetune_epochs=2)
 
 
@@ -141,24 +142,22 @@ def test_it_is_a_splitter_of_scikit_learn():
 
 @pytest.mark.parametrize("routing", [False, True])
 def test_groups_reach_the_splitter(routing):
-    X, y, _ = points()
     cv, groups = SemiSupervisedStratifiedKFold(3), np.arange(len(X)) // 3
-    expected = [test for _, test in folds_of(cv, y, groups)]
-    assert expected != [test for _, test in folds_of(cv, y)]
+    expected = [test for _, test in folds_of(cv, PARTIAL, groups)]
+    assert expected != [test for _, test in folds_of(cv, PARTIAL)]
     with sklearn.config_context(enable_metadata_routing=routing):
         given = {"params": {"groups": groups}} if routing else {"groups": groups}
-        result = cross_validate(Scripted(), X, y, cv=cv, return_indices=True, **given)
+        result = cross_validate(Scripted(), X, PARTIAL, cv=cv, return_indices=True, **given)
     assert [test.tolist() for test in result["indices"]["test"]] == expected
 
 
 # -- the scorer ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("marker", [-1, None, "?"])
 def test_scorer_leaves_out_unlabeled_rows_with_any_metric_and_splitter(marker):
-    X, y, _ = points()
-    labels = [marker if label == -1 else ("no", "yes")[label] for label in y]
+    labels = [marker if label == -1 else ("no", "yes")[label] for label in PARTIAL]
     scorer = make_labeled_scorer("f1_macro", unlabeled_marker=marker)
     clf = self_pretraining(unlabeled_marker=marker).fit(X, labels)
-    rows = np.flatnonzero(y != -1)
+    rows = np.flatnonzero(PARTIAL != -1)
     given = [labels[row] for row in rows]
     expected = f1_score(given, clf.predict(X[rows]), average="macro")
     again = pickle.loads(pickle.dumps(scorer))
@@ -178,17 +177,16 @@ def test_scorer_takes_missing_labels_for_unlabeled_and_refuses_a_fold_of_them():
 
 
 def test_scorer_passes_weights_and_requests_what_its_metric_requests():
-    X, y, truth = points()
     weights = np.linspace(0.1, 2, len(X))
-    clf = DummyClassifier(strategy="constant", constant=1).fit(X, truth)
-    rows = y != -1
-    expected = accuracy_score(y[rows], np.ones(rows.sum()), sample_weight=weights[rows])
-    assert make_labeled_scorer("accuracy")(clf, X, y, sample_weight=weights) == expected
+    clf = DummyClassifier(strategy="constant", constant=1).fit(X, TRUTH)
+    rows = PARTIAL != -1
+    expected = accuracy_score(PARTIAL[rows], np.ones(rows.sum()), sample_weight=weights[rows])
+    assert make_labeled_scorer("accuracy")(clf, X, PARTIAL, sample_weight=weights) == expected
     with sklearn.config_context(enable_metadata_routing=True):
         plain = get_scorer("accuracy").set_score_request(sample_weight=True)
         clf = LogisticRegression().set_fit_request(sample_weight=False)
         found, theirs = (
-            cross_val_score(clf, X, truth, scoring=s, params={"sample_weight": weights})
+            cross_val_score(clf, X, TRUTH, scoring=s, params={"sample_weight": weights})
             for s in (make_labeled_scorer(plain), plain)
         )
     np.testing.assert_array_equal(found, theirs)
@@ -419,44 +417,42 @@ def test_parameters_are_checked_before_the_first_fold_and_set_only_where_auto(ti
 
 
 def test_pipelines_lists_and_threads_give_the_same():
-    X, y, _ = points()
-    expected = str(compare(self_pretraining(), X, y))
-    assert str(compare(make_pipeline(FunctionTransformer(), self_pretraining()), X, y)) == expected
-    assert str(compare(self_pretraining(), X.tolist(), y)) == expected
+    expected = str(compare(self_pretraining(), X, PARTIAL))
+    pipeline = make_pipeline(FunctionTransformer(), self_pretraining())
+    assert str(compare(pipeline, X, PARTIAL)) == expected
+    assert str(compare(self_pretraining(), X.tolist(), PARTIAL)) == expected
     with joblib.parallel_config("threading"):
-        assert str(compare(self_pretraining(), X, pd.Series(y), n_jobs=2)) == expected
+        assert str(compare(self_pretraining(), X, pd.Series(PARTIAL), n_jobs=2)) == expected
 
 
 @pytest.mark.parametrize(
     ("names", "marker"), [(["a", "b"], -1), (["a", "b"], None), ([0, 1], "?"), ([0, 1], None)]
 )
 def test_labels_and_markers_of_any_kind(names, marker):
-    X, partial, _ = points()
-    y = [marker if label == -1 else names[label] for label in partial]
+    y = [marker if label == -1 else names[label] for label in PARTIAL]
     clf = self_pretraining(unlabeled_marker=marker)
     for supervised in (None, LogisticRegression()):
         found = compare(clf, X, y, supervised=supervised)
-        expected = compare(self_pretraining(), X, partial, supervised=supervised)
+        expected = compare(self_pretraining(), X, PARTIAL, supervised=supervised)
         assert (found.gain, found.supervised) == (expected.gain, expected.supervised)
         codes = expected.semi_supervised_predictions
         np.testing.assert_array_equal(found.semi_supervised_predictions, np.array(names)[codes])
 
 
 def test_repeats_seeds_and_the_bar(capfd, monkeypatch):
-    X, y, _ = points()
     clf = self_pretraining(max_iter=1)
-    found = compare(clf, X, y, n_repeats=2)
+    found = compare(clf, X, PARTIAL, n_repeats=2)
     assert found.semi_supervised_predictions.shape == (2, found.n_labeled)
-    assert str(found) == str(compare(clf, X, y, n_repeats=2))
-    assert str(found) != str(compare(clf, X, y, n_repeats=2, random_state=1))
+    assert str(found) == str(compare(clf, X, PARTIAL, n_repeats=2))
+    assert str(found) != str(compare(clf, X, PARTIAL, n_repeats=2, random_state=1))
     assert capfd.readouterr() == ("", "")
-    compare(clf, X, y, verbose=1)
+    compare(clf, X, PARTIAL, verbose=1)
     shown = capfd.readouterr().err
     assert "comparison: 100%" in shown
     assert "iteration" not in shown  # two bars would take escapes, which a file cannot show
     assert "\x1b" not in shown
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    compare(clf, X, y, verbose=1)
+    compare(clf, X, PARTIAL, verbose=1)
     assert "iteration 1 of 1" in capfd.readouterr().err
 
 
@@ -486,19 +482,17 @@ def test_few_labels_are_a_warning_before_the_start(n, n_positive, scoring, least
     ],
 )
 def test_parameters_out_of_range(params, match):
-    X, y, _ = points()
     with pytest.raises(ValueError, match=match):
-        compare(self_pretraining(max_iter=1), X, y, **params)
+        compare(self_pretraining(max_iter=1), X, PARTIAL, **params)
 
 
 def test_data_and_classifiers_that_cannot_be_compared():
-    X, y, truth = points()
     with pytest.raises(ValueError, match=r"y holds no unlabelled row \(marker -1\)"):
-        compare(self_pretraining(), X, truth)
+        compare(self_pretraining(), X, TRUTH)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        compare(self_pretraining(), X, y[:-1])
+        compare(self_pretraining(), X, PARTIAL[:-1])
     with pytest.raises(TypeError, match="must be a classifier of this package that trains nets"):
-        compare(LogisticRegression(), X, y)
+        compare(LogisticRegression(), X, PARTIAL)
     with pytest.raises(ValueError, match=r"y holds .*7.* in row \d+, which is none of \[0, 1\]"):
         scripted(Y, Y + 7 * (1 - Y), Y)
 

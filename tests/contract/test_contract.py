@@ -37,6 +37,8 @@ from sklearn_spt._soft_self_training import _sharpened
 from sklearn_spt.inspection import FitReport
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
 
+X, Y, CODES = points()
+
 
 @pytest.fixture(params=METHODS)
 def make(request):
@@ -82,22 +84,20 @@ def test_a_net_and_its_method_may_have_one_missing_marker(tiny_encoder, tiny_tex
 
 
 def test_the_score_leaves_unlabeled_rows_out(make):
-    X, y, codes = points()
-    clf = make().fit(X, y)
-    labeled = y >= 0
-    assert clf.score(X, y) == np.mean(clf.predict(X[labeled]) == codes[labeled])
-    weights = np.arange(len(y), dtype=float)
-    hits = (clf.predict(X) == y)[labeled]
-    assert clf.score(X, y, weights) == pytest.approx(np.average(hits, weights=weights[labeled]))
+    clf = make().fit(X, Y)
+    labeled = Y >= 0
+    assert clf.score(X, Y) == np.mean(clf.predict(X[labeled]) == CODES[labeled])
+    weights = np.arange(len(Y), dtype=float)
+    hits = (clf.predict(X) == Y)[labeled]
+    assert clf.score(X, Y, weights) == pytest.approx(np.average(hits, weights=weights[labeled]))
     with pytest.raises(ValueError, match="no labelled row to score"):
-        clf.score(X, np.full(len(y), -1))
+        clf.score(X, np.full(len(Y), -1))
 
 
 def test_a_marker_that_is_not_in_y_lists_the_classes():
-    X, y, _ = points()
     with pytest.warns(UserWarning, match=r"no unlabelled row \(marker -9\).*classes are -1, 0, 1"):
-        learner(unlabeled_marker=-9).fit(X, y)
-    labels = np.array(["unknown" if c < 0 else "ab"[c] for c in y])
+        learner(unlabeled_marker=-9).fit(X, Y)
+    labels = np.array(["unknown" if c < 0 else "ab"[c] for c in Y])
     with pytest.warns(UserWarning, match="Is 'unknown' a marker"):
         learner(unlabeled_marker="?").fit(X, np.append(labels[1:], "?"))
 
@@ -148,11 +148,10 @@ def test_classes_that_differ_in_more_than_form(labels):
 
 
 def test_each_method_names_labels_that_look_like_another(make):
-    X, y, _ = points()
-    labels = np.array(["a", "b", "todo"], dtype=object)[y]
-    (message,) = warnings_of(make(unlabeled_marker="todo").fit, X, np.where(y > 0, "A", labels))
+    labels = np.array(["a", "b", "todo"], dtype=object)[Y]
+    (message,) = warnings_of(make(unlabeled_marker="todo").fit, X, np.where(Y > 0, "A", labels))
     assert "if they are one: {'A': " in message
-    labels[np.flatnonzero(y < 0)[:4]] = "todo "
+    labels[np.flatnonzero(Y < 0)[:4]] = "todo "
     (message,) = warnings_of(make(unlabeled_marker="todo").fit, X, labels)
     assert "{'todo ': 4, 'todo': 'unlabeled_marker'}" in message
 
@@ -185,8 +184,7 @@ def test_a_head_that_is_fitted_anew_gives_no_second_warning(tiny_encoder, tiny_t
 
 @pytest.mark.parametrize("label", [255, 255.0, 65535, 2**32 - 1, "255"])
 def test_a_class_that_may_be_the_marker_in_an_unsigned_dtype_is_named(label):
-    X, y, _ = points()
-    labels = [type(label)(code) if code >= 0 else label for code in y.tolist()]
+    labels = [type(label)(code) if code >= 0 else label for code in Y.tolist()]
     for clf in (SoftSelfTrainingClassifier(), learner(max_iter=1)):
         (message,) = warnings_of(clf.fit, X[:60], labels[:60], X[60:])
         assert message.endswith(f"mark rows by unlabeled_marker if it is: {label!r}.")
@@ -201,32 +199,25 @@ def test_a_failed_fit_does_not_silence_the_next():
 
 
 def test_a_comparison_and_a_search_warn_of_labels_once():
-    X, y, _ = points()
-    labels = np.array(["a", "b", "todo"], dtype=object)[y]
-    labels[np.flatnonzero(y == 1)[:3]] = "B"
-    labels[np.flatnonzero(y == 0)[0]] = "c"
+    labels = np.array(["a", "b", "todo"], dtype=object)[Y]
+    labels[np.flatnonzero(Y == 1)[:3]] = "B"
+    labels[np.flatnonzero(Y == 0)[0]] = "c"
     clf = learner(unlabeled_marker="todo", finetune_epochs=1)
     messages = warnings_of(sklearn_spt.compare_with_supervised, clf, X, labels, cv=3)
     assert sum("if they are one: {'B': 3, 'b': " in m for m in messages) == 1
     assert sum("differ only in form" in m for m in messages) == 1
     assert sum("single labelled row" in m for m in messages) == 1
-    rows = np.flatnonzero((y >= 0) & (labels != "B"))
-    found = warnings_of(
-        cross_val_score,
-        SoftSelfTrainingClassifier(),
-        X[rows],
-        labels[rows],
-        cv=KFold(5, shuffle=True, random_state=0),
-    )
+    rows = np.flatnonzero((Y >= 0) & (labels != "B"))
+    soft, cv = SoftSelfTrainingClassifier(), KFold(5, shuffle=True, random_state=0)
+    found = warnings_of(cross_val_score, soft, X[rows], labels[rows], cv=cv)
     assert len({m for m in found if "single labelled row" in m}) == 1
 
 
 # -- limits ----------------------------------------------------------------------------------------
 def test_zero_iterations_are_supervised():
-    X, y, _ = points()
-    supervised = learner(max_iter=0).fit(X, y)
+    supervised = learner(max_iter=0).fit(X, Y)
     with pytest.warns(UserWarning, match="trained on the labelled rows only"):
-        without = learner().fit(X[y >= 0], y[y >= 0])
+        without = learner().fit(X[Y >= 0], Y[Y >= 0])
     np.testing.assert_array_equal(supervised.predict_proba(X), without.predict_proba(X))
     assert supervised.termination_condition_ == "max_iter"
     assert without.termination_condition_ == "no_unlabeled"
@@ -239,15 +230,14 @@ def test_zero_iterations_are_supervised():
      (10, 2, [10, 20])],
 )  # fmt: skip
 def test_sample_sizes(step_size, max_iter, sizes):
-    X, y, _ = points()
     params = {"step_size": step_size, "max_iter": max_iter}
-    clf = clone(learner()).set_params(**params).fit(X, y)
+    clf = clone(learner()).set_params(**params).fit(X, Y)
     assert clf.sample_sizes_ == sizes
     assert clf.n_iter_ == len(sizes) == len(clf.history_) - 1
     complete = sizes[-1] == 62
     assert clf.termination_condition_ == ("all_labeled" if complete else "max_iter")
-    assert (clf.labeled_iter_[y < 0] < 0).any() == (not complete)
-    assert (clf.labeled_iter_[y >= 0] == 0).all()
+    assert (clf.labeled_iter_[Y < 0] < 0).any() == (not complete)
+    assert (clf.labeled_iter_[Y >= 0] == 0).all()
 
 
 # -- teachers --------------------------------------------------------------------------------------
@@ -268,10 +258,9 @@ def test_members_of_an_enumeration_stay_what_they_are(tiny_encoder, tiny_texts, 
 
 @pytest.mark.parametrize("teacher", ["embeddings", LabelSpreading(), [LabelSpreading(), "nets"]])
 def test_teachers_that_are_no_nets(teacher):
-    X, y, codes = points()
-    clf = learner(teacher=teacher, step_size=1.0).fit(X, y)
+    clf = learner(teacher=teacher, step_size=1.0).fit(X, Y)
     assert len(clf.estimators_) == 1 + isinstance(teacher, list)
-    assert np.mean(clf.predict(X) == codes) > 0.6
+    assert np.mean(clf.predict(X) == CODES) > 0.6
 
 
 def test_soft_self_training_uses_unlabeled_rows():
@@ -374,22 +363,21 @@ def test_a_failed_fit_changes_nothing(kind, tiny_encoder, tiny_texts):
 
 # -- composition -----------------------------------------------------------------------------------
 def test_search_over_lam_and_alpha_in_processes():
-    X, y, _ = points()
     grid = {"lam": [0.0, 0.8], "alpha": [0.0, 0.6]}
     cv = SemiSupervisedStratifiedKFold(2)
     # a score that depends on every bit of the probabilities
     settings = {"cv": cv, "scoring": "neg_log_loss", "error_score": "raise"}
-    search = GridSearchCV(learner(), grid, **settings).fit(X, y)
-    parallel = GridSearchCV(learner(), grid, n_jobs=2, **settings).fit(X, y)
+    search = GridSearchCV(learner(), grid, **settings).fit(X, Y)
+    parallel = GridSearchCV(learner(), grid, n_jobs=2, **settings).fit(X, Y)
     scores = search.cv_results_["mean_test_score"]
     np.testing.assert_array_equal(scores, parallel.cv_results_["mean_test_score"])
     np.testing.assert_array_equal(search.predict_proba(X), parallel.predict_proba(X))
     assert len({*scores}) == 4
     by_hand = []
-    for train, test in cv.split(X, y):
-        assert (y[train] < 0).sum() == 62, "all unlabelled rows train, and none is tested"
-        P = learner(**search.best_params_).fit(X[train], y[train]).predict_proba(X[test])
-        by_hand.append(-log_loss(y[test], P))
+    for train, test in cv.split(X, Y):
+        assert (Y[train] < 0).sum() == 62, "all unlabelled rows train, and none is tested"
+        P = learner(**search.best_params_).fit(X[train], Y[train]).predict_proba(X[test])
+        by_hand.append(-log_loss(Y[test], P))
     assert search.best_score_ == pytest.approx(np.mean(by_hand))
 
 
@@ -414,26 +402,24 @@ def test_unlabeled_rows_of_both_arguments_are_one(make, n):
 
 
 def test_unlabeled_rows_are_routed(make):
-    X, y, _ = points()
-    labeled = y >= 0
-    expected = make().fit(X[labeled], y[labeled], X_unlabeled=X[~labeled])
+    labeled = Y >= 0
+    expected = make().fit(X[labeled], Y[labeled], X_unlabeled=X[~labeled])
     with config_context(enable_metadata_routing=True):
         routed = make_pipeline(make().set_fit_request(X_unlabeled=True))
-        routed.fit(X[labeled], y[labeled], X_unlabeled=X[~labeled])
+        routed.fit(X[labeled], Y[labeled], X_unlabeled=X[~labeled])
     np.testing.assert_array_equal(routed.predict_proba(X), expected.predict_proba(X))
     with pytest.warns(UserWarning, match="as many rows as X"):
-        make().fit(X[labeled], y[labeled], X_unlabeled=X[~labeled][: labeled.sum()])
+        make().fit(X[labeled], Y[labeled], X_unlabeled=X[~labeled][: labeled.sum()])
 
 
 def test_only_proportions_of_labeled_weights_count(make):
-    X, y, _ = points()
-    w = np.linspace(1, 3, len(y))
-    even, weights = np.full(len(y), 4.0), np.where(y < 0, np.nan, 5 * w)
-    expected = make().fit(X, y, sample_weight=w).predict_proba(X)
-    other = make().fit(X, y, sample_weight=weights).predict_proba(X)
+    w = np.linspace(1, 3, len(Y))
+    even, weights = np.full(len(Y), 4.0), np.where(Y < 0, np.nan, 5 * w)
+    expected = make().fit(X, Y, sample_weight=w).predict_proba(X)
+    other = make().fit(X, Y, sample_weight=weights).predict_proba(X)
     np.testing.assert_allclose(other, expected, atol=1e-4)
-    plain = make().fit(X, y).predict_proba(X)
-    np.testing.assert_array_equal(make().fit(X, y, sample_weight=even).predict_proba(X), plain)
+    plain = make().fit(X, Y).predict_proba(X)
+    np.testing.assert_array_equal(make().fit(X, Y, sample_weight=even).predict_proba(X), plain)
     assert abs(plain - expected).max() > 1e-3
 
 
@@ -447,21 +433,19 @@ def test_nested_parameters_need_a_net():
 
 # -- seeds and copies ------------------------------------------------------------------------------
 def test_same_seed_same_bits(make, global_random_state_unchanged):
-    X, y, _ = points()
-    first, again = make().fit(X, y), make().fit(X, y)
+    first, again = make().fit(X, Y), make().fit(X, Y)
     np.testing.assert_array_equal(first.predict_proba(X), again.predict_proba(X))
     for copied in (pickle.loads(pickle.dumps(first)), copy.deepcopy(first)):
         np.testing.assert_array_equal(first.predict_proba(X), copied.predict_proba(X))
-    other = clone(first).set_params(random_state=1).fit(X, y)
+    other = clone(first).set_params(random_state=1).fit(X, Y)
     assert not np.array_equal(first.predict_proba(X), other.predict_proba(X))
 
 
 def test_threads_get_the_same_bits():
-    X, y, _ = points()
-    expected, found = learner().fit(X, y).predict_proba(X), [None] * 4
+    expected, found = learner().fit(X, Y).predict_proba(X), [None] * 4
 
     def work(i):
-        found[i] = learner().fit(X, y).predict_proba(X)
+        found[i] = learner().fit(X, Y).predict_proba(X)
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
     for thread in threads:
@@ -475,13 +459,12 @@ def test_threads_get_the_same_bits():
 @pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="cannot fork")
 def test_a_fork_while_another_thread_fits():
-    X, y, _ = points()
-    clf = learner().fit(X, y)
-    thread = threading.Thread(target=lambda: learner(step_size=0.05).fit(X, y))
+    clf = learner().fit(X, Y)
+    thread = threading.Thread(target=lambda: learner(step_size=0.05).fit(X, Y))
     thread.start()
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    child = multiprocessing.get_context("fork").Process(target=_fit_and_predict, args=(clf, X, y))
+    child = multiprocessing.get_context("fork").Process(target=_fit_and_predict, args=(clf, X, Y))
     child.start()
     child.join(60)
     alive = child.is_alive()
@@ -535,8 +518,7 @@ def bars(monkeypatch):
 )
 def test_the_bar_knows_its_total(bars, params, nets, students):
     """It counts the texts that nets label and train on, and nothing is corrected at the end."""
-    X, y, _ = points()
-    learner(verbose=1, **params).fit(X, y)
+    learner(verbose=1, **params).fit(X, Y)
     first = nets * 3 * 28
     second = first + nets * (31 + 28) + students * (31 + 3 * 28)
     total = second + students * (62 + 28) + students * (62 + 3 * 28)
@@ -547,11 +529,10 @@ def test_the_bar_knows_its_total(bars, params, nets, students):
 
 
 def test_the_bar_of_a_fit_that_goes_on(bars, tmp_path):
-    X, y, _ = points()
     stop = {"checkpoint_dir": tmp_path, "on_iteration": fails_after_one}
     with pytest.raises(InterruptedError):
-        learner(**stop).fit(X, y)
-    learner(verbose=1, checkpoint_dir=tmp_path).fit(X, y)
+        learner(**stop).fit(X, Y)
+    learner(verbose=1, checkpoint_dir=tmp_path).fit(X, Y)
     assert bars[0].n == bars[0].total
     assert [text for text, _ in bars[0].said] == ["supervised teachers", "iteration 2 of 2"]
 
@@ -562,8 +543,7 @@ def fails_after_one(iteration):
 
 
 def test_bars_of_all_methods(make, bars):
-    X, y, _ = points()
-    clf = make(verbose=1).fit(X, y)
+    clf = make(verbose=1).fit(X, Y)
     (bar,) = bars
     assert bar.n > 0
     if not isinstance(clf, CoDecompositionClassifier):
@@ -573,10 +553,9 @@ def test_bars_of_all_methods(make, bars):
 
 
 def test_nothing_is_printed_but_a_bar_on_request(make, capfd):
-    X, y, _ = points()
-    make().fit(X, y).predict(X)
+    make().fit(X, Y).predict(X)
     assert capfd.readouterr() == ("", "")
-    clf = make(verbose=1).fit(X, y)
+    clf = make(verbose=1).fit(X, Y)
     out, err = capfd.readouterr()
     assert out == ""
     assert "steps" in err
@@ -612,8 +591,7 @@ def test_texts_print_nothing_and_leave_random_states(
     ],
 )
 def test_the_reason_of_what_auto_chose(params, said):
-    X, y, _ = points()
-    clf = SelfPretrainingClassifier(mlp_net(), random_state=0, **params).fit(X, y)
+    clf = SelfPretrainingClassifier(mlp_net(), random_state=0, **params).fit(X, Y)
     assert clf.chosen_by_auto_ == said
     del clf.chosen_by_auto_  # as in a folder that was saved before
     assert "chosen by auto" not in FitReport.from_estimator(clf).facts

@@ -20,17 +20,17 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 from sklearn_spt import CoDecompositionClassifier
 
+HALF = [1, 0] * 6 + [-1] * 12  # labels of the tiny texts
 learner = partial(helpers.learner, step_size=1.0)
 
 
 # -- seeds -----------------------------------------------------------------------------------------
 def test_a_teacher_without_a_seed(tiny_encoder, tiny_texts, global_random_state_unchanged):
-    y = [1, 0] * 6 + [-1] * 12
     forest = make_pipeline(TfidfVectorizer(), SelfTrainingClassifier(RandomForestClassifier(5)))
     model = learner(bert_net(tiny_encoder), teacher=forest)
-    first, again = (model.fit(tiny_texts, y).predict_proba(tiny_texts) for _ in range(2))
+    first, again = (model.fit(tiny_texts, HALF).predict_proba(tiny_texts) for _ in range(2))
     np.testing.assert_array_equal(first, again)
-    other = model.set_params(random_state=1).fit(tiny_texts, y).predict_proba(tiny_texts)
+    other = model.set_params(random_state=1).fit(tiny_texts, HALF).predict_proba(tiny_texts)
     assert abs(other - first).max() > 0
     assert model.teacher[-1].estimator.random_state is None, "the user's own stays"
 
@@ -203,53 +203,49 @@ def labeled_only(vectorizer):
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_a_frame_stays_a_frame(tiny_encoder, tiny_texts, apart):
-    y = [1, 0] * 6 + [-1] * 12
     frame = pd.DataFrame({"text": tiny_texts}, index=range(24, 0, -1))
     by_name = ColumnTransformer([("words", TfidfVectorizer(), "text")])
     on_texts = learner(bert_net(tiny_encoder), teacher=labeled_only(TfidfVectorizer()))
-    expected = on_texts.fit(tiny_texts, y).predict_proba(tiny_texts)
+    expected = on_texts.fit(tiny_texts, HALF).predict_proba(tiny_texts)
     clf = learner(bert_net(tiny_encoder), teacher=labeled_only(by_name))
     if apart:
-        clf.fit(frame[:13], y[:13], X_unlabeled=frame[13:].set_axis(["note"], axis=1))
+        clf.fit(frame[:13], HALF[:13], X_unlabeled=frame[13:].set_axis(["note"], axis=1))
     else:
-        clf.fit(frame, y)
+        clf.fit(frame, HALF)
     np.testing.assert_array_equal(clf.predict_proba(frame), expected)
-    clf.set_params(teacher="embeddings").fit(frame, y)
+    clf.set_params(teacher="embeddings").fit(frame, HALF)
 
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_a_series_stays_a_series(tiny_encoder, tiny_texts, apart):
-    y = [1, 0] * 6 + [-1] * 12
     series = pd.Series(tiny_texts, index=range(24, 0, -1))
     vectorizer = make_pipeline(FunctionTransformer(lambda s: s.str.upper()), TfidfVectorizer())
     clf = learner(bert_net(tiny_encoder), teacher=labeled_only(vectorizer))
     if apart:
-        clf.fit(series[:13], y[:13], X_unlabeled=series[13:])
+        clf.fit(series[:13], HALF[:13], X_unlabeled=series[13:])
     else:
-        clf.fit(series, y)
+        clf.fit(series, HALF)
     on_texts = clf.set_params(teacher=labeled_only(TfidfVectorizer()))
-    expected = on_texts.fit(tiny_texts, y).predict_proba(tiny_texts)
+    expected = on_texts.fit(tiny_texts, HALF).predict_proba(tiny_texts)
     np.testing.assert_array_equal(clf.predict_proba(series), expected)
 
 
 @pytest.mark.parametrize("frozen", [False, True])
 def test_a_vectorizer_of_texts_cannot_read_a_frame(tiny_encoder, tiny_texts, frozen):
-    y = [1, 0] * 6 + [-1] * 12
     frame, teacher = pd.DataFrame({"text": tiny_texts}), labeled_only(TfidfVectorizer())
     if frozen:
-        teacher = FrozenEstimator(teacher.fit(tiny_texts, y))
+        teacher = FrozenEstimator(teacher.fit(tiny_texts, HALF))
     model = learner(bert_net(tiny_encoder), teacher=teacher)
     with pytest.raises(ValueError) as caught:  # noqa: PT011
-        model.fit(frame, y)
+        model.fit(frame, HALF)
     name = "FrozenEstimator" if frozen else "Pipeline"
     assert caught.value.__notes__ == [f"The teacher {name} got X as a DataFrame."]
-    model.fit(frame["text"], y)
+    model.fit(frame["text"], HALF)
 
 
 def test_documents_of_two_kinds_are_texts_to_a_teacher(tiny_encoder, tiny_texts):
-    y = [1, 0] * 6 + [-1] * 12
     clf = learner(bert_net(tiny_encoder), teacher=labeled_only(TfidfVectorizer()))
-    expected = clf.fit(tiny_texts, y).predict_proba(tiny_texts)
+    expected = clf.fit(tiny_texts, HALF).predict_proba(tiny_texts)
     frame = pd.DataFrame({"text": tiny_texts})
-    clf.fit(frame[:13], y[:13], X_unlabeled=tiny_texts[13:])
+    clf.fit(frame[:13], HALF[:13], X_unlabeled=tiny_texts[13:])
     np.testing.assert_array_equal(clf.predict_proba(tiny_texts), expected)
