@@ -143,14 +143,6 @@ def test_inertia_keeps_probabilities(z, alpha, old):
     np.testing.assert_array_equal(unmoved, P)
 
 
-def test_inertia_without_drift_is_the_identity():
-    P = rows_that_sum_to_one(np.random.default_rng(0).normal(size=(50, 3)))
-    _, S, _ = inertia(P, {}, 0.4)
-    moved, again, _ = inertia(P, S, 0.4)
-    np.testing.assert_allclose(moved, P, atol=1e-12)
-    np.testing.assert_allclose([*again[0]], [*S[0]])
-
-
 # -- logit adjustment ------------------------------------------------------------------------------
 @given(logits_of_rows, st.floats(0, 1))
 def test_logit_adjustment(z, tau):
