@@ -265,19 +265,6 @@ def test_a_fit_that_is_cut_in_a_write_goes_on(tmp_path, monkeypatch, ensemble):
     assert number > 8  # writes of nets and states, and removals
 
 
-def test_a_second_cut_and_another_seed(tmp_path):
-    """Fits of other seeds stand side by side, and each may be cut more than once."""
-    expected = {seed: fitted(random_state=seed).predict_proba(X) for seed in (0, 1)}
-    for number in (0, 1):
-        for seed in (0, 1):
-            with pytest.raises(KeyboardInterrupt):
-                fitted(tmp_path, random_state=seed, on_iteration=Stop(number))
-    assert len(list(tmp_path.iterdir())) == 2
-    for seed in (0, 1):
-        found = fitted(tmp_path, random_state=seed).predict_proba(X)
-        np.testing.assert_array_equal(found, expected[seed])
-
-
 def test_the_folder_holds_what_is_needed_and_no_more(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         fitted(tmp_path, ensemble="last", n_students=1, on_iteration=Stop(1))
