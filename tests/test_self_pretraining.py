@@ -248,11 +248,6 @@ def test_a_warning_points_to_the_call_of_fit(case):
     assert one.filename == __file__
 
 
-def test_two_of_many_iterations_are_no_warning():
-    X, y, _ = points(2, n=200)
-    learner(step_size=1, pretrain_epochs=0, finetune_epochs=0, max_iter=2).fit(X, y)
-
-
 def test_named_settings():
     clf = learner(**{**FOUR_STUDENTS, "token_deletion": 0.0}).fit(X, Y)
     assert (len(clf.estimators_), clf.n_iter_) == (9, 1)
