@@ -109,6 +109,12 @@ def mlp_net(module=MLP, **params):
     return Net(module, **settings)
 
 
+def learner(net=None, **params):
+    """Self-Pretraining on `points` in two iterations."""
+    settings = {"step_size": 0.5, "random_state": 0, **params}
+    return SelfPretrainingClassifier(net or mlp_net(), **settings)
+
+
 def bert_net(encoder, **params):
     """A `BertClassifier` that learns the tiny texts in a second, in fp32 without dropout."""
     settings = {"max_length": 24, "lr": 1e-2, "batch_size": 4, "random_state": 0}

@@ -72,11 +72,8 @@ def save_on_a_full_disk(folder):
     clf = bert_net(build_encoder(f"{folder}/encoder"), max_epochs=1).fit(texts * 2, [1, 0] * 2)
     sklearn_spt.save(clf, place)
     before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
-    for n_bytes in (
-        10,
-        700,
-        10_000,
-    ):  # in the tokenizer, by transformers and by Rust; in the weights
+    # in the tokenizer, by transformers and by Rust; in the weights
+    for n_bytes in (10, 700, 10_000):
         for write in (sklearn_spt.save, sklearn_spt.export):
             with named(place), full_disk(n_bytes):
                 write(clf, place, overwrite=True)

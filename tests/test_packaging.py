@@ -115,16 +115,16 @@ def test_public_names_are_documented_and_documented_names_exist():
         documented.add(name)
     assert set(sklearn_spt.__all__) <= documented
     assert set(sklearn_spt.datasets.__all__) <= documented
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = sklearn_spt.nothing
 
 
 def test_the_package_is_typed_and_stays_small():
     assert (ROOT / "sklearn_spt" / "py.typed").is_file()
     modules = list((ROOT / "sklearn_spt").rglob("*.py"))
     assert len(modules) <= 36
-    for kind, most in (
-        (sklearn_spt.SelfPretrainingClassifier, 22),
-        (sklearn_spt.BertClassifier, 15),
-    ):
+    limits = {sklearn_spt.SelfPretrainingClassifier: 22, sklearn_spt.BertClassifier: 15}
+    for kind, most in limits.items():
         named = [p for p in inspect.signature(kind).parameters.values() if p.kind != p.VAR_KEYWORD]
         assert len(named) <= most, kind
 

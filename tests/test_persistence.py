@@ -177,9 +177,8 @@ def test_training_after_loading(fitted, saved, own_encoder, tiny_texts):
     assert_same(sklearn_spt.load(saved).fit(tiny_texts[:8], BOTH[:8]), again, TEXTS)
     shutil.rmtree(own_encoder)
     loaded = sklearn_spt.load(saved)
-    with pytest.raises(
-        ValueError, match=r"The encoder '.*encoder' cannot be loaded: there is no such"
-    ):
+    message = r"The encoder '.*encoder' cannot be loaded: there is no such"
+    with pytest.raises(ValueError, match=message):
         loaded.fit(tiny_texts, BOTH)
     assert_same(loaded, fitted, TEXTS)
     # training goes on without the encoder, as if nothing had been saved
@@ -308,9 +307,8 @@ def test_other_formats_classes_and_folders_are_refused(saved, tiny_encoder, tmp_
     with pytest.raises(ValueError, match=r"nothing: no such folder; give the folder of a saved"):
         sklearn_spt.load(tmp_path / "nothing")
     (tmp_path / "file.csv").touch()
-    with pytest.raises(
-        ValueError, match=r"file.csv: is no folder; give the folder of a saved classifier"
-    ):
+    message = r"file.csv: is no folder; give the folder of a saved classifier"
+    with pytest.raises(ValueError, match=message):
         sklearn_spt.load(tmp_path / "file.csv")
     with pytest.raises(ValueError, match="holds no saved classifier"):
         sklearn_spt.load(tiny_encoder)
@@ -463,9 +461,8 @@ def test_onnx_takes_any_number_and_width(kind, atol, fitted, tiny_texts, tmp_pat
 
 
 def test_unusable_exports_write_nothing(fitted, tiny_encoder, tiny_texts, tmp_path, monkeypatch):
-    with pytest.raises(
-        ValueError, match="format must be one of huggingface, onnx, onnx-int8, got 'pt'"
-    ):
+    message = "format must be one of huggingface, onnx, onnx-int8, got 'pt'"
+    with pytest.raises(ValueError, match=message):
         sklearn_spt.export(fitted, tmp_path / "out", format="pt")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="needs onnx: pip install onnx onnxscript"):

@@ -1,54 +1,18 @@
 """Seeds that derive from one, torch's generators, and draws of rows."""
 
-import hypothesis.extra.numpy as hnp
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import chisquare, kstest
+from scipy.stats import chisquare
 
 from sklearn_spt._data import share_of
-from sklearn_spt._random import (
-    derive_seed,
-    generator,
-    root_seed,
-    seeded,
-    set_torch_state,
-    torch_state,
-)
+from sklearn_spt._random import derive_seed, seeded, set_torch_state, torch_state
 from sklearn_spt._training import epoch_rows
 
 
 # -- seeds -----------------------------------------------------------------------------------------
-def test_seeds_stay_the_same_over_versions():
-    seeds = [derive_seed(0), derive_seed(0, 0), derive_seed(np.int64(42), 1, np.int32(2))]
-    sequences = [
-        np.random.SeedSequence(0),
-        np.random.SeedSequence(0).spawn(1)[0],
-        np.random.SeedSequence(42).spawn(2)[1].spawn(3)[2],
-    ]
-    assert seeds == [int(s.generate_state(1)[0]) // 2 for s in sequences]
-    assert seeds == [1484405855, 1878776328, 2003573811]
-
-
-def test_different_paths_have_different_seeds():
-    paths = [(), *((i,) for i in range(30)), *((i, j) for i in range(30) for j in range(30))]
-    seeds = [derive_seed(root, *path) for root in range(3) for path in paths]
-    assert len({*seeds}) == 3 * len(paths)
-    assert kstest(np.array(seeds) / 2**31, "uniform").pvalue > 0.01
-
-
-def test_root_seed(global_random_state_unchanged):
-    assert root_seed(7) == root_seed(np.int64(7)) == 7
-    state = np.random.RandomState(0)
-    assert root_seed(state) != root_seed(state)  # as in scikit-learn, it is drawn from
-    assert root_seed(np.random.RandomState(0)) == root_seed(np.random.RandomState(0))
-    assert 0 <= root_seed(None) != root_seed(None)
-    with pytest.raises(ValueError, match="cannot be used to seed"):
-        root_seed("seed")
-
-
 # -- torch's generators ----------------------------------------------------------------------------
 def test_a_block_has_its_seed_and_leaves_no_trace(global_random_state_unchanged):
     def draw():
@@ -128,25 +92,6 @@ def test_balanced_draws_are_uniform_over_classes_and_rows(codes):
     pairs = np.bincount(codes[rows[:-1]] * 10 + codes[rows[1:]], minlength=100)
     if len({*codes.tolist()}) > 1:  # one draw does not depend on the last
         assert chisquare(pairs[pairs > 0]).pvalue > 0.001
-
-
-@given(hnp.arrays(np.int64, st.integers(0, 50), elements=st.integers(0, 6)), st.booleans())
-def test_an_epoch_is_as_long_as_the_data(codes, balanced):
-    rows, same = (epoch_rows(codes, balanced, np.random.default_rng(3)) for _ in range(2))
-    np.testing.assert_array_equal(rows, same)
-    assert rows.shape == codes.shape
-    assert np.isin(rows, np.arange(len(codes))).all()
-    if not balanced:
-        assert len({*rows.tolist()}) == len(codes)
-
-
-def test_each_of_many_rows_can_be_drawn():
-    codes = np.zeros(100_000, dtype=np.int64)
-    codes[:3] = 1
-    rows = epoch_rows(codes, True, generator(0, 1))
-    assert abs((rows < 3).mean() - 0.5) < 0.01
-    # half a draw for each row of the large class: 1 - exp(-1/2) of them are drawn
-    assert abs(len(np.unique(rows)) / 1e5 - 1 + np.exp(-0.5)) < 0.01
 
 
 @given(st.integers(1, 100), st.integers(1, 10_000))

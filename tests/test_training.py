@@ -8,7 +8,7 @@ import joblib
 import numpy as np
 import pytest
 import torch
-from helpers import MLP, Net, bert_net, mlp_net, points
+from helpers import MLP, Net, bert_net, learner, mlp_net, points
 from sklearn.model_selection import cross_val_score
 from skorch import NeuralNet, NeuralNetClassifier
 from skorch.callbacks import Callback, EarlyStopping, EpochScoring
@@ -16,13 +16,13 @@ from skorch.helper import SliceDict
 from torch import nn
 from tqdm.auto import tqdm
 
-from sklearn_spt import SelfPretrainingClassifier, _bert
+from sklearn_spt import _bert
 from sklearn_spt._heads import linear_probe as probe
-from sklearn_spt._losses import distillation_targets
 from sklearn_spt._random import seeded
-from sklearn_spt._training import RightTrapezoidalLR, Trainer, predict_logits, set_loss, train
+from sklearn_spt._training import Trainer, predict_logits
 from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
 
+X, Y, CODES = points()
 CLASSES = np.array([0, 1])
 
 
@@ -35,12 +35,6 @@ def data():
 
 def trainer(net=None, epochs=3):
     return Trainer(net or mlp_net(), CLASSES, epochs, True, 0, tqdm(disable=True))
-
-
-def learner(net=None, **params):
-    return SelfPretrainingClassifier(
-        net or mlp_net(), **{"step_size": 0.5, "random_state": 0, **params}
-    )
 
 
 class Notes(Callback):
@@ -94,27 +88,11 @@ def test_training_lowers_the_loss_and_leaves_nothing_behind(data):
         gc.enable()
 
 
-@pytest.mark.parametrize("last", [1, 2, 5])
-def test_on_epoch_ends_the_training(data, last):
-    seen = []
-
-    def after(net, epoch):
-        torch.rand(3)  # a draw there would change the dropout of the next epoch
-        seen.append((epoch, len(net.history)))
-        return epoch == last
-
-    _, losses = trainer(epochs=5).train(*data, np.ones(len(data[1])), 0, on_epoch=after)
-    assert len(losses) == last
-    assert seen == [(epoch, epoch) for epoch in range(1, last + 1)]
-    assert trainer().train(*data, np.ones(len(data[1])), 0, epochs=0)[1] == []
-
-
 def test_early_stopping_ends_a_stage_and_not_the_fit():
-    X, y, _ = points()
     never_better = {"threshold": 10.0, "threshold_mode": "abs", "sink": lambda text: None}
     stop = EarlyStopping("train_loss", patience=2, **never_better)
     params = {"pretrain_epochs": 8, "finetune_epochs": 9}
-    clf = learner(mlp_net(callbacks=[stop]), **params).fit(X, y)
+    clf = learner(mlp_net(callbacks=[stop]), **params).fit(X, Y)
     for entry in clf.history_[1:]:
         assert len(entry["loss"]["stage1"]) < 8
         assert len(entry["loss"]["stage2"]) < 9
@@ -139,31 +117,13 @@ def test_own_callbacks_are_called_and_may_be_disabled():
     learner(mlp_net(callbacks="disable"), max_iter=1).fit(X, y)
 
 
-def test_a_new_loss_keeps_the_weights_and_drops_the_moments(data):
-    X, codes = data
-    one = trainer(mlp_net(optimizer=torch.optim.Adam))
-    with seeded(0):
-        net = one.fresh(X, codes, np.ones(len(codes)))
-        targets = distillation_targets(np.eye(2)[codes])
-        rate = RightTrapezoidalLR(0, 8)
-        settings = {"balanced": True, "rng": np.random.default_rng(0), "bar": one.bar}
-        train(net, X, targets, codes, epochs=2, schedule=rate, **settings)
-    before = net.module_.first.weight.clone()
-    assert len(net.optimizer_.state) > 0
-    set_loss(net, 1.0, 3.0)
-    assert torch.equal(net.module_.first.weight, before)
-    assert (net.criterion_.lam, net.criterion_.temperature) == (1.0, 3.0)
-    assert len(net.optimizer_.state) == 0
-
-
 def test_batches_that_are_dropped():
-    X, y, _ = points()
     dropped = mlp_net(batch_size=20, iterator_train__drop_last=True, callbacks=[("n", Notes())])
-    clf = learner(dropped, step_size=1.0).fit(X, y)
+    clf = learner(dropped, step_size=1.0).fit(X, Y)
     rows = dict(clf.students_[0].callbacks_)["n"].rows
     assert [len(batch) for batch in rows] == [20] * 6  # three of 62 rows, then one of 28 in turn
     with pytest.raises(ValueError, match=r"yields no batch from 28 rows.*drop_last=False"):
-        learner(mlp_net(batch_size=64, iterator_train__drop_last=True)).fit(X, y)
+        learner(mlp_net(batch_size=64, iterator_train__drop_last=True)).fit(X, Y)
 
 
 def test_nets_for_the_same_rows_share_one_probe(tiny_encoder, tiny_texts, monkeypatch):
@@ -195,8 +155,7 @@ class Lazy(MLP):
 
 @pytest.mark.filterwarnings("ignore:Lazy modules are a new feature")
 def test_lazy_layers_of_nets_differ():
-    X, y, _ = points()
-    clf = learner(mlp_net(module=Lazy), n_teachers=3, max_iter=0, finetune_epochs=0).fit(X, y)
+    clf = learner(mlp_net(module=Lazy), n_teachers=3, max_iter=0, finetune_epochs=0).fit(X, Y)
     weights = [net.module_.last.weight[0, 0].item() for net in clf.estimators_]
     assert len(set(weights)) == 3
 
@@ -232,29 +191,27 @@ class Convolution(nn.Module):
 
 
 def test_the_template_is_cloned_and_stays_as_it_is(capfd):
-    X, y, _ = points()
     net = mlp_net(module__n_hidden=5)
     before = repr(net)
-    clf = learner(net).fit(X, y)
+    clf = learner(net).fit(X, Y)
     assert not net.initialized_
     assert repr(net) == before
     assert net.train_split is not None
     assert net.criterion is nn.NLLLoss
     assert clf.students_[0].module_.first.out_features == 5
     assert (clf.students_[0].train_split, clf.students_[0].classes) == (None, [0, 1])
-    fitted = learner(clf.students_[0]).fit(X, y)  # a fitted net is used like an unfitted one
+    fitted = learner(clf.students_[0]).fit(X, Y)  # a fitted net is used like an unfitted one
     np.testing.assert_array_equal(fitted.predict_proba(X), clf.predict_proba(X))
     assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("kind", [NeuralNet, NeuralNetClassifier, Net])
 def test_kinds_of_skorch_nets(kind):
-    X, y, codes = points()
     settings = {"lr": 0.1, "batch_size": 8, "criterion": nn.CrossEntropyLoss}
-    clf = learner(kind(MLP, **settings)).fit(X, y)
-    expected = learner().fit(X, y)
+    clf = learner(kind(MLP, **settings)).fit(X, Y)
+    expected = learner().fit(X, Y)
     np.testing.assert_array_equal(clf.predict_proba(X), expected.predict_proba(X))
-    assert clf.score(X, codes) > 0.6
+    assert clf.score(X, CODES) > 0.6
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (1, 4, 4)])
@@ -269,24 +226,24 @@ def test_images(shape):
 
 
 def test_several_inputs_in_a_dict():
-    X, y, codes = points()
-    expected = learner().fit(X, y)
+    clf = learner().fit(X, Y)
+    expected, score = clf.predict_proba(X), clf.score(X, Y)
     net = NeuralNetClassifier(TwoInputs, lr=0.1, batch_size=8)
     for kind in (lambda part: part, lambda part: part.tolist(), lambda part: part.astype(float)):
         parts = {"left": kind(X[:, :1]), "right": kind(X[:, 1:])}
-        clf = learner(net).fit(parts, y)
-        np.testing.assert_array_equal(clf.predict_proba(parts), expected.predict_proba(X))
-        assert clf.score(parts, y) == expected.score(X, y)
-        assert not hasattr(clf, "n_features_in_")
-    labeled = np.flatnonzero(y >= 0)
+        clf.set_params(estimator=net).fit(parts, Y)
+        np.testing.assert_array_equal(clf.predict_proba(parts), expected)
+        assert clf.score(parts, Y) == score
+        assert not hasattr(clf, "n_features_in_"), "a fit forgets what an earlier one saw"
+    labeled = np.flatnonzero(Y >= 0)
     some, others = ({k: np.asarray(v)[rows] for k, v in parts.items()} for rows in
-                    (labeled, np.flatnonzero(y < 0)))  # fmt: skip
-    apart = learner(net).fit(some, codes[labeled], X_unlabeled=others)
-    np.testing.assert_array_equal(apart.predict_proba(parts), expected.predict_proba(X))
+                    (labeled, np.flatnonzero(Y < 0)))  # fmt: skip
+    apart = learner(net).fit(some, CODES[labeled], X_unlabeled=others)
+    np.testing.assert_array_equal(apart.predict_proba(parts), expected)
     cv = SemiSupervisedStratifiedKFold(2)
     sliced = SliceDict(left=X[:, :1], right=X[:, 1:])
-    found = cross_val_score(learner(net), sliced, y, cv=cv, error_score="raise")
-    np.testing.assert_array_equal(found, cross_val_score(learner(), X, y, cv=cv))
+    found = cross_val_score(learner(net), sliced, Y, cv=cv, error_score="raise")
+    np.testing.assert_array_equal(found, cross_val_score(learner(), X, Y, cv=cv))
 
 
 @pytest.mark.parametrize("dtype", ["float64", ">f4", "float16", "int64", "uint8", "bool", "object"])
@@ -301,23 +258,14 @@ def test_numbers_of_any_kind(dtype):
     assert clf.n_features_in_ == 2
 
 
-def test_a_refit_on_another_kind_forgets_the_number_of_features():
-    X, y, _ = points()
-    clf = learner(max_iter=1).fit(X, y)
-    net = NeuralNetClassifier(TwoInputs, lr=0.1, batch_size=8)
-    clf.set_params(estimator=net).fit({"left": X[:, :1], "right": X[:, 1:]}, y)
-    assert not hasattr(clf, "n_features_in_")
-
-
 def test_dropout_follows_the_seed():
-    X, y, _ = points()
 
     class Dropped(MLP):
         def forward(self, x):
             return super().forward(nn.functional.dropout(x.float(), 0.3, self.training))
 
-    first, second = (learner(mlp_net(Dropped), max_iter=1).fit(X, y) for _ in range(2))
+    first, second = (learner(mlp_net(Dropped), max_iter=1).fit(X, Y) for _ in range(2))
     np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
     np.testing.assert_array_equal(first.predict_proba(X), first.predict_proba(X))
-    other = learner(mlp_net(Dropped), max_iter=1, random_state=1).fit(X, y)
+    other = learner(mlp_net(Dropped), max_iter=1, random_state=1).fit(X, Y)
     assert not np.array_equal(first.predict_proba(X), other.predict_proba(X))

@@ -1,5 +1,8 @@
 """Teachers that are no nets: their seeds, their classes, and the documents that they get."""
 
+from functools import partial
+
+import helpers
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,35 +13,24 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.random_projection import GaussianRandomProjection
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-from sklearn_spt import CoDecompositionClassifier, SelfPretrainingClassifier
-from sklearn_spt.model_selection import SemiSupervisedStratifiedKFold
+from sklearn_spt import CoDecompositionClassifier
 
-
-def learner(net=None, **params):
-    return SelfPretrainingClassifier(
-        net or mlp_net(), **{"step_size": 1.0, "random_state": 0, **params}
-    )
+HALF = [1, 0] * 6 + [-1] * 12  # labels of the tiny texts
+learner = partial(helpers.learner, step_size=1.0)
 
 
 # -- seeds -----------------------------------------------------------------------------------------
-def forest_on_texts(**params):
-    return make_pipeline(
-        TfidfVectorizer(), SelfTrainingClassifier(RandomForestClassifier(5, **params))
-    )
-
-
 def test_a_teacher_without_a_seed(tiny_encoder, tiny_texts, global_random_state_unchanged):
-    y = [1, 0] * 6 + [-1] * 12
-    model = learner(bert_net(tiny_encoder), teacher=forest_on_texts())
-    first, again = (model.fit(tiny_texts, y).predict_proba(tiny_texts) for _ in range(2))
+    forest = make_pipeline(TfidfVectorizer(), SelfTrainingClassifier(RandomForestClassifier(5)))
+    model = learner(bert_net(tiny_encoder), teacher=forest)
+    first, again = (model.fit(tiny_texts, HALF).predict_proba(tiny_texts) for _ in range(2))
     np.testing.assert_array_equal(first, again)
-    other = model.set_params(random_state=1).fit(tiny_texts, y).predict_proba(tiny_texts)
+    other = model.set_params(random_state=1).fit(tiny_texts, HALF).predict_proba(tiny_texts)
     assert abs(other - first).max() > 0
     assert model.teacher[-1].estimator.random_state is None, "the user's own stays"
 
@@ -63,16 +55,9 @@ class Seeds(ClassifierMixin, BaseEstimator):
 
 def test_seeds_of_teachers():
     X, y, _ = points()
-    fitted = FrozenEstimator(Seeds().fit(X, y))
+    old = FrozenEstimator(Seeds().fit(X, y))
     given = np.random.RandomState(3)
-    teachers = [
-        Seeds(inner=Seeds()),
-        Seeds(7, inner=Seeds()),
-        Seeds(given),
-        "nets",
-        Seeds(),
-        fitted,
-    ]
+    teachers = [Seeds(inner=Seeds()), Seeds(7, inner=Seeds()), Seeds(given), "nets", Seeds(), old]
     Seeds.seen.clear()
     model = learner(teacher=teachers).fit(X, y)
     first, second, third, last = Seeds.seen
@@ -82,7 +67,7 @@ def test_seeds_of_teachers():
     assert second[0] == 7
     assert third[0].randint(1000) == np.random.RandomState(3).randint(1000)
     assert given.randint(1000) == np.random.RandomState(3).randint(1000), "the user's own stays"
-    assert fitted.estimator.random_state is None
+    assert old.estimator.random_state is None
     assert [teacher.random_state for teacher in model.teacher[:2]] == [None, 7]
 
 
@@ -96,20 +81,6 @@ def test_a_view_without_a_seed(global_random_state_unchanged):
     np.testing.assert_array_equal(first, again)
     assert abs(first - other).max() > 0
     assert clf.views[1].random_state is None
-
-
-def test_a_search_with_memory_and_a_teacher(tmp_path):
-    X, y, _ = points()
-    teacher = SelfTrainingClassifier(RandomForestClassifier(5))
-    found = []
-    for memory in (None, str(tmp_path)):
-        model = learner(teacher=[teacher, "nets"], memory=memory)
-        folds = SemiSupervisedStratifiedKFold(2)
-        search = GridSearchCV(model, {"lam": [0.1, 0.9]}, cv=folds).fit(X, y)
-        found.append(search.predict_proba(X))
-        found.append(search.cv_results_["mean_test_score"])
-    np.testing.assert_array_equal(found[0], found[2])
-    np.testing.assert_array_equal(found[1], found[3])
 
 
 # -- classes ---------------------------------------------------------------------------------------
@@ -246,53 +217,49 @@ def labeled_only(vectorizer):
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_a_frame_stays_a_frame(tiny_encoder, tiny_texts, apart):
-    y = [1, 0] * 6 + [-1] * 12
     frame = pd.DataFrame({"text": tiny_texts}, index=range(24, 0, -1))
     by_name = ColumnTransformer([("words", TfidfVectorizer(), "text")])
     on_texts = learner(bert_net(tiny_encoder), teacher=labeled_only(TfidfVectorizer()))
-    expected = on_texts.fit(tiny_texts, y).predict_proba(tiny_texts)
+    expected = on_texts.fit(tiny_texts, HALF).predict_proba(tiny_texts)
     clf = learner(bert_net(tiny_encoder), teacher=labeled_only(by_name))
     if apart:
-        clf.fit(frame[:13], y[:13], X_unlabeled=frame[13:].set_axis(["note"], axis=1))
+        clf.fit(frame[:13], HALF[:13], X_unlabeled=frame[13:].set_axis(["note"], axis=1))
     else:
-        clf.fit(frame, y)
+        clf.fit(frame, HALF)
     np.testing.assert_array_equal(clf.predict_proba(frame), expected)
-    clf.set_params(teacher="embeddings").fit(frame, y)
+    clf.set_params(teacher="embeddings").fit(frame, HALF)
 
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_a_series_stays_a_series(tiny_encoder, tiny_texts, apart):
-    y = [1, 0] * 6 + [-1] * 12
     series = pd.Series(tiny_texts, index=range(24, 0, -1))
     vectorizer = make_pipeline(FunctionTransformer(lambda s: s.str.upper()), TfidfVectorizer())
     clf = learner(bert_net(tiny_encoder), teacher=labeled_only(vectorizer))
     if apart:
-        clf.fit(series[:13], y[:13], X_unlabeled=series[13:])
+        clf.fit(series[:13], HALF[:13], X_unlabeled=series[13:])
     else:
-        clf.fit(series, y)
+        clf.fit(series, HALF)
     on_texts = clf.set_params(teacher=labeled_only(TfidfVectorizer()))
-    expected = on_texts.fit(tiny_texts, y).predict_proba(tiny_texts)
+    expected = on_texts.fit(tiny_texts, HALF).predict_proba(tiny_texts)
     np.testing.assert_array_equal(clf.predict_proba(series), expected)
 
 
 @pytest.mark.parametrize("frozen", [False, True])
 def test_a_vectorizer_of_texts_cannot_read_a_frame(tiny_encoder, tiny_texts, frozen):
-    y = [1, 0] * 6 + [-1] * 12
     frame, teacher = pd.DataFrame({"text": tiny_texts}), labeled_only(TfidfVectorizer())
     if frozen:
-        teacher = FrozenEstimator(teacher.fit(tiny_texts, y))
+        teacher = FrozenEstimator(teacher.fit(tiny_texts, HALF))
     model = learner(bert_net(tiny_encoder), teacher=teacher)
     with pytest.raises(ValueError) as caught:  # noqa: PT011
-        model.fit(frame, y)
+        model.fit(frame, HALF)
     name = "FrozenEstimator" if frozen else "Pipeline"
     assert caught.value.__notes__ == [f"The teacher {name} got X as a DataFrame."]
-    model.fit(frame["text"], y)
+    model.fit(frame["text"], HALF)
 
 
 def test_documents_of_two_kinds_are_texts_to_a_teacher(tiny_encoder, tiny_texts):
-    y = [1, 0] * 6 + [-1] * 12
     clf = learner(bert_net(tiny_encoder), teacher=labeled_only(TfidfVectorizer()))
-    expected = clf.fit(tiny_texts, y).predict_proba(tiny_texts)
+    expected = clf.fit(tiny_texts, HALF).predict_proba(tiny_texts)
     frame = pd.DataFrame({"text": tiny_texts})
-    clf.fit(frame[:13], y[:13], X_unlabeled=tiny_texts[13:])
+    clf.fit(frame[:13], HALF[:13], X_unlabeled=tiny_texts[13:])
     np.testing.assert_array_equal(clf.predict_proba(tiny_texts), expected)
