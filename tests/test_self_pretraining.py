@@ -208,11 +208,13 @@ def test_logit_adjustment():
     X, y, codes = points(2, n=400)
     rare = (codes == 0) | (np.arange(400) % 8 == 1)  # all of class 0, a quarter of class 1
     X, y = X[rare], y[rare]
-    plain, auto = (learner(logit_adjustment=tau).fit(X, y) for tau in (0.0, "auto"))
+    plain, seen = learner(logit_adjustment=0.0).fit(X, y), []
+    auto = learner(on_iteration=lambda at: seen.append(at.predict_proba(X))).fit(X, y)
     assert (plain.logit_adjustment_, auto.logit_adjustment_ > 0) == (0.0, True)
     assert auto.logit_adjustment_ <= 0.5
     P = plain.predict_proba(X) * auto.class_shares_**auto.logit_adjustment_
     np.testing.assert_allclose(auto.predict_proba(X), P / P.sum(axis=1, keepdims=True), atol=1e-12)
+    np.testing.assert_array_equal(auto.predict_proba(X), seen[-1])
     assert auto.predict(X).mean() < plain.predict(X).mean()
     shuffled = learner(balanced_batches=False, max_iter=0).fit(X, y)
     few = learner(max_iter=0).fit(X[:60], y[:60])
