@@ -148,30 +148,22 @@ class WithTrainer:
         return torch.from_numpy(logits).softmax(dim=1).numpy()
 
 
-class Ours:
-    """BertClassifier with the same head, draws and learning rate as the others."""
-
-    def __init__(self, options, folder):
-        compiled = {"compile": True, "compile__dynamic": True} if options.compile else {}
-        self.clf = BertClassifier(
-            options.encoder,
-            pooling="mean",
-            max_length=options.max_length,
-            head_init="random",
-            balanced_batches=False,
-            lr=RATE,
-            max_epochs=options.epochs,
-            batch_size=options.batch_size,
-            device=options.device,
-            random_state=0,
-            **compiled,
-        )
-
-    def fit(self, texts, y):
-        self.clf.fit(texts, y)
-
-    def predict_proba(self, texts):
-        return self.clf.predict_proba(texts)
+def ours(options, folder):
+    """Return `BertClassifier` with the same head, draws and learning rate as the others."""
+    compiled = {"compile": True, "compile__dynamic": True} if options.compile else {}
+    return BertClassifier(
+        options.encoder,
+        pooling="mean",
+        max_length=options.max_length,
+        head_init="random",
+        balanced_batches=False,
+        lr=RATE,
+        max_epochs=options.epochs,
+        batch_size=options.batch_size,
+        device=options.device,
+        random_state=0,
+        **compiled,
+    )
 
 
 def timed(device, call, *args):
@@ -199,7 +191,7 @@ def measure(options, folder):
     source = load_encoder(options.encoder)
     source.model.save_pretrained(folder)
     source.tokenizer.save_pretrained(folder)
-    programs = {"textbook": Textbook, "trainer": WithTrainer, "sklearn_spt": Ours}
+    programs = {"textbook": Textbook, "trainer": WithTrainer, "sklearn_spt": ours}
     programs = {name: kind(options, folder) for name, kind in programs.items()}
     for name, program in programs.items():  # not timed: threads start, kernels are compiled
         program.fit(texts[few], y[few])

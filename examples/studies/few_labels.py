@@ -271,18 +271,23 @@ def figure(options):
             fig.savefig(where, transparent=True, metadata={"Date": None})
 
 
+def add_options(add):
+    """Add the options of runs."""
+    add("--data", required=True, help="folder with short_texts/")
+    add("--out", type=Path, required=True, help="file of results")
+    add("--k", type=int, default=10, help="labels per class")
+    add("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    add("--tasks", default=",".join(TASKS))
+
+
 def main():
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("teachers", "nets"):
         add = commands.add_parser(name).add_argument
-        add("--data", required=True, help="folder with short_texts/")
-        add("--out", type=Path, required=True, help="file of results")
-        add("--k", type=int, default=10, help="labels per class")
+        add_options(add)
         add("--arm", choices=("balanced", "random"), default="balanced")
-        add("--seeds", type=int, nargs="+", default=[0, 1, 2])
-        add("--tasks", default=",".join(TASKS))
         add("--methods", help="names between bars; all by default")
     for name, part in (("table", "valid"), ("figure", "test")):
         add = commands.add_parser(name).add_argument

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import argparse
 from itertools import product
-from pathlib import Path
 from time import process_time
 
 import numpy as np
 import pandas as pd
-from few_labels import TASKS, embeddings, finished, fit, load, record, score
+from few_labels import TASKS, add_options, embeddings, finished, fit, load, record, score
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier, SoftSelfTrainingClassifier
 from sklearn_spt._pretrained import DEFAULT_ENCODER
@@ -70,12 +69,8 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("frozen", "tuned"):
         add = commands.add_parser(name).add_argument
-        add("--data", required=True, help="folder with short_texts/")
-        add("--out", type=Path, required=True, help="file of results")
+        add_options(add)
         add("--encoder", default=DEFAULT_ENCODER)
-        add("--tasks", default=",".join(TASKS))
-        add("--seeds", type=int, nargs="+", default=[0, 1, 2])
-        add("--k", type=int, default=10, help="labels per class")
     add = commands.add_parser("table").add_argument
     add("files", nargs="+")
     add("--arm", default="balanced")
