@@ -33,9 +33,8 @@ def _parse(arguments: list[str] | None) -> Namespace:
     parser = ArgumentParser("python -m sklearn_spt", epilog=_FILES)
     parser.add_argument("--version", action="version", version=sklearn_spt.__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for name, command in _COMMANDS.items():
-        about: Any = {"help": command.__doc__, "description": command.__doc__, "epilog": _FILES}
-        add = commands.add_parser(name, **about).add_argument
+    for name, about in [(name, run.__doc__) for name, run in _COMMANDS.items()]:
+        add = commands.add_parser(name, help=about, description=about, epilog=_FILES).add_argument
         if saved := name in ("predict", "evaluate", "suggest"):
             add("model", help="folder that fit wrote; it knows the columns")
         add("files", nargs=1 if name == "predict" else "+", metavar="file", help='texts, or "-"')
@@ -96,14 +95,12 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
     options.source, options.sep, line = source, ",", 1
     try:
         if kind == "parquet":
-            read = import_module("pyarrow.parquet").ParquetFile
             file = io.BytesIO(stream.read()) if source == "-" else source
-            for batch in read(file).iter_batches(_ROWS):
+            for batch in import_module("pyarrow.parquet").ParquetFile(file).iter_batches(_ROWS):
                 part = batch.to_pandas(types_mapper=pd.ArrowDtype)  # one type in all parts
                 yield part.set_index(np.arange(line, line := line + len(part)))
         elif "json" in kind:
-            # read_json would lose digits of large numbers in a column with missing values
-            for part in pd.read_csv(stream, skip_blank_lines=False, **lines):
+            for part in pd.read_csv(stream, skip_blank_lines=False, **lines):  # keeps all digits
                 at = {(line := n + 1): {**json.loads(x)} for n, x in part.itertuples() if x.strip()}
                 yield pd.DataFrame([*at.values()], [*at], dtype=object)
         else:
@@ -114,9 +111,8 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
             for part in pd.read_csv(stream, sep=options.sep, quoting=options.quoting, **how):
                 if not isinstance(part.index, pd.RangeIndex):
                     raise ValueError("the rows have more fields than the first line has names")
-                ends = np.cumsum([line, *(1 + sum(part[name].str.count("\n") for name in part))])
-                line = ends[-1]
-                yield part.set_index(ends[:-1] + 1)
+                *ends, line = np.cumsum([line, *(1 + sum(part[x].str.count("\n") for x in part))])
+                yield part.set_index(np.array(ends, dtype=int) + 1)
     except (EOFError, LookupError, TypeError, ValueError) as error:
         hint = "; add --encoding, such as cp1252" * isinstance(error, UnicodeError)
         wrong = "json" in kind and isinstance(error, json.JSONDecodeError | TypeError)
@@ -225,6 +221,7 @@ def _fit(options: Namespace) -> None:
     clf, X, y = _training(options, checkpoint_dir=options.checkpoint_dir, verbose=not options.quiet)
     FitReport = import_module("sklearn_spt.inspection").FitReport
     clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None)
+    clf.labeled_hashes_ = pd.util.hash_array(np.array(X, dtype=object)[clf.labeled_iter_ == 0])
     clf.columns_ = {name: vars(options)[name] for name in ("text", "label", "unlabeled_marker")}
     sklearn_spt.save(clf, options.out, overwrite=options.overwrite)
     print(_in_options(str(FitReport.from_estimator(clf))))
@@ -297,8 +294,7 @@ def _suggest(options: Namespace) -> None:
         raise ValueError(f"--out {out}: give a new file whose name ends in .csv.")
     if out.exists() and not options.overwrite:
         raise ValueError(f"{out} is in use; add --overwrite, or give another file.")
-    clf = _load(options)
-    table, X, y = _rows(options)
+    clf, (table, X, y) = _load(options), _rows(options)
     unknown = (y == -1) & ~X.isin(X[y != -1])
     if not unknown.any():
         raise ValueError("Each text has a label: there is none to suggest.")
@@ -321,12 +317,15 @@ def _evaluate(options: Namespace) -> None:
     classification_report = import_module("sklearn.metrics").classification_report
     names = [x if isinstance(x, str) else spelled(x) for x in clf.classes_.tolist()]
     _, X, y = _rows(options, names)
-    X, y = X[y != -1].tolist(), y[y != -1].tolist()
+    X, y = X[y != -1], y[y != -1].tolist()
     if not y:
         raise ValueError(f"{file} has no labelled row.")
     if unknown := {*y} - {*names}:
         raise ValueError(f"{file}: {min(unknown)!r} is no class of the model: {names}.")
-    predicted = np.array(names)[clf.predict_proba(X).argmax(axis=1)]
+    predicted = np.array(names)[clf.predict_proba(X.tolist()).argmax(axis=1)]
+    if n := np.isin(pd.util.hash_array(X.to_numpy()), getattr(clf, "labeled_hashes_", [])).sum():
+        what = "were labelled rows of the fit: their score says nothing about new texts"
+        warnings.warn(f"{n} of {len(y)} rows {what}; score others, or use compare.", stacklevel=2)
     print(classification_report(y, predicted, labels=names, digits=3, zero_division=0.0))
 
 
@@ -346,9 +345,9 @@ def main(arguments: list[str] | None = None) -> int:
     options.log = io.StringIO() if options.quiet else sys.stderr
 
     def tell(message: Any, category: Any = None, *_: Any, **__: Any) -> None:
-        line_of = {str(row): line for row, line in enumerate(vars(options).get("lines", ()))}
+        lines = dict(enumerate(vars(options).get("lines", ())))
         text = _in_options(" ".join(str(message).split()))  # pandas counts rows from the header
-        text = re.sub(r" row (\d+)", lambda at: f" line {line_of.get(at[1], int(at[1]) + 1)}", text)
+        text = re.sub(r" row (\d+)", lambda at: f" line {lines.get(n := int(at[1]), n + 1)}", text)
         line = f"{'warning' if category else f'sklearn_spt {options.command}'}: {text}"
         own = category in (None, UserWarning) and "Persisting input" not in line  # by joblib
         if own and line not in printed:  # others are not for users

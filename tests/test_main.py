@@ -713,6 +713,12 @@ def test_evaluate_prints_the_scores_of_labelled_rows(model, tmp_path, capsys):
     path = write_csv(tmp_path / "a.csv", ("text", "label"), [*rows, ("a shot", ""), ("b", "-1")])
     assert main(["evaluate", model[0], path, "--quiet"]) == 0
     printed = capsys.readouterr()
+    warning = "warning: 8 of 16 rows were labelled rows of the fit: their score says nothing about"
+    assert printed.err.startswith(warning)
+    assert printed.err.endswith("; score others, or use compare.\n")
+    new = write_csv(tmp_path / "new.csv", ("text", "label"), [("a shot", "yes"), rows[0]])
+    assert main(["evaluate", model[0], new, "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
     again = write_csv(tmp_path / "b.csv", ("text", "label"), [*rows, ("a shot", "?"), ("b", "")])
     assert main(["evaluate", model[0], again, "--quiet", "--unlabeled-marker", "?"]) == 0
     assert capsys.readouterr() == printed
@@ -733,7 +739,9 @@ def test_evaluate_knows_the_labels_of_any_model(labels, tiny_encoder, tmp_path, 
     path = write_json(tmp_path / "posts.jsonl", rows)
     assert main(["evaluate", str(tmp_path / "model"), path, "--quiet"]) == 0
     accuracy = np.mean(clf.predict(TEXTS) == y)
-    assert f"accuracy                          {accuracy:.3f}" in capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert f"accuracy                          {accuracy:.3f}" in out
+    assert err == ""
 
 
 @pytest.mark.parametrize(
