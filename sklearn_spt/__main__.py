@@ -50,7 +50,7 @@ def _parse(arguments: list[str] | None) -> Namespace:
             add("--lam", type=float, help="weight of the distillation loss, 0 to 1")
             add("--alpha", type=float, help="inertia of the pseudo-labels, 0 to 1")
             add("--step-size", type=number, metavar="K", help="growth of the sample: 9, 0.5, auto")
-            add("--four-students", dest="four", action="store_true", help="for hundreds of labels")
+            add("--four-students", action="store_true", help="for hundreds of labels")
             add("--seed", type=int, default=0, help="of random numbers (default: 0)")
         if name == "compare":
             add("--folds", type=int, default=5, help="number of folds (default: 5)")
@@ -150,9 +150,8 @@ def _texts(options: Namespace, table: pd.DataFrame) -> tuple[pd.DataFrame, list[
     empty = np.array([is_blank(text) for text in texts], dtype=bool)
     if options.skip_empty:
         table, texts = table[~empty], [text for text in texts if not is_blank(text)]
-    elif (n := empty.sum()) and options.command != "predict":
-        found = "1 text is empty (line " if n == 1 else f"{n} texts are empty (lines "
-        found += ", ".join(map(str, table.index[empty][:20])) + ", ...)"[5 * (n <= 20) :]
+    elif len(at := table.index[empty].astype(str)) and options.command != "predict":
+        found = f"no text in line {', '.join(at[:20])}{f' and {len(at[20:])} more' * any(at[20:])}"
         raise ValueError(f"{options.files[0]}: {found}; fill in, or leave out by --skip-empty.")
     options.lines = table.index
     return table, texts
@@ -170,22 +169,22 @@ def _rows(options: Namespace, known: Iterable[str] = ()) -> tuple[pd.DataFrame, 
     table, texts = _texts(options, pd.concat(tables))
     labels = [str(label).strip() for label in _column(options, table, "label")]
     y = labels_of_file(labels, options.unlabeled_marker or "", known)
-    if "lam" in options and (len(found := {*y} - {-1}) == 1 or not any(labels)):
+    if "sample" in options and (len(found := {*y} - {-1}) == 1 or not any(labels)):
         what = f"has one class only, {max(found)!r}" if found else f"is empty in all {len(y)} rows"
         raise ValueError(f"Column {options.label!r} {what}; label rows of two classes.")
     return table, *(pd.Series(values, table.index, dtype=object) for values in (texts, y))
 
 
 def _load(options: Namespace) -> Any:
-    """Return a saved classifier; the columns of its fit are the default."""
+    """Return a saved classifier; the options of its fit are the default."""
     saved_state(options.model)
     options.rows = sum(len(t) for x in {*options.files} - {"-"} for t in _tables(options, x))
     print("loading the model ...", file=options.log)
     clf = sklearn_spt.load(options.model)
     if not hasattr(clf, "verbose"):
         raise ValueError(f"{options.model} holds a {type(clf).__name__}, which reads no texts.")
-    for name, column in getattr(clf, "columns_", {"text": "text", "label": "label"}).items():
-        vars(options)[name] = getattr(options, name, None) or column
+    for name, value in getattr(clf, "options_", {"text": "text", "label": "label"}).items():
+        vars(options)[name] = getattr(options, name, None) or value
     return clf.set_params(verbose=int(not options.quiet))
 
 
@@ -201,16 +200,17 @@ def _training(options: Namespace, **params: Any) -> tuple[Any, list[str], list[A
         raise ValueError(f"--encoder {name}: no such folder.")
     _, X, y = _rows(options)
     kept = y != -1
-    U = X[~kept & ~X.isin(X[kept & (len(options.files) > 1)])]  # one file labels, another not
+    U = X[~kept] if len(options.files) == 1 else X[~kept & ~X.isin(X[kept])].drop_duplicates()
+    left_out = f"{n} repeated rows left out\n" if (n := sum(~kept) - len(U)) else ""
     kept |= X.index.isin(U.sample(min(len(U), options.sample), random_state=options.seed).index)
     X, y, options.lines = X[kept], y[kept], X.index[kept]
-    print("loading the encoder ...", file=options.log)
+    print(left_out + "loading the encoder ...", file=options.log)
     given = {"estimator__pretrained": options.encoder, "estimator__max_length": options.max_length}
     given |= {name: vars(options)[name] for name in ("lam", "alpha", "step_size")}
-    params |= dict(sklearn_spt.FOUR_STUDENTS if options.four else {}, random_state=options.seed)
+    params |= sklearn_spt.FOUR_STUDENTS if options.four_students else {}
     params |= {name: value for name, value in given.items() if value is not None}
     clf = sklearn_spt.SelfPretrainingClassifier(sklearn_spt.BertClassifier()).set_params(**params)
-    return clf, X.tolist(), y.tolist()
+    return clf.set_params(random_state=options.seed), X.tolist(), y.tolist()
 
 
 def _fit(options: Namespace) -> None:
@@ -219,18 +219,18 @@ def _fit(options: Namespace) -> None:
     if (page := Path(options.report or "here").parent) == options.out or not page.is_dir():
         raise ValueError(f"--report: there is no folder {page}, or it is that of --out.")
     clf, X, y = _training(options, checkpoint_dir=options.checkpoint_dir, verbose=not options.quiet)
-    FitReport = import_module("sklearn_spt.inspection").FitReport
+    FitReport, to = import_module("sklearn_spt.inspection").FitReport, shlex.quote(str(options.out))
     clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None)
     clf.labeled_hashes_ = pd.util.hash_array(np.array(X, dtype=object)[clf.labeled_iter_ == 0])
-    clf.columns_ = {name: vars(options)[name] for name in ("text", "label", "unlabeled_marker")}
+    names = "text label unlabeled_marker encoder max_length lam alpha step_size four_students seed"
+    clf.options_ = {name: vars(options)[name] for name in names.split()}
     sklearn_spt.save(clf, options.out, overwrite=options.overwrite)
     print(_in_options(str(FitReport.from_estimator(clf))))
     if options.report is not None:
         shown = FitReport.from_estimator(clf, X)
-        if len(doubtful := shown.doubtful):
-            doubtful.insert(0, "line", options.lines[doubtful.pop("row")])
+        shown.doubtful.insert(0, "line", options.lines[shown.doubtful.pop("row")])
         shown.to_html(options.report)
-    print("\nNext: python -m sklearn_spt", shlex.join(["predict", str(options.out), "NEW.csv"]))
+    print(f"\nNext: python -m sklearn_spt predict {to} NEW.csv --out predicted.csv")
     if (marker := suspicious_class(clf.classes_)) is not None:
         again = f"--overwrite --unlabeled-marker {shlex.quote(marker)}"
         print(f"\nIs {marker!r} a class? If it marks rows without a label, fit again with {again}")
@@ -290,10 +290,9 @@ def _predict(options: Namespace) -> None:
 
 def _suggest(options: Namespace) -> None:
     """Write the rows to label next to a CSV file, for a spreadsheet and for another fit."""
-    if (out := options.out).suffix != ".csv" or out.is_dir() or out in map(Path, options.files):
-        raise ValueError(f"--out {out}: give a new file whose name ends in .csv.")
-    if out.exists() and not options.overwrite:
-        raise ValueError(f"{out} is in use; add --overwrite, or give another file.")
+    out, used = options.out, options.out.exists() and not options.overwrite
+    if used or out.suffix != ".csv" or out.is_dir() or out in map(Path, options.files):
+        raise ValueError(f"--out {out}: give a new .csv, or --overwrite one that is no input.")
     clf, (table, X, y) = _load(options), _rows(options)
     unknown = (y == -1) & ~X.isin(X[y != -1])
     if not unknown.any():
@@ -303,18 +302,17 @@ def _suggest(options: Namespace) -> None:
     table = table[unknown].iloc[chosen].assign(**{options.label: ""})
     how: Any = {"sep": options.sep, "quoting": options.quoting, "index": False}
     table.to_csv(out, encoding="utf-8-sig", lineterminator="\r\n", **how)
-    usual: Any = {"text": "text", "label": "label", "unlabeled_marker": None, "format": None}
-    usual |= {"encoding": "utf-8", "quoting": 0}
-    own = {x: y for x, y in vars(options).items() if x in usual and usual[x] != y}
-    given = [f"--{x.replace('_', '-')}={y}" for x, y in own.items()]
-    again = shlex.join([*options.files, str(out), *given, *["--skip-empty"] * options.skip_empty])
-    print(f"Next: label the rows of {out}, and python -m sklearn_spt fit {again} --out MODEL")
+    own = vars(options) | {"command": "fit", "out": options.model, "overwrite": True}
+    usual = vars(_parse(["fit", *options.files, "--out="]))
+    given = {f"--{x.replace('_', '-')}": own[x] for x, y in usual.items() if own.get(x, y) != y}
+    flags = [name if value is True else f"{name}={value}" for name, value in given.items()]
+    again = shlex.join([*options.files, str(out), *flags])
+    print(f"Next: label the rows of {out}, then run python -m sklearn_spt fit {again}")
 
 
 def _evaluate(options: Namespace) -> None:
     """Print the scores of a model on the labelled rows of a file."""
-    clf, file = _load(options), options.files[0]
-    classification_report = import_module("sklearn.metrics").classification_report
+    clf, file, metrics = _load(options), options.files[0], import_module("sklearn.metrics")
     names = [x if isinstance(x, str) else spelled(x) for x in clf.classes_.tolist()]
     _, X, y = _rows(options, names)
     X, y = X[y != -1], y[y != -1].tolist()
@@ -326,7 +324,7 @@ def _evaluate(options: Namespace) -> None:
     if n := np.isin(pd.util.hash_array(X.to_numpy()), getattr(clf, "labeled_hashes_", [])).sum():
         what = "were labelled rows of the fit: their score says nothing about new texts"
         warnings.warn(f"{n} of {len(y)} rows {what}; score others, or use compare.", stacklevel=2)
-    print(classification_report(y, predicted, labels=names, digits=3, zero_division=0.0))
+    print(metrics.classification_report(y, predicted, labels=names, digits=3, zero_division=0.0))
 
 
 def _in_options(message: str) -> str:
@@ -344,13 +342,12 @@ def main(arguments: list[str] | None = None) -> int:
     options, printed = _parse(arguments), set[str]()
     options.log = io.StringIO() if options.quiet else sys.stderr
 
-    def tell(message: Any, category: Any = None, *_: Any, **__: Any) -> None:
+    def tell(message: Any, kind: Any = None, *_: Any) -> None:  # other kinds are not for users
         lines = dict(enumerate(vars(options).get("lines", ())))
         text = _in_options(" ".join(str(message).split()))  # pandas counts rows from the header
         text = re.sub(r" row (\d+)", lambda at: f" line {lines.get(n := int(at[1]), n + 1)}", text)
-        line = f"{'warning' if category else f'sklearn_spt {options.command}'}: {text}"
-        own = category in (None, UserWarning) and "Persisting input" not in line  # by joblib
-        if own and line not in printed:  # others are not for users
+        line = f"{'warning' if kind else f'sklearn_spt {options.command}'}: {text}"
+        if kind in (None, UserWarning) and "Persisting input" not in line and line not in printed:
             print(line, file=sys.stderr)
         printed.add(line)
 

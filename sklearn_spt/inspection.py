@@ -327,7 +327,7 @@ def _doubtful(clf: Any, model: Any, texts: Any, n: int) -> pd.DataFrame:
     """Return the unlabelled rows whose pseudo-label changed, and those closest to a tie."""
     n_rows, rows = len(model.labeled_iter_), np.flatnonzero(model.labeled_iter_ != 0)
     if texts is None or not len(rows):
-        return pd.DataFrame()
+        return pd.DataFrame({"row": rows[:0]})
     if (got := _num_samples(texts)) != n_rows:
         rule = f"the {n_rows} rows of the fit, those of X and then those of X_unlabeled"
         raise ValueError(f"texts must hold {rule}; got {got}.")

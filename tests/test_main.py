@@ -103,7 +103,7 @@ def test_fit_saves_the_model_that_its_options_describe(model):
     assert "every unlabelled row got a pseudo-label" in printed
     assert "the command compare can say" in printed
     assert max(map(len, printed.splitlines()[:-1])) <= 100
-    assert printed.endswith(f"Next: python -m sklearn_spt predict {folder} NEW.csv\n")
+    assert printed.endswith(f" -m sklearn_spt predict {folder} NEW.csv --out predicted.csv\n")
 
 
 def test_options_of_the_classifier(fit_data, tmp_path):
@@ -178,7 +178,7 @@ def test_a_class_like_a_marker_is_saved_and_doubted_at_the_end(tiny_encoder, tmp
     assert last.endswith("fit again with --overwrite --unlabeled-marker unknown")
     assert main([*given, "--overwrite", "--unlabeled-marker", "unknown"]) == 0
     assert sklearn_spt.load(out).classes_.tolist() == ["no", "yes"]
-    assert capsys.readouterr().out.endswith(" NEW.csv\n")
+    assert capsys.readouterr().out.endswith(" NEW.csv --out predicted.csv\n")
 
 
 def test_only_the_folder_of_a_model_is_overwritten(model, tmp_path, capsys):
@@ -398,7 +398,7 @@ def test_a_column_that_the_user_may_mean(header, missing, hint, fit_data, tmp_pa
     assert capsys.readouterr().err.endswith(expected)
 
 
-def test_a_text_of_several_files_is_used_with_its_label(fit_data, tmp_path):
+def test_a_text_of_several_files_is_used_once(fit_data, tmp_path, capsys):
     first = write_csv(tmp_path / "a.csv", ("text", "label"), [("a", "x"), ("b", "")])
     pair = write_json(tmp_path / "p.json", [{"text": "p", "label": "y"}])
     second = write_csv(tmp_path / "b.csv", ("id", "text", "label"), [(1, "b", "y"), (2, "c", "")])
@@ -406,26 +406,29 @@ def test_a_text_of_several_files_is_used_with_its_label(fit_data, tmp_path):
     _, X, y = fit_data(first, second, "--unlabeled", third)
     assert (list(X), list(y)) == (["a", "b", "c", "d"], ["x", "y", -1, -1])
     _, X, y = fit_data(first, pair, "--unlabeled", second)
-    assert (list(X), list(y)) == (["a", "b", "p", "b", "c"], ["x", -1, "y", -1, -1])
+    assert (list(X), list(y)) == (["a", "b", "p", "c"], ["x", -1, "y", -1])
+    assert capsys.readouterr().err.count("1 repeated rows left out\n") == 2
+    fit_data(pair, "--unlabeled", third)
+    assert "repeated" not in capsys.readouterr().err
 
 
 def test_empty_texts_are_listed_with_their_lines(fit_data, tmp_path, capsys):
     rows = [("a\nb", "x"), ("", "x"), ("c", "y"), (" ", "")]
     path = write_csv(tmp_path / "a.csv", ("text", "label"), rows)
     assert fit_data(path) is None
-    expected = "a.csv: 2 texts are empty (lines 4, 6); fill in, or leave out by --skip-empty.\n"
+    expected = "a.csv: no text in line 4, 6; fill in, or leave out by --skip-empty.\n"
     assert capsys.readouterr().err.endswith(expected)
     _, X, y = fit_data(path, "--skip-empty")
     assert (list(X), list(y)) == (["a\nb", "c"], ["x", "y"])
     path = write_json(tmp_path / "a.jsonl", [{"text": None, "label": "x"}] * 25)
     assert fit_data(path) is None
-    assert "25 texts are empty (lines 1, 2, " in (err := capsys.readouterr().err)
-    assert ", 19, 20, ...); fill in, or leave out by --skip-empty." in err
+    assert "no text in line 1, 2, " in (err := capsys.readouterr().err)
+    assert ", 19, 20 and 5 more; fill in, or leave out by --skip-empty." in err
     path = write_csv(
         tmp_path / "b.csv", ("text", "other", "label"), [("a", "x\ny\nz", ""), (" ", "", "b")]
     )
     assert fit_data(path) is None
-    assert "b.csv: 1 text is empty (line 5); fill in" in capsys.readouterr().err
+    assert "b.csv: no text in line 5; fill in" in capsys.readouterr().err
 
 
 # -- predict ---------------------------------------------------------------------------------------
@@ -642,7 +645,7 @@ def test_the_rows_to_label_next(model, tiny_encoder, fit_data, tmp_path, capsys)
     given = ["suggest", model[0], str(train), "--n", "4", "--quiet", "--out", str(out)]
     assert main(given) == 0
     printed = capsys.readouterr().out
-    assert printed.endswith(f"python -m sklearn_spt fit {train} '{out}' --out MODEL\n")
+    assert f"python -m sklearn_spt fit {train} '{out}' --encoder={tiny_encoder} " in printed
     assert out.read_bytes().startswith(b"\xef\xbb\xbfid;text;label\r\n")  # for spreadsheets
     found = pd.read_csv(out, sep=";", keep_default_na=False, encoding="utf-8-sig")
     assert found["label"].tolist() == [""] * 4
@@ -655,7 +658,7 @@ def test_the_rows_to_label_next(model, tiny_encoder, fit_data, tmp_path, capsys)
     _, X, y = fit_data(train, out)
     assert list(zip(X, y, strict=True))[-4:] == [(text, "yes") for _, text, _ in rows]
     assert main(given) == 1
-    assert "is in use; add --overwrite, or give another file." in capsys.readouterr().err
+    assert "give a new .csv, or --overwrite one that is no input." in capsys.readouterr().err
     again = [*given[:3], str(out), *given[3:-1], str(tmp_path / "b.csv")]
     assert main(again) == 0
     further = pd.read_csv(tmp_path / "b.csv", sep=";", encoding="utf-8-sig")
@@ -673,10 +676,16 @@ def test_the_command_that_suggest_prints_works(model, fit_data, tmp_path, capsys
     options = ["--n", "3", "--out", str(out), "--quiet"]
     assert main(["suggest", model[0], str(train), *given, *options]) == 0
     hint = capsys.readouterr().out.partition("python -m sklearn_spt fit ")[2]
-    _, X, y = fit_data(*shlex.split(hint))
+    clf, X, y = fit_data(*shlex.split(hint))
+    assert {f"--out={model[0]}", "--overwrite"} < {*shlex.split(hint)}
+    same = ("step_size", "lam", "alpha", "random_state", "estimator__pretrained")
+    expected = sklearn_spt.load(model[0]).get_params()  # the next model is of the same kind
+    assert {x: clf.get_params()[x] for x in same} == {x: expected[x] for x in same}
+    assert clf.estimator.max_length == 16
     found = pd.read_csv(out, sep="\t", encoding="utf-8-sig")
-    assert list(X) == [*table["the post"][:-1], *found["the post"]]
-    assert list(y) == [label or -1 for _, label in HALF_LABELED] + [-1] * 3
+    assert list(X) == [*table["the post"][:-1]]  # what is still unlabelled counts once
+    assert list(y) == [label or -1 for _, label in HALF_LABELED]
+    assert len(found) == 3
 
 
 def test_suggestions_of_files_without_labels_and_without_rows(model, tmp_path, capsys):
@@ -940,9 +949,9 @@ def test_mistakes_and_own_nets_wait_for_no_library(tmp_path):
         "evaluate model a.xlsx": "a.xlsx: Save it as CSV UTF-8.",
         "suggest no b.csv --out c.csv": f"no: no such folder; {remedy}",
         "suggest model b.csv --out dir.csv --overwrite": (
-            "--out dir.csv: give a new file whose name ends in .csv."
+            "--out dir.csv: give a new .csv, or --overwrite one that is no input."
         ),
-        "suggest model b.csv --out a.csv": "in use; add --overwrite, or give another file.",
+        "suggest model b.csv --out a.csv": "new .csv, or --overwrite one that is no input.",
     }
     code = [
         "import sys, sklearn_spt.__main__ as program",
@@ -981,7 +990,7 @@ def test_files_of_other_columns_and_own_files_are_refused(model, tmp_path, capsy
     assert f"{other} has no column 'label'" in capsys.readouterr().err
     before = (tmp_path / "a.csv").read_bytes()
     assert main(["suggest", model[0], first, "--out", first, "--overwrite"]) == 1
-    assert "give a new file whose name ends in .csv" in capsys.readouterr().err
+    assert "or --overwrite one that is no input" in capsys.readouterr().err
     assert (tmp_path / "a.csv").read_bytes() == before
     page = str(tmp_path / "m" / "page.html")
     assert main(["fit", first, "--out", str(tmp_path / "m"), "--report", page]) == 1
