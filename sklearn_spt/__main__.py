@@ -83,32 +83,34 @@ def _tables(options: Namespace, source: str) -> Iterator[pd.DataFrame]:
     """Yield the rows of a file in parts, with their lines as index; set format and separator."""
     suffixes = r"\.(csv|txt|tsv|tab|json|jsonl|ndjson|parquet|xlsx?|ods)(?=\.|$)"
     kind = options.kind = [options.format, *re.findall(suffixes, Path(source).name.lower())][-1]
-    if kind in (None, "xls", "xlsx", "ods"):
-        unknown = "the name does not say the format; add --format"
+    data: Any = io.BufferedReader(sys.stdin.buffer) if source == "-" else source
+    start = data.peek() if source == "-" else kind and np.fromfile(source, np.uint8, 9999).tobytes()
+    if kind in (None, "xls", "xlsx", "ods") or (start[:4] == b"PK\3\4" and source[-4:] != ".zip"):
+        unknown = "give a file of texts whose name says the format, or add --format"
         raise ValueError(f"{source}: {'Save it as CSV UTF-8' if kind else unknown}.")
-    stream: Any = io.BufferedReader(sys.stdin.buffer) if source == "-" else source
-    start = stream.peek() if source == "-" else np.fromfile(source, np.uint8, 3).tobytes()
     code = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else options.encoding
     code = "utf-8-sig" if start[:3] == b"\xef\xbb\xbf" else code
     how: dict[str, Any] = {"dtype": str, "na_filter": False, "encoding": code, "chunksize": _ROWS}
     lines = {"sep": "\x01", "quoting": 3, "names": ["line"], **how}  # no line has this separator
-    options.source, options.sep, line = source, ",", 1
+    options.source, options.sep, options.end, line = source, ",", "\n", 1
+    options.code = "utf-8" + "-sig" * (code != "utf-8")  # of what is written, for spreadsheets
     try:
         if kind == "parquet":
-            file = io.BytesIO(stream.read()) if source == "-" else source
+            file = io.BytesIO(data.read()) if source == "-" else source
             for batch in import_module("pyarrow.parquet").ParquetFile(file).iter_batches(_ROWS):
                 part = batch.to_pandas(types_mapper=pd.ArrowDtype)  # one type in all parts
                 yield part.set_index(np.arange(line, line := line + len(part)))
         elif "json" in kind:
-            for part in pd.read_csv(stream, skip_blank_lines=False, **lines):  # keeps all digits
+            for part in pd.read_csv(data, skip_blank_lines=False, **lines):  # keeps all digits
                 at = {(line := n + 1): {**json.loads(x)} for n, x in part.itertuples() if x.strip()}
                 yield pd.DataFrame([*at.values()], [*at], dtype=object)
         else:
-            first = start.decode(code, "ignore").partition("\n")[0].encode(code)
-            head = io.BytesIO(first) if source == "-" else stream
+            first = start.decode(code, "ignore").partition("\n")[0]
+            head = io.BytesIO(first.encode(code)) if source == "-" else data
             header = "".join(next(pd.read_csv(head, **lines | {"chunksize": 1}))["line"])
+            options.end = "\r\n" if first == f"{header}\r" else "\n"
             options.sep = max("\t,;" if kind == "tsv" else ",;\t", key=header.count)
-            for part in pd.read_csv(stream, sep=options.sep, quoting=options.quoting, **how):
+            for part in pd.read_csv(data, sep=options.sep, quoting=options.quoting, **how):
                 if not isinstance(part.index, pd.RangeIndex):
                     raise ValueError("the rows have more fields than the first line has names")
                 *ends, line = np.cumsum([line, *(1 + sum(part[x].str.count("\n") for x in part))])
@@ -135,13 +137,15 @@ def _column(options: Namespace, table: pd.DataFrame, name: str) -> list[Any]:
                 raise ValueError(f"{options.source}: {what}, not one {name}.")
             values.append("" if pd.isna(value) else value)
         return values
-    others = [other for other in table if other != options.text]
-    same = [other for other in table if other.casefold() == given.casefold()]
-    long = [other for other in others if table[other].astype(str).map(len).mean() > 20]
-    likely = same or (long if name == "text" else []) or others
-    hint = f" Add --{name} {shlex.quote(likely[0])}." if len(likely) == 1 else ""
-    listed = ", but " * bool(table.size) + ", ".join(map(repr, table))
-    raise ValueError(f"{options.source} has no column {given!r} (--{name}){listed}.{hint}")
+    hint, rest = "", [x for x in table if x not in (options.text, vars(options).get("label"))]
+    for at in [name, "label"][: 1 + (name == "text" and options.command != "predict")]:
+        same = [x for x in rest if x.casefold() == vars(options)[at].casefold()]
+        long = [x for x in rest if at == "text" and table[x].astype(str).map(len).mean() > 20]
+        x, *more = same or long or rest or ["NAME"]
+        hint += f" --{at} {'NAME' if more else shlex.quote(x)}" * (vars(options)[at] not in table)
+        rest = rest if more else [other for other in rest if other != x]
+    listed = f", but {', '.join(map(repr, table))}. Add{hint}" * bool(table.size)
+    raise ValueError(f"{options.source} has no column {given!r} (--{name}){listed}.")
 
 
 def _texts(options: Namespace, table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -191,10 +195,9 @@ def _load(options: Namespace) -> Any:
 def _training(options: Namespace, **params: Any) -> tuple[Any, list[str], list[Any]]:
     """Return a classifier, texts and labels as the options describe them."""
     for name, low in {"lam": 0, "alpha": 0, "folds": 2, "sample": 0, "max_length": 3}.items():
-        value, high = vars(options).get(name), 1 if name in ("lam", "alpha") else np.inf
-        if value is not None and not low <= value <= high:
-            rule = f"from {low} to {high}" if high == 1 else f"at least {low}"
-            raise ValueError(f"{name} must be {rule}; got {value}.")
+        x, high = vars(options).get(name), 1 if name in ("lam", "alpha") else np.inf
+        if x is not None and not low <= x <= high:
+            raise ValueError(f"{name} must be {low} {'or more' if high > 1 else 'to 1'}; got {x}.")
     check_step_size("auto" if options.step_size is None else options.step_size)
     if (name := options.encoder or "/")[0] in "./~" and not Path(name).expanduser().is_dir():
         raise ValueError(f"--encoder {name}: no such folder.")
@@ -232,8 +235,7 @@ def _fit(options: Namespace) -> None:
         shown.to_html(options.report)
     print(f"\nNext: python -m sklearn_spt predict {to} NEW.csv --out predicted.csv")
     if (marker := suspicious_class(clf.classes_)) is not None:
-        again = f"--overwrite --unlabeled-marker {shlex.quote(marker)}"
-        print(f"\nIs {marker!r} a class? If it marks rows without a label, fit again with {again}")
+        print(f"\nIs {marker!r} a class? If not, add --overwrite --unlabeled-marker={marker!r}")
 
 
 def _compare(options: Namespace) -> None:
@@ -246,28 +248,28 @@ def _compare(options: Namespace) -> None:
 def _predict(options: Namespace) -> None:
     """Print the rows of a file with their predicted classes, or write them to a file."""
     (source,), out, parts = options.files, options.out, Path(f"{options.out}.parts")
-    if out and out.is_dir():
-        raise ValueError(f"--out {out} is a folder; give a file.")
+    if out and (out.is_dir() or not re.search(r"\.(csv|tsv|parquet|\w*json\w?)$", str(out))):
+        raise ValueError(f"--out {out}: give a .csv (for spreadsheets), .tsv, .parquet or .jsonl.")
     if options.resume and out and out.exists() and not parts.exists():
         return print(f"{out} is complete.", file=sys.stderr)  # the killed run had ended
     if out and (parts.exists() or out.exists()) and not (options.overwrite or options.resume):
         used = parts if parts.exists() else out
         raise ValueError(f"{used} is in use; add --overwrite, or --resume after a kill.")
-    clf, writer = _load(options).set_params(verbose=0), None
+    clf, writer, unsure = _load(options).set_params(verbose=0), None, np.zeros(2, dtype=int)
     bars = import_module("sklearn_spt._estimator").progress_bar
     shown = int(not options.quiet and (bool(out) or not sys.stdout.isatty()))
     with bars(shown, options.rows, "prediction", unit="row", delay=1) as bar, ExitStack() as stack:
-        for number, part in enumerate(_tables(options, source)):
+        for n, part in enumerate(_tables(options, source)):
             rows, texts = _texts(options, part)
-            if number == 0:  # the columns are there
-                ends = ".jsonl .ndjson .json" if "json" in options.kind else ".csv .tsv .parquet"
-                if out and out.suffix not in ends.split():
-                    raise ValueError(f"--out: the name must end in {ends.replace(' ', ' or ')}.")
+            if n == 0:  # the columns are there
+                if out and ("json" in options.kind) != ("json" in out.suffix):
+                    raise ValueError("--out: the name must end in .jsonl for JSON lines only.")
                 memory = Memory(out and parts / sha256(saved_state(options.model))[:8], verbose=0)
                 answer = memory.cache(clf.predict_proba, ignore=["self"])  # also of a killed run
                 to = stack.enter_context(open(parts / "out", "wb")) if out else sys.stdout.buffer
             P = answer(texts) if texts else np.empty((0, len(clf.classes_)))
-            rows = rows.assign(prediction=clf.classes_[P.argmax(axis=1)])
+            rows = rows.assign(prediction=clf.classes_[P.argmax(1)], probability=P.max(1).round(6))
+            unsure += (rows["probability"] < 0.7).sum(), len(rows)
             rows[[f"probability_{label}" for label in clf.classes_]] = P.round(6)
             if out and out.suffix == ".parquet":
                 parquet = import_module("pyarrow.parquet")
@@ -279,13 +281,15 @@ def _predict(options: Namespace) -> None:
             else:
                 quoting = options.quoting or int("\r" in "".join(texts))  # all, or \r ends a row
                 sep = "\t" if out and out.suffix == ".tsv" else options.sep
-                how = {"sep": sep, "header": number == 0, "quoting": quoting}
-                to.write(rows.to_csv(index=False, lineterminator="\n", **how).encode())
+                how = {"sep": sep, "header": n == 0, "quoting": quoting, "index": False}
+                code = "utf-8" if n else options.code
+                to.write(rows.to_csv(lineterminator=options.end, **how).encode(code))
             to.flush()
             bar.update(len(part))
     if out:
         (parts / "out").replace(out)
         shutil.rmtree(parts)
+        print("{} of {} rows have a probability below 0.7.".format(*unsure), file=options.log)
 
 
 def _suggest(options: Namespace) -> None:
@@ -342,12 +346,12 @@ def main(arguments: list[str] | None = None) -> int:
     options, printed = _parse(arguments), set[str]()
     options.log = io.StringIO() if options.quiet else sys.stderr
 
-    def tell(message: Any, kind: Any = None, *_: Any) -> None:  # other kinds are not for users
+    def tell(message: Any, category: Any = None, *_: Any, **__: Any) -> None:
         lines = dict(enumerate(vars(options).get("lines", ())))
         text = _in_options(" ".join(str(message).split()))  # pandas counts rows from the header
         text = re.sub(r" row (\d+)", lambda at: f" line {lines.get(n := int(at[1]), n + 1)}", text)
-        line = f"{'warning' if kind else f'sklearn_spt {options.command}'}: {text}"
-        if kind in (None, UserWarning) and "Persisting input" not in line and line not in printed:
+        line = f"{'warning' if category else f'sklearn_spt {options.command}'}: {text}"
+        if category in (None, UserWarning) and line not in printed and "Persisting" not in line:
             print(line, file=sys.stderr)
         printed.add(line)
 

@@ -175,7 +175,7 @@ def test_a_class_like_a_marker_is_saved_and_doubted_at_the_end(tiny_encoder, tmp
     assert sklearn_spt.load(out).classes_.tolist() == ["no", "unknown", "yes"]
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("Is 'unknown' a class?")
-    assert last.endswith("fit again with --overwrite --unlabeled-marker unknown")
+    assert last.endswith("add --overwrite --unlabeled-marker='unknown'")
     assert main([*given, "--overwrite", "--unlabeled-marker", "unknown"]) == 0
     assert sklearn_spt.load(out).classes_.tolist() == ["no", "yes"]
     assert capsys.readouterr().out.endswith(" NEW.csv --out predicted.csv\n")
@@ -380,10 +380,11 @@ def test_warnings_and_errors_name_lines_of_the_file(model, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("header", "missing", "hint"),
     [
-        ("id,Text,Label", "text", "Add --text Text."),
+        ("id,Text,Label", "text", "Add --text Text --label Label."),
+        ("id,body,Type", "text", "Add --text body --label NAME."),
         ("id,body,label", "text", "Add --text body."),
         ("id,text,LABEL", "label", "Add --label LABEL."),
-        ("kind,text,topic", "label", ""),
+        ("kind,text,topic", "label", "Add --label NAME."),
     ],
 )
 def test_a_column_that_the_user_may_mean(header, missing, hint, fit_data, tmp_path, capsys):
@@ -392,9 +393,7 @@ def test_a_column_that_the_user_may_mean(header, missing, hint, fit_data, tmp_pa
     )
     assert fit_data(tmp_path / "a.csv") is None
     names = ", ".join(map(repr, header.split(",")))
-    expected = (
-        f"a.csv has no column '{missing}' (--{missing}), but {names}.{' ' * bool(hint)}{hint}\n"
-    )
+    expected = f"a.csv has no column '{missing}' (--{missing}), but {names}. {hint}\n"
     assert capsys.readouterr().err.endswith(expected)
 
 
@@ -528,7 +527,7 @@ def test_predict_into_a_file(source, model, new_posts, tmp_path, capsys):
     other = tmp_path / "out.parquet"
     if source == ".jsonl":
         assert main([*given, "--out", str(other)]) == 1
-        assert "the name must end in .jsonl" in capsys.readouterr().err
+        assert "the name must end in .jsonl for JSON lines" in capsys.readouterr().err
     else:
         assert main([*given, "--out", str(other)]) == 0
         found, sep = pd.read_parquet(other), ";" if source == ".csv" else ","
@@ -539,6 +538,34 @@ def test_predict_into_a_file(source, model, new_posts, tmp_path, capsys):
         assert found["n"].tolist()[1:] == [str(n) if source == ".csv" else n for n in range(1, 36)]
     assert capsys.readouterr() == ("", "")
     assert not [*tmp_path.glob("*.parts")]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "end", "expected"),
+    [
+        ("utf-8-sig", "\r\n", "utf-8-sig"),
+        ("utf-8-sig", "\n", "utf-8-sig"),
+        ("utf-8", "\r\n", "utf-8"),
+        ("utf-16", "\r\n", "utf-8-sig"),
+        ("cp1252", "\r\n", "utf-8-sig"),
+    ],
+)
+def test_a_prediction_opens_as_its_input_does(encoding, end, expected, model, tmp_path, capsys):
+    lines = ["text;id", '"£ 5\nback";1', *(f"the shot {i};{i}" for i in range(4))]
+    (tmp_path / "new.csv").write_bytes((end.join(lines) + end).encode(encoding))
+    options = ["--encoding", "cp1252"] * (encoding == "cp1252")
+    out = tmp_path / "out.csv"
+    assert main(["predict", model[0], str(tmp_path / "new.csv"), "--out", str(out), *options]) == 0
+    table = pd.read_csv(out, sep=";")
+    P = table[["probability_no", "probability_yes"]].max(axis=1)
+    assert table["probability"].tolist() == P.tolist()
+    unsure = f"{(P < 0.7).sum()} of 5 rows have a probability below 0.7.\n"
+    assert capsys.readouterr().err.endswith(unsure)
+    written = out.read_bytes().decode(expected)
+    assert written.startswith(f"text;id;prediction;probability;probability_no;probability_yes{end}")
+    assert written.encode(expected) == out.read_bytes()
+    assert written.split(end)[1].startswith('"£ 5\nback";1;' if end == "\r\n" else '"£ 5')
+    assert len(written.split(end)) == 7 + (end == "\n")
 
 
 @pytest.mark.parametrize("source", [".csv", ".parquet"])
@@ -580,8 +607,12 @@ def test_a_prediction_of_standard_input_goes_into_a_file(model, standard_input, 
     given = ["predict", model[0], "-", "--quiet", "--out"]
     assert main([*given, str(out), "--format", "jsonl"]) == 0
     assert json.loads(out.read_text())["prediction"] in ("no", "yes")
+    standard_input("text\na\n")
     assert main([*given, str(tmp_path / "a.csv")]) == 1
-    assert "-: the name does not say the format; add --format." in capsys.readouterr().err
+    assert (
+        "-: give a file of texts whose name says the format, or add --format."
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("source", ["a.csv", "-"])
@@ -791,13 +822,23 @@ NO_OBJECT = "is no JSON object; each line must hold one.\n"
     ("name", "content", "options", "message"),
     [
         ("a.csv", "post,label\na,b\n", [], "no column 'text' (--text), but 'post', 'label'."),
-        ("a.csv", "text,y,z\na,b,c\n", [], "no column 'label' (--label), but 'text', 'y', 'z'.\n"),
+        (
+            "a.csv",
+            "text,y,z\na,b,c\n",
+            [],
+            "no column 'label' (--label), but 'text', 'y', 'z'. Add --label NAME.",
+        ),
         ("a.csv", "text,label\n", [], "a.csv holds no row."),
         ("a.csv", "", [], "a.csv: No columns to parse from file"),
         ("a.csv", "text\na, b\nc, d\n", [], "the rows have more fields than the first line"),
         ("a.csv", "text,label\na,b\na,b,c\n", [], "Expected 2 fields in line 3, saw 3"),
         ("a.csv", "text,label\na,b\nc,b\n", [], "one class only, 'b'"),
-        ("a.csv", "text,label\na,b\nc,d\n", ["--lam=2"], "--lam must be from 0 to 1; got 2.0.\n"),
+        (
+            "a.csv",
+            "text,label\na,b\nc,d\n",
+            ["--lam=2"],
+            "--lam must be 0 to 1; got 2.0.\n",
+        ),
         ("a.csv", "text,label\na,b\nc,d\n", ["--max-length=99"], "--max-length must be in [3, 64]"),
         (
             "a.csv",
@@ -819,7 +860,12 @@ NO_OBJECT = "is no JSON object; each line must hold one.\n"
             id="a.csv.gz, cut off",
         ),
         ("a.jsonl", '{"text": "a \\ud83d", "label": 1}\n' + NO, [], "half of a character"),
-        ("a.dat", "text,label\na,b\n", [], "the name does not say the format; add --format."),
+        (
+            "a.dat",
+            "text,label\na,b\n",
+            [],
+            "give a file of texts whose name says the format, or add --format.",
+        ),
         ("b.csv/a.csv", None, [], "No such file or directory"),
     ],
 )
@@ -923,19 +969,23 @@ def test_mistakes_and_own_nets_wait_for_no_library(tmp_path):
     (tmp_path / "two.csv").write_text("text,label\na,x\nb,y\n")
     (tmp_path / "dir.csv").mkdir()
     (tmp_path / "a.xlsx").touch()
+    (tmp_path / "zip.csv").write_bytes(b"PK\3\4\x14\xff")
     remedy = "give the folder of a saved classifier."
+    files = ": give a .csv (for spreadsheets), .tsv, .parquet or .jsonl."
     mistakes = {
         "fit a.csv --out used": "is in use; set --overwrite, or give another folder.",
         "fit b.csv --out b": "Column 'label' is empty in all 2 rows; label rows of two classes.",
-        "fit b.csv --out b --lam 3": "--lam must be from 0 to 1; got 3.0.",
-        "fit b.csv --out b --alpha nan": "--alpha must be from 0 to 1; got nan.",
+        "fit b.csv --out b --lam 3": "--lam must be 0 to 1; got 3.0.",
+        "fit b.csv --out b --alpha nan": "--alpha must be 0 to 1; got nan.",
         "fit one.csv --out b": "Column 'label' has one class only, 'x'; label rows of two classes.",
-        "fit two.csv --out b --max-length 0": "--max-length must be at least 3; got 0.",
+        "fit two.csv --out b --max-length 0": "--max-length must be 3 or more; got 0.",
         "fit two.csv --out b --encoder ./no": "--encoder ./no: no such folder.",
-        "fit no --out b": "no: the name does not say the format; add --format.",
+        "fit no --out b": "no: give a file of texts whose name says the format, or add --format.",
         "fit a.xlsx --out b": "a.xlsx: Save it as CSV UTF-8.",
-        "compare a.csv": "a.csv has no column 'text' (--text), but 'post'. Add --text post.",
-        "compare b.csv --folds 1": "--folds must be at least 2; got 1.",
+        "compare a.csv": "no column 'text' (--text), but 'post'. Add --text post --label NAME.",
+        "compare model": "model: give a file of texts whose name says the format, or add --format.",
+        "compare zip.csv": "zip.csv: Save it as CSV UTF-8.",
+        "compare b.csv --folds 1": "--folds must be 2 or more; got 1.",
         "compare b.csv --step-size 0": (
             "--step-size must be a share in (0, 1] or a whole number from 1; got 0."
         ),
@@ -943,9 +993,10 @@ def test_mistakes_and_own_nets_wait_for_no_library(tmp_path):
         "predict used b.csv": f"used: holds no saved classifier; {remedy}",
         "predict model no.csv": "no.csv: No such file or directory",
         "predict model b.csv --out a.csv": "in use; add --overwrite, or --resume after a kill.",
-        "predict model b.csv --out dir.csv": "--out dir.csv is a folder; give a file.",
-        "predict model b.csv --out dir.csv --overwrite": "--out dir.csv is a folder; give a file.",
-        "predict model b.csv --out dir.csv --resume": "--out dir.csv is a folder; give a file.",
+        "predict model b.csv --out dir.csv": files,
+        "predict model b.csv --out dir.csv --overwrite": files,
+        "predict model b.csv --out dir.csv --resume": files,
+        "predict model b.csv --out x.xlsx": files,
         "evaluate model a.xlsx": "a.xlsx: Save it as CSV UTF-8.",
         "suggest no b.csv --out c.csv": f"no: no such folder; {remedy}",
         "suggest model b.csv --out dir.csv --overwrite": (
@@ -996,4 +1047,4 @@ def test_files_of_other_columns_and_own_files_are_refused(model, tmp_path, capsy
     assert main(["fit", first, "--out", str(tmp_path / "m"), "--report", page]) == 1
     assert "or it is that of --out" in capsys.readouterr().err
     assert main(["fit", first, "--out", str(tmp_path / "m"), "--sample", "-1"]) == 1
-    assert "--sample must be at least 0" in capsys.readouterr().err
+    assert "--sample must be 0 or more" in capsys.readouterr().err
