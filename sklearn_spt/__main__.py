@@ -56,7 +56,8 @@ def _parse(arguments: list[str] | None) -> Namespace:
             add("--folds", type=int, default=5, help="number of folds (default: 5)")
             add("--positive", metavar="LABEL", help="class whose F1 counts (default: last of two)")
         elif name != "evaluate":
-            add("--out", type=Path, required=name != "predict", help="new folder, or new file")
+            kind = "folder" if name == "fit" else "file"
+            add("--out", type=Path, required=name != "predict", help=f"new {kind}")
             add("--overwrite", action="store_true", help="replace what --out names")
         if name == "fit":
             add("--checkpoint-dir", metavar="FOLDER", help="folder from which a killed fit goes on")
@@ -333,7 +334,7 @@ def _evaluate(options: Namespace) -> None:
 
 def _in_options(message: str) -> str:
     """Name options and commands where a message of the library has parameters and functions."""
-    message = message.replace("compare_with_supervised(clf, X, y)", "the command compare")
+    message = message.replace("compare_with_supervised(clf, X, y), or ", "")
     own = {"X": "text", "y": "label", "X_unlabeled": "unlabeled", "The encoder": "encoder"}
     own |= {"pos_label": "positive", "cv": "folds", "overwrite=True": "overwrite"}
     same = "alpha|checkpoint_dir|folds|lam|max_length|sample|step_size|unlabeled_marker"

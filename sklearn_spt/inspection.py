@@ -209,7 +209,10 @@ _ENDINGS = {
     "callback": "a callback stopped the training",
     "validation": "the number was chosen on held-out rows",
 }
-_HINT = "Whether the unlabelled rows helped, compare_with_supervised(clf, X, y) can say."
+_HINT = "Did the unlabelled rows help? Ask compare_with_supervised(clf, X, y), or "
+_HINT += "python -m sklearn_spt compare."
+_COUNTS = "A column for each class: how many rows had it as pseudo-label."
+_DOUBT = "The fit gave the pseudo-label; now the model predicts another class, or is not sure."
 _HEAD = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Fit report</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -301,10 +304,12 @@ class FitReport:
     def _repr_html_(self) -> str:
         facts = pd.DataFrame(list(self.facts.items()))
         parts = [facts.to_html(index=False, header=False, border=0)]
-        for title, table in (("Iterations", self.history), ("Texts in doubt", self.doubtful)):
+        tables = ("Iterations", _COUNTS, self.history), ("Texts in doubt", _DOUBT, self.doubtful)
+        for title, caption, table in tables:
             if len(table):
                 table = table.loc[:, (table.notna() & (table != "")).any()]  # no empty column
-                parts += [f"<h2>{title}</h2>", table.to_html(border=0, **_TABLE)]
+                html = table.to_html(border=0, **_TABLE)
+                parts += [f"<h2>{title}</h2>", f"<p>{caption}</p>", html]
         return "\n".join([*parts, f"<p>{self._hint()}</p>"])
 
     def __str__(self) -> str:
@@ -316,7 +321,7 @@ class FitReport:
         if len(self.doubtful):
             cut = [t if len(t) <= 50 else f"{t[:49]}…" for t in self.doubtful["text"]]
             aligned = self.doubtful.assign(text=[f"{t:50}" for t in cut])
-            lines += ["Texts in doubt", aligned.to_string(justify="left", **_TABLE), ""]
+            lines += ["Texts in doubt", _DOUBT, aligned.to_string(justify="left", **_TABLE), ""]
         return re.sub(" +$", "", "\n".join([*lines, self._hint()]), flags=re.MULTILINE).rstrip()
 
     def _hint(self) -> str:

@@ -101,7 +101,7 @@ def test_fit_saves_the_model_that_its_options_describe(model):
     assert clf.sample_sizes_ == [30, 36]
     assert "24 (no: 12, yes: 12)" in printed
     assert "every unlabelled row got a pseudo-label" in printed
-    assert "the command compare can say" in printed
+    assert "Did the unlabelled rows help? Ask python -m sklearn_spt compare." in printed
     assert max(map(len, printed.splitlines()[:-1])) <= 100
     assert printed.endswith(f" -m sklearn_spt predict {folder} NEW.csv --out predicted.csv\n")
 
@@ -141,7 +141,10 @@ def test_a_web_page_shows_doubtful_texts(tiny_encoder, tmp_path, capsys):
     given = ["fit", train, "--out", str(tmp_path / "new" / "model"), "--encoder", tiny_encoder]
     options = ["--unlabeled", more, "--step-size", "1.0"]
     assert main([*given, "--report", str(page), *options]) == 0
-    cells = re.findall("<td>(.*)</td>", page.read_text(encoding="utf-8"))[-5 * 20 :]
+    html = page.read_text(encoding="utf-8")
+    assert "<p>The fit gave the pseudo-label; now the model predicts" in html
+    assert ", or python -m sklearn_spt compare." in html
+    cells = re.findall("<td>(.*)</td>", html)[-5 * 20 :]
     # each row is named by its line, and by its file if that is not the first
     places = {str(line): text for line, text in enumerate(TEXTS, 2)}
     places |= {f"{line} of {more}": f"{text} again" for line, text in enumerate(TEXTS[:3], 2)}
@@ -160,7 +163,7 @@ def test_no_unlabelled_row(tiny_encoder, tmp_path, capsys):
     assert main(given) == 0
     out, err = capsys.readouterr()
     assert "there were no unlabelled rows" in out
-    assert "helped" not in out  # no verdict about rows that are not there
+    assert "help" not in out  # no verdict about rows that are not there
     assert err.startswith("warning: --label holds no unlabelled row")
     assert "--unlabeled is empty" in err  # the option, not the parameter
     assert err.count("\n") == 1
