@@ -56,8 +56,7 @@ def _parse(arguments: list[str] | None) -> Namespace:
             add("--folds", type=int, default=5, help="number of folds (default: 5)")
             add("--positive", metavar="LABEL", help="class whose F1 counts (default: last of two)")
         elif name != "evaluate":
-            kind = "folder" if name == "fit" else "file"
-            add("--out", type=Path, required=name != "predict", help=f"new {kind}")
+            add("--out", type=Path, required=name != "predict", help="new file; of fit, new folder")
             add("--overwrite", action="store_true", help="replace what --out names")
         if name == "fit":
             add("--checkpoint-dir", metavar="FOLDER", help="folder from which a killed fit goes on")

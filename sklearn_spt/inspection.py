@@ -209,7 +209,7 @@ _ENDINGS = {
     "callback": "a callback stopped the training",
     "validation": "the number was chosen on held-out rows",
 }
-_HINT = "Did the unlabelled rows help? Ask compare_with_supervised(clf, X, y), or "
+_HINT = "Did unlabelled rows help? Ask compare_with_supervised(clf, X, y), or "
 _HINT += "python -m sklearn_spt compare."
 _COUNTS = "A column for each class: how many rows had it as pseudo-label."
 _DOUBT = "The fit gave the pseudo-label; now the model predicts another class, or is not sure."

@@ -101,7 +101,7 @@ def test_fit_saves_the_model_that_its_options_describe(model):
     assert clf.sample_sizes_ == [30, 36]
     assert "24 (no: 12, yes: 12)" in printed
     assert "every unlabelled row got a pseudo-label" in printed
-    assert "Did the unlabelled rows help? Ask python -m sklearn_spt compare." in printed
+    assert "Did unlabelled rows help? Ask python -m sklearn_spt compare." in printed
     assert max(map(len, printed.splitlines()[:-1])) <= 100
     assert printed.endswith(f" -m sklearn_spt predict {folder} NEW.csv --out predicted.csv\n")
 
