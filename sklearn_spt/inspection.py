@@ -209,7 +209,10 @@ _ENDINGS = {
     "callback": "a callback stopped the training",
     "validation": "the number was chosen on held-out rows",
 }
-_HINT = "Whether the unlabelled rows helped, compare_with_supervised(clf, X, y) can say."
+_HINT = "Did unlabelled rows help? Ask compare_with_supervised(clf, X, y), or "
+_HINT += "python -m sklearn_spt compare."
+_COUNTS = "A column for each class: how many rows had it as pseudo-label."
+_DOUBT = "The fit gave the pseudo-label; now the model predicts another class, or is not sure."
 _HEAD = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Fit report</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -301,10 +304,12 @@ class FitReport:
     def _repr_html_(self) -> str:
         facts = pd.DataFrame(list(self.facts.items()))
         parts = [facts.to_html(index=False, header=False, border=0)]
-        for title, table in (("Iterations", self.history), ("Texts in doubt", self.doubtful)):
+        tables = ("Iterations", _COUNTS, self.history), ("Texts in doubt", _DOUBT, self.doubtful)
+        for title, caption, table in tables:
             if len(table):
                 table = table.loc[:, (table.notna() & (table != "")).any()]  # no empty column
-                parts += [f"<h2>{title}</h2>", table.to_html(border=0, **_TABLE)]
+                html = table.to_html(border=0, **_TABLE)
+                parts += [f"<h2>{title}</h2>", f"<p>{caption}</p>", html]
         return "\n".join([*parts, f"<p>{self._hint()}</p>"])
 
     def __str__(self) -> str:
@@ -316,7 +321,7 @@ class FitReport:
         if len(self.doubtful):
             cut = [t if len(t) <= 50 else f"{t[:49]}…" for t in self.doubtful["text"]]
             aligned = self.doubtful.assign(text=[f"{t:50}" for t in cut])
-            lines += ["Texts in doubt", aligned.to_string(justify="left", **_TABLE), ""]
+            lines += ["Texts in doubt", _DOUBT, aligned.to_string(justify="left", **_TABLE), ""]
         return re.sub(" +$", "", "\n".join([*lines, self._hint()]), flags=re.MULTILINE).rstrip()
 
     def _hint(self) -> str:
@@ -327,7 +332,7 @@ def _doubtful(clf: Any, model: Any, texts: Any, n: int) -> pd.DataFrame:
     """Return the unlabelled rows whose pseudo-label changed, and those closest to a tie."""
     n_rows, rows = len(model.labeled_iter_), np.flatnonzero(model.labeled_iter_ != 0)
     if texts is None or not len(rows):
-        return pd.DataFrame()
+        return pd.DataFrame({"row": rows[:0]})
     if (got := _num_samples(texts)) != n_rows:
         rule = f"the {n_rows} rows of the fit, those of X and then those of X_unlabeled"
         raise ValueError(f"texts must hold {rule}; got {got}.")

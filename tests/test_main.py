@@ -101,9 +101,9 @@ def test_fit_saves_the_model_that_its_options_describe(model):
     assert clf.sample_sizes_ == [30, 36]
     assert "24 (no: 12, yes: 12)" in printed
     assert "every unlabelled row got a pseudo-label" in printed
-    assert "the command compare can say" in printed
+    assert "Did unlabelled rows help? Ask python -m sklearn_spt compare." in printed
     assert max(map(len, printed.splitlines()[:-1])) <= 100
-    assert printed.endswith(f"Next: python -m sklearn_spt predict {folder} NEW.csv\n")
+    assert printed.endswith(f" -m sklearn_spt predict {folder} NEW.csv --out predicted.csv\n")
 
 
 def test_options_of_the_classifier(fit_data, tmp_path):
@@ -141,7 +141,10 @@ def test_a_web_page_shows_doubtful_texts(tiny_encoder, tmp_path, capsys):
     given = ["fit", train, "--out", str(tmp_path / "new" / "model"), "--encoder", tiny_encoder]
     options = ["--unlabeled", more, "--step-size", "1.0"]
     assert main([*given, "--report", str(page), *options]) == 0
-    cells = re.findall("<td>(.*)</td>", page.read_text(encoding="utf-8"))[-5 * 20 :]
+    html = page.read_text(encoding="utf-8")
+    assert "<p>The fit gave the pseudo-label; now the model predicts" in html
+    assert ", or python -m sklearn_spt compare." in html
+    cells = re.findall("<td>(.*)</td>", html)[-5 * 20 :]
     # each row is named by its line, and by its file if that is not the first
     places = {str(line): text for line, text in enumerate(TEXTS, 2)}
     places |= {f"{line} of {more}": f"{text} again" for line, text in enumerate(TEXTS[:3], 2)}
@@ -160,7 +163,7 @@ def test_no_unlabelled_row(tiny_encoder, tmp_path, capsys):
     assert main(given) == 0
     out, err = capsys.readouterr()
     assert "there were no unlabelled rows" in out
-    assert "helped" not in out  # no verdict about rows that are not there
+    assert "help" not in out  # no verdict about rows that are not there
     assert err.startswith("warning: --label holds no unlabelled row")
     assert "--unlabeled is empty" in err  # the option, not the parameter
     assert err.count("\n") == 1
@@ -175,10 +178,10 @@ def test_a_class_like_a_marker_is_saved_and_doubted_at_the_end(tiny_encoder, tmp
     assert sklearn_spt.load(out).classes_.tolist() == ["no", "unknown", "yes"]
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("Is 'unknown' a class?")
-    assert last.endswith("fit again with --overwrite --unlabeled-marker unknown")
+    assert last.endswith("add --overwrite --unlabeled-marker='unknown'")
     assert main([*given, "--overwrite", "--unlabeled-marker", "unknown"]) == 0
     assert sklearn_spt.load(out).classes_.tolist() == ["no", "yes"]
-    assert capsys.readouterr().out.endswith(" NEW.csv\n")
+    assert capsys.readouterr().out.endswith(" NEW.csv --out predicted.csv\n")
 
 
 def test_a_fit_that_fails_overwrites_no_model(model, capsys):
@@ -365,10 +368,11 @@ def test_warnings_and_errors_name_lines_of_the_file(model, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("header", "missing", "hint"),
     [
-        ("id,Text,Label", "text", " Add --text Text."),
-        ("id,body,label", "text", " Add --text body."),
-        ("id,text,LABEL", "label", " Add --label LABEL."),
-        ("kind,text,topic", "label", ""),
+        ("id,Text,Label", "text", "Add --text Text --label Label."),
+        ("id,body,Type", "text", "Add --text body --label NAME."),
+        ("id,body,label", "text", "Add --text body."),
+        ("id,text,LABEL", "label", "Add --label LABEL."),
+        ("kind,text,topic", "label", "Add --label NAME."),
     ],
 )
 def test_a_column_that_the_user_may_mean(header, missing, hint, fit_data, tmp_path, capsys):
@@ -376,11 +380,11 @@ def test_a_column_that_the_user_may_mean(header, missing, hint, fit_data, tmp_pa
     (tmp_path / "a.csv").write_text(f"{header}\n{rows}")
     assert fit_data(tmp_path / "a.csv") is None
     names = ", ".join(map(repr, header.split(",")))
-    expected = f"a.csv has no column '{missing}' (--{missing}), but {names}.{hint}\n"
+    expected = f"a.csv has no column '{missing}' (--{missing}), but {names}. {hint}\n"
     assert capsys.readouterr().err.endswith(expected)
 
 
-def test_a_text_of_several_files_is_used_with_its_label(fit_data, tmp_path):
+def test_a_text_of_several_files_is_used_once(fit_data, tmp_path, capsys):
     first = write_csv(tmp_path / "a.csv", ("text", "label"), [("a", "x"), ("b", "")])
     pair = write_json(tmp_path / "p.json", [{"text": "p", "label": "y"}])
     second = write_csv(tmp_path / "b.csv", ("id", "text", "label"), [(1, "b", "y"), (2, "c", "")])
@@ -388,25 +392,28 @@ def test_a_text_of_several_files_is_used_with_its_label(fit_data, tmp_path):
     _, X, y = fit_data(first, second, "--unlabeled", third)
     assert (list(X), list(y)) == (["a", "b", "c", "d"], ["x", "y", -1, -1])
     _, X, y = fit_data(first, pair, "--unlabeled", second)
-    assert (list(X), list(y)) == (["a", "b", "p", "b", "c"], ["x", -1, "y", -1, -1])
+    assert (list(X), list(y)) == (["a", "b", "p", "c"], ["x", -1, "y", -1])
+    assert capsys.readouterr().err.count("1 repeated rows left out\n") == 2
+    fit_data(pair, "--unlabeled", third)
+    assert "repeated" not in capsys.readouterr().err
 
 
 def test_empty_texts_are_listed_with_their_lines(fit_data, tmp_path, capsys):
     rows = [("a\nb", "x"), ("", "x"), ("c", "y"), (" ", "")]
     path = write_csv(tmp_path / "a.csv", ("text", "label"), rows)
     assert fit_data(path) is None
-    expected = "a.csv: 2 texts are empty (lines 4, 6); fill in, or leave out by --skip-empty.\n"
+    expected = "a.csv: no text in line 4, 6; fill in, or leave out by --skip-empty.\n"
     assert capsys.readouterr().err.endswith(expected)
     _, X, y = fit_data(path, "--skip-empty")
     assert (list(X), list(y)) == (["a\nb", "c"], ["x", "y"])
     path = write_json(tmp_path / "a.jsonl", [{"text": None, "label": "x"}] * 25)
     assert fit_data(path) is None
-    assert "25 texts are empty (lines 1, 2, " in (err := capsys.readouterr().err)
-    assert ", 19, 20, ...); fill in, or leave out by --skip-empty." in err
+    assert "no text in line 1, 2, " in (err := capsys.readouterr().err)
+    assert ", 19, 20 and 5 more; fill in, or leave out by --skip-empty." in err
     rows = [("a", "x\ny\nz", ""), (" ", "", "b")]
     path = write_csv(tmp_path / "b.csv", ("text", "other", "label"), rows)
     assert fit_data(path) is None
-    assert "b.csv: 1 text is empty (line 5); fill in" in capsys.readouterr().err
+    assert "b.csv: no text in line 5; fill in" in capsys.readouterr().err
 
 
 # -- predict ---------------------------------------------------------------------------------------
@@ -506,7 +513,7 @@ def test_predict_into_a_file(source, model, new_posts, tmp_path, capsys):
     other = tmp_path / "out.parquet"
     if source == ".jsonl":
         assert main([*given, "--out", str(other)]) == 1
-        assert "the name must end in .jsonl" in capsys.readouterr().err
+        assert "the name must end in .jsonl for JSON lines" in capsys.readouterr().err
     else:
         assert main([*given, "--out", str(other)]) == 0
         found, sep = pd.read_parquet(other), ";" if source == ".csv" else ","
@@ -517,6 +524,34 @@ def test_predict_into_a_file(source, model, new_posts, tmp_path, capsys):
         assert found["n"].tolist()[1:] == [str(n) if source == ".csv" else n for n in range(1, 36)]
     assert capsys.readouterr() == ("", "")
     assert not [*tmp_path.glob("*.parts")]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "end", "expected"),
+    [
+        ("utf-8-sig", "\r\n", "utf-8-sig"),
+        ("utf-8-sig", "\n", "utf-8-sig"),
+        ("utf-8", "\r\n", "utf-8"),
+        ("utf-16", "\r\n", "utf-8-sig"),
+        ("cp1252", "\r\n", "utf-8-sig"),
+    ],
+)
+def test_a_prediction_opens_as_its_input_does(encoding, end, expected, model, tmp_path, capsys):
+    lines = ["text;id", '"£ 5\nback";1', *(f"the shot {i};{i}" for i in range(4))]
+    (tmp_path / "new.csv").write_bytes((end.join(lines) + end).encode(encoding))
+    options = ["--encoding", "cp1252"] * (encoding == "cp1252")
+    out = tmp_path / "out.csv"
+    assert main(["predict", model[0], str(tmp_path / "new.csv"), "--out", str(out), *options]) == 0
+    table = pd.read_csv(out, sep=";")
+    P = table[["probability_no", "probability_yes"]].max(axis=1)
+    assert table["probability"].tolist() == P.tolist()
+    unsure = f"{(P < 0.7).sum()} of 5 rows have a probability below 0.7.\n"
+    assert capsys.readouterr().err.endswith(unsure)
+    written = out.read_bytes().decode(expected)
+    assert written.startswith(f"text;id;prediction;probability;probability_no;probability_yes{end}")
+    assert written.encode(expected) == out.read_bytes()
+    assert written.split(end)[1].startswith('"£ 5\nback";1;' if end == "\r\n" else '"£ 5')
+    assert len(written.split(end)) == 7 + (end == "\n")
 
 
 @pytest.mark.parametrize("source", [".csv", ".parquet"])
@@ -558,8 +593,12 @@ def test_a_prediction_of_standard_input_goes_into_a_file(model, standard_input, 
     given = ["predict", model[0], "-", "--quiet", "--out"]
     assert main([*given, str(out), "--format", "jsonl"]) == 0
     assert json.loads(out.read_text())["prediction"] in ("no", "yes")
+    standard_input("text\na\n")
     assert main([*given, str(tmp_path / "a.csv")]) == 1
-    assert "-: the name does not say the format; add --format." in capsys.readouterr().err
+    assert (
+        "-: give a file of texts whose name says the format, or add --format."
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("source", ["a.csv", "-"])
@@ -623,7 +662,7 @@ def test_the_rows_to_label_next(model, tiny_encoder, fit_data, tmp_path, capsys)
     given = ["suggest", model[0], str(train), "--n", "4", "--quiet", "--out", str(out)]
     assert main(given) == 0
     printed = capsys.readouterr().out
-    assert printed.endswith(f"python -m sklearn_spt fit {train} '{out}' --out MODEL\n")
+    assert f"python -m sklearn_spt fit {train} '{out}' --encoder={tiny_encoder} " in printed
     assert out.read_bytes().startswith(b"\xef\xbb\xbfid;text;label\r\n")  # for spreadsheets
     found = pd.read_csv(out, sep=";", keep_default_na=False, encoding="utf-8-sig")
     assert found["label"].tolist() == [""] * 4
@@ -636,7 +675,7 @@ def test_the_rows_to_label_next(model, tiny_encoder, fit_data, tmp_path, capsys)
     _, X, y = fit_data(train, out)
     assert list(zip(X, y, strict=True))[-4:] == [(text, "yes") for _, text, _ in rows]
     assert main(given) == 1
-    assert "is in use; add --overwrite, or give another file." in capsys.readouterr().err
+    assert "give a new .csv, or --overwrite one that is no input." in capsys.readouterr().err
     again = [*given[:3], str(out), *given[3:-1], str(tmp_path / "b.csv")]
     assert main(again) == 0
     further = pd.read_csv(tmp_path / "b.csv", sep=";", encoding="utf-8-sig")
@@ -654,10 +693,16 @@ def test_the_command_that_suggest_prints_works(model, fit_data, tmp_path, capsys
     options = ["--n", "3", "--out", str(out), "--quiet"]
     assert main(["suggest", model[0], str(train), *given, *options]) == 0
     hint = capsys.readouterr().out.partition("python -m sklearn_spt fit ")[2]
-    _, X, y = fit_data(*shlex.split(hint))
+    clf, X, y = fit_data(*shlex.split(hint))
+    assert {f"--out={model[0]}", "--overwrite"} < {*shlex.split(hint)}
+    same = ("step_size", "lam", "alpha", "random_state", "estimator__pretrained")
+    expected = sklearn_spt.load(model[0]).get_params()  # the next model is of the same kind
+    assert {x: clf.get_params()[x] for x in same} == {x: expected[x] for x in same}
+    assert clf.estimator.max_length == 16
     found = pd.read_csv(out, sep="\t", encoding="utf-8-sig")
-    assert list(X) == [*table["the post"][:-1], *found["the post"]]
-    assert list(y) == [label or -1 for _, label in HALF_LABELED] + [-1] * 3
+    assert list(X) == [*table["the post"][:-1]]  # what is still unlabelled counts once
+    assert list(y) == [label or -1 for _, label in HALF_LABELED]
+    assert len(found) == 3
 
 
 def test_suggestions_of_files_without_labels_and_without_rows(model, tmp_path, capsys):
@@ -693,6 +738,12 @@ def test_evaluate_prints_the_scores_of_labelled_rows(model, tmp_path, capsys):
     path = write_csv(tmp_path / "a.csv", ("text", "label"), [*rows, ("a shot", ""), ("b", "-1")])
     assert main(["evaluate", model[0], path, "--quiet"]) == 0
     printed = capsys.readouterr()
+    warning = "warning: 8 of 16 rows were labelled rows of the fit: their score says nothing about"
+    assert printed.err.startswith(warning)
+    assert printed.err.endswith("; score others, or use compare.\n")
+    new = write_csv(tmp_path / "new.csv", ("text", "label"), [("a shot", "yes"), rows[0]])
+    assert main(["evaluate", model[0], new, "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
     again = write_csv(tmp_path / "b.csv", ("text", "label"), [*rows, ("a shot", "?"), ("b", "")])
     assert main(["evaluate", model[0], again, "--quiet", "--unlabeled-marker", "?"]) == 0
     assert capsys.readouterr() == printed
@@ -713,7 +764,9 @@ def test_evaluate_knows_the_labels_of_any_model(labels, tiny_encoder, tmp_path, 
     path = write_json(tmp_path / "posts.jsonl", rows)
     assert main(["evaluate", str(tmp_path / "model"), path, "--quiet"]) == 0
     accuracy = np.mean(clf.predict(TEXTS) == y)
-    assert f"accuracy                          {accuracy:.3f}" in capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert f"accuracy                          {accuracy:.3f}" in out
+    assert err == ""
 
 
 @pytest.mark.parametrize(
@@ -754,13 +807,13 @@ NO_OBJECT = "is no JSON object; each line must hold one.\n"
 @pytest.mark.parametrize(
     ("name", "content", "options", "message"),
     [
-        ("a.csv", "text,y,z\na,b,c\n", [], "no column 'label' (--label), but 'text', 'y', 'z'.\n"),
+        ("a.csv", "text,y,z\na,b,c\n", [], "(--label), but 'text', 'y', 'z'. Add --label NAME."),
         ("a.csv", "text,label\n", [], "a.csv holds no row."),
         ("a.csv", "", [], "a.csv: No columns to parse from file"),
         ("a.csv", "text\na, b\nc, d\n", [], "the rows have more fields than the first line"),
         ("a.csv", "text,label\na,b\na,b,c\n", [], "Expected 2 fields in line 3, saw 3"),
         ("a.csv", "text,label\na,b\nc,b\n", [], "one class only, 'b'"),
-        ("a.csv", GOOD, ["--lam=2"], "--lam must be from 0 to 1; got 2.0.\n"),
+        ("a.csv", GOOD, ["--lam=2"], "--lam must be 0 to 1; got 2.0.\n"),
         ("a.csv", GOOD, ["--max-length=99"], "--max-length must be in [3, 64]"),
         ("a.csv", GOOD, ["--encoder=no"], "--encoder 'no' cannot be loaded: it is no folder"),
         ("a.csv", GOOD, ["--threads=0"], "positive"),
@@ -771,7 +824,7 @@ NO_OBJECT = "is no JSON object; each line must hold one.\n"
         ("a.json", "{}\n", [], "a.json has no column 'text' (--text).\n"),
         pytest.param("a.csv.gz", CUT_OFF, [], "file ended before the end-of", id="cut off"),
         ("a.jsonl", '{"text": "a \\ud83d", "label": 1}\n' + NO, [], "half of a character"),
-        ("a.dat", GOOD, [], "the name does not say the format; add --format."),
+        ("a.dat", GOOD, [], "give a file of texts whose name says the format, or add --format."),
         ("b.csv/a.csv", None, [], "No such file or directory"),
     ],
 )
@@ -863,19 +916,23 @@ def test_mistakes_and_own_nets_wait_for_no_library(tmp_path):
     (tmp_path / "two.csv").write_text("text,label\na,x\nb,y\n")
     (tmp_path / "dir.csv").mkdir()
     (tmp_path / "a.xlsx").touch()
+    (tmp_path / "zip.csv").write_bytes(b"PK\3\4\x14\xff")
     remedy = "give the folder of a saved classifier."
+    files = ": give a .csv (for spreadsheets), .tsv, .parquet or .jsonl."
     mistakes = {
         "fit a.csv --out used": "is in use; set --overwrite, or give another folder.",
         "fit b.csv --out b": "Column 'label' is empty in all 2 rows; label rows of two classes.",
-        "fit b.csv --out b --lam 3": "--lam must be from 0 to 1; got 3.0.",
-        "fit b.csv --out b --alpha nan": "--alpha must be from 0 to 1; got nan.",
+        "fit b.csv --out b --lam 3": "--lam must be 0 to 1; got 3.0.",
+        "fit b.csv --out b --alpha nan": "--alpha must be 0 to 1; got nan.",
         "fit one.csv --out b": "Column 'label' has one class only, 'x'; label rows of two classes.",
-        "fit two.csv --out b --max-length 0": "--max-length must be at least 3; got 0.",
+        "fit two.csv --out b --max-length 0": "--max-length must be 3 or more; got 0.",
         "fit two.csv --out b --encoder ./no": "--encoder ./no: no such folder.",
-        "fit no --out b": "no: the name does not say the format; add --format.",
+        "fit no --out b": "no: give a file of texts whose name says the format, or add --format.",
         "fit a.xlsx --out b": "a.xlsx: Save it as CSV UTF-8.",
-        "compare a.csv": "a.csv has no column 'text' (--text), but 'post'. Add --text post.",
-        "compare b.csv --folds 1": "--folds must be at least 2; got 1.",
+        "compare a.csv": "no column 'text' (--text), but 'post'. Add --text post --label NAME.",
+        "compare model": "model: give a file of texts whose name says the format, or add --format.",
+        "compare zip.csv": "zip.csv: Save it as CSV UTF-8.",
+        "compare b.csv --folds 1": "--folds must be 2 or more; got 1.",
         "compare b.csv --step-size 0": (
             "--step-size must be a share in (0, 1] or a whole number from 1; got 0."
         ),
@@ -883,16 +940,17 @@ def test_mistakes_and_own_nets_wait_for_no_library(tmp_path):
         "predict used b.csv": f"used: holds no saved classifier; {remedy}",
         "predict model no.csv": "no.csv: No such file or directory",
         "predict model b.csv --out a.csv": "in use; add --overwrite, or --resume after a kill.",
-        "predict model b.csv --out dir.csv": "--out dir.csv is a folder; give a file.",
-        "predict model b.csv --out dir.csv --overwrite": "--out dir.csv is a folder; give a file.",
-        "predict model b.csv --out dir.csv --resume": "--out dir.csv is a folder; give a file.",
+        "predict model b.csv --out dir.csv": files,
+        "predict model b.csv --out dir.csv --overwrite": files,
+        "predict model b.csv --out dir.csv --resume": files,
+        "predict model b.csv --out x.xlsx": files,
         "evaluate no b.csv": f"no: no such folder; {remedy}",
         "evaluate model a.xlsx": "a.xlsx: Save it as CSV UTF-8.",
         "suggest no b.csv --out c.csv": f"no: no such folder; {remedy}",
         "suggest model b.csv --out dir.csv --overwrite": (
-            "--out dir.csv: give a new file whose name ends in .csv."
+            "--out dir.csv: give a new .csv, or --overwrite one that is no input."
         ),
-        "suggest model b.csv --out a.csv": "in use; add --overwrite, or give another file.",
+        "suggest model b.csv --out a.csv": "new .csv, or --overwrite one that is no input.",
     }
     code = [
         "import sys, sklearn_spt.__main__ as program",
@@ -931,10 +989,10 @@ def test_files_of_other_columns_and_own_files_are_refused(model, tmp_path, capsy
     assert f"{other} has no column 'label'" in capsys.readouterr().err
     before = (tmp_path / "a.csv").read_bytes()
     assert main(["suggest", model[0], first, "--out", first, "--overwrite"]) == 1
-    assert "give a new file whose name ends in .csv" in capsys.readouterr().err
+    assert "or --overwrite one that is no input" in capsys.readouterr().err
     assert (tmp_path / "a.csv").read_bytes() == before
     page = str(tmp_path / "m" / "page.html")
     assert main(["fit", first, "--out", str(tmp_path / "m"), "--report", page]) == 1
     assert "or it is that of --out" in capsys.readouterr().err
     assert main(["fit", first, "--out", str(tmp_path / "m"), "--sample", "-1"]) == 1
-    assert "--sample must be at least 0" in capsys.readouterr().err
+    assert "--sample must be 0 or more" in capsys.readouterr().err
