@@ -1,7 +1,7 @@
 """Kill fits at random moments, resume each of them, and count those that end with the same bits.
 
-    python examples/studies/kills.py small 100
-    python examples/studies/kills.py bert 8
+    python examples/studies/kills.py small 500
+    python examples/studies/kills.py bert 40
 
 A fit runs in a process of its own and gets SIGKILL at a moment drawn from its whole time. Another
 process calls the same fit again, and what it found is compared with an uninterrupted fit. A moment
