@@ -262,8 +262,12 @@ def warn_of_labels(classes: NDArray[Any], codes: Codes, marker: Any) -> None:
         return
     counts = dict(zip(classes.tolist(), np.bincount(codes[codes >= 0]).tolist(), strict=False))
     names = pd.Series([x for x in [*counts, marker] if isinstance(x, str)], dtype=object)
-    groups = [group for _, group in names.groupby(names.map(form_of)) if len(group) > 1]
-    same = [str({x: counts.get(x, "unlabeled_marker") for x in group}) for group in groups]
+    same = []
+    for group in (group for _, group in names.groupby(names.map(form_of)) if len(group) > 1):
+        rarest = min((x for x in group if x in counts), key=lambda x: counts[x])
+        row = np.argmax(codes == classes.tolist().index(rarest))
+        found = {x: counts.get(x, "unlabeled_marker") for x in group}
+        same.append(f"{found}, {rarest!r} first in row {row}")
     rare = [repr(label) for label, n in counts.items() if n == 1]
     text = {str(x).removesuffix(".0"): x for x in counts if (codes >= 0).all()}
     lost = [repr(text[x]) for x in _WRAPPED if x in text and str(int(x) - 1) not in text]

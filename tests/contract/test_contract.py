@@ -135,7 +135,8 @@ def test_classes_that_differ_only_in_form_are_named_once(what):
     for clf in (learner(teacher="embeddings"), SoftSelfTrainingClassifier()):
         (message,) = warnings_of(clf.fit, X, y)
         start = "y holds labels that differ only in form; write them in one way if they are one"
-        assert message == f"{start}: {shown}."
+        rarest = min(same[1:])
+        assert message == f"{start}: {shown}, {rarest!r} first in row {list(y).index(rarest)}."
         assert {*clf.classes_} == {*same, "other"}
 
 
