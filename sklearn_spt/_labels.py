@@ -266,8 +266,8 @@ def warn_of_labels(classes: NDArray[Any], codes: Codes, marker: Any) -> None:
     for group in (group for _, group in names.groupby(names.map(form_of)) if len(group) > 1):
         rarest = min((x for x in group if x in counts), key=lambda x: counts[x])
         row = np.argmax(codes == classes.tolist().index(rarest))
-        found = {x: counts.get(x, "unlabeled_marker") for x in group}
-        same.append(f"{found}, {rarest!r} first in row {row}")
+        forms = {x: counts.get(x, "unlabeled_marker") for x in group}
+        same.append(f"{forms}, {rarest!r} first in row {row}")
     rare = [repr(label) for label, n in counts.items() if n == 1]
     text = {str(x).removesuffix(".0"): x for x in counts if (codes >= 0).all()}
     lost = [repr(text[x]) for x in _WRAPPED if x in text and str(int(x) - 1) not in text]

@@ -247,7 +247,9 @@ def test_labels_that_look_alike_are_named_once(tiny_encoder, tmp_path, capsys):
     path = write_csv(tmp_path / "a.csv", ("text", "label"), rows)
     options = ["--encoder", tiny_encoder, "--step-size", "1.0", "--quiet"]
     assert main(["fit", path, "--out", str(tmp_path / "model"), *options]) == 0
-    shown = "{'2': 12, '2.0': 2}, '2.0' first in line 52, {'HAM': 12, 'ham': 2}, 'ham' first in line 50."
+    shown = (
+        "{'2': 12, '2.0': 2}, '2.0' first in line 52, {'HAM': 12, 'ham': 2}, 'ham' first in line 50"
+    )
     err = capsys.readouterr().err
     assert "warning: --label holds labels that differ only in form; write them" in err
     assert shown in err
