@@ -1,7 +1,5 @@
 """The splitter, the scorer, and the comparison with supervised learning."""
 
-from __future__ import annotations
-
 import pickle
 import re
 import sys
@@ -152,11 +150,13 @@ def test_scorer_leaves_out_unlabeled_rows_with_any_metric_and_splitter(marker):
     assert np.isfinite(search.cv_results_["mean_train_score"]).all()
 
 
-def test_scorer_takes_missing_labels_for_unlabeled_and_refuses_a_fold_of_them():
+def test_scorer_takes_missing_labels_for_unlabeled_and_names_what_it_cannot_score():
     clf = DummyClassifier(strategy="constant", constant=1).fit([[0], [0]], [0, 1])
     assert make_labeled_scorer("accuracy")(clf, [[0]] * 4, [1, 0, None, -1]) == 0.5
     with pytest.raises(ValueError, match=r"no labelled row.*SemiSupervisedStratifiedKFold"):
         make_labeled_scorer("f1")(clf, [[0], [0]], [-1, None])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        make_labeled_scorer("accuracy")(clf, [[0]] * 3, [1, 0, None, -1])
 
 
 def test_scorer_passes_weights_and_requests_what_its_metric_requests():

@@ -1,7 +1,5 @@
 """Saved classifiers come back equal, damage is refused, exports agree with our probabilities."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """What threads share is never changed by one of them."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle, islice, pairwise
 from threading import Event, Lock
@@ -22,6 +20,7 @@ from sklearn_spt import (
     TokenIdVectorizer,
 )
 from sklearn_spt._pretrained import load_encoder, quiet
+from sklearn_spt._random import derive_seed, seeded, set_torch_state, torch_state
 from sklearn_spt.inspection import suggest
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*reach max_length")
@@ -205,3 +204,55 @@ def test_partial_fit_copies_nets_only(tiny_encoder, tiny_texts):
     assert net.lock_ is lock
     assert torch.equal(old.head.weight, weights)
     assert not torch.equal(net.module_.head.weight, weights)
+
+
+# -- torch's generators ----------------------------------------------------------------------------
+def test_a_stream_goes_on():
+    with seeded(3):
+        torch.rand(4)
+        state = torch_state()
+        expected = torch.rand(5)
+    with seeded(9):
+        set_torch_state(state)
+        assert torch.equal(torch.rand(5), expected)
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_cuda_is_not_started(monkeypatch, started):
+    """Its generators are saved and restored only where it has started."""
+    states, seen = [torch.tensor([8]), torch.tensor([9])], []
+
+    def get(device):
+        seen.append(device)
+        return states[device if isinstance(device, int) else device.index]
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: started)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", get)
+    monkeypatch.setattr(torch.cuda, "get_rng_state_all", lambda: states)
+    restored = []
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: restored.append(state))
+    monkeypatch.setattr(torch.cuda, "set_rng_state_all", restored.extend)
+    with seeded(3):
+        inside = torch_state()
+        set_torch_state([inside[0], states])
+    assert len(seen) == 2 * started
+    assert inside[1] == (states if started else [])
+    assert restored == (states * 2 if started else [])
+
+
+@pytest.mark.parametrize(
+    ("built_for", "n_devices", "locks"),
+    [(None, 0, False), ("cuda", 0, False), ("cuda", 1, True), ("mps", 0, True)],
+)
+def test_without_a_device_no_lock_is_taken(monkeypatch, built_for, n_devices, locks):
+    """A fork copies the locks of torch.cuda as they are, also one that another thread holds."""
+    device, seeds = built_for and torch.device(built_for), []
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: device)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: n_devices)
+    monkeypatch.setattr(torch, "manual_seed", seeds.append)
+    with seeded(3):
+        first = torch.rand(3)
+    assert seeds == locks * [derive_seed(3)]
+    expected = torch.rand(3, generator=torch.Generator().manual_seed(derive_seed(3)))
+    assert locks or torch.equal(first, expected)
