@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import joblib
 import numpy as np
@@ -352,15 +353,8 @@ def test_empty_folders_new_parents_and_links_are_used(fitted, tmp_path):
     assert (tmp_path / "link").is_symlink()
 
 
-@pytest.mark.parametrize(
-    "failing", ["sklearn_spt.persistence.save_file", "sklearn_spt._sealed.write_sealed"]
-)
-def test_an_error_leaves_the_old_model(failing, fitted, saved, tmp_path, monkeypatch):
-    def full(*args):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(failing, full)
-    monkeypatch.setattr("sklearn_spt._export.save_file", full)
+def test_an_error_at_the_end_leaves_the_old_model(fitted, saved, tmp_path, monkeypatch):
+    monkeypatch.setattr("sklearn_spt._sealed.write_sealed", Mock(side_effect=OSError("disk full")))
     before = contents(tmp_path)
     for name in ("model", "other"):
         for write in (sklearn_spt.save, sklearn_spt.export):
