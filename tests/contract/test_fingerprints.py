@@ -19,15 +19,7 @@ if __name__ == "__main__":
 from helpers import METHODS as QUICK
 from helpers import bert_net, build_encoder, mlp_net, points
 
-from sklearn_spt import (
-    FOUR_STUDENTS,
-    MutualLearningClassifier,
-    SelfPretrainingClassifier,
-    SpacedRepetitionClassifier,
-    ThrottledSelfTrainingClassifier,
-    TriTrainingClassifier,
-    paper_classifier,
-)
+from sklearn_spt import FOUR_STUDENTS, SelfPretrainingClassifier, paper_classifier
 
 RECORDED = Path(__file__).with_name("fingerprints.json")
 WORDS = [["flu", "fever", "sick"], ["shot", "vaccine", "arm"], ["work", "home", "happy"]]
@@ -35,13 +27,11 @@ WORDS = [["flu", "fever", "sick"], ["shot", "vaccine", "arm"], ["work", "home", 
 PAPER = {name: getattr(paper_classifier(), name) for name in FOUR_STUDENTS}
 SP = partial(SelfPretrainingClassifier, step_size=0.5, refit_head=False)
 METHODS = {
-    "self-training": partial(ThrottledSelfTrainingClassifier, threshold=0.55, max_iter=3),
-    "tri-training": partial(TriTrainingClassifier, threshold=0.55, max_iter=3),
-    "mutual learning": MutualLearningClassifier,
-    "three nets": partial(MutualLearningClassifier, n_nets=3, kl_weight=0.5),
-    "spaced repetition": partial(
-        SpacedRepetitionClassifier, n_queues=3, episode_epochs=3, max_iter=2, threshold=0.55
-    ),
+    "self-training": partial(QUICK["self_training"], max_iter=3),
+    "tri-training": partial(QUICK["tri_training"], max_iter=3),
+    "mutual learning": QUICK["mutual_learning"],
+    "three nets": partial(QUICK["mutual_learning"], n_nets=3, kl_weight=0.5),
+    "spaced repetition": partial(QUICK["spaced_repetition"], episode_epochs=3, max_iter=2),
 }
 PARAMETERS = [
     *({}, {"alpha": 0.0}, {"alpha": 0.6}, {"lam": 0.0}, {"lam": 0.8}, {"temperature": 3.0}),
