@@ -1,6 +1,5 @@
 """Labels, markers and weights of every kind; draws of rows."""
 
-import enum
 from decimal import Decimal
 
 import numpy as np
@@ -172,11 +171,6 @@ def test_unsigned_classes_beside_another_marker():
     assert encode(y, None)[1] == encode(y.astype(int))[1] == [0, 7, 255]
 
 
-class Color(enum.Enum):
-    RED = 1
-    BLUE = 2
-
-
 DAYS = ["2024-01-01", "2024-01-02"]
 #: What is no label -> (y, its type).
 STRANGE = {
@@ -188,7 +182,6 @@ STRANGE = {
     "complex": ([-1, 1j, 2j], "complex"),
     "record": (np.array([("a", 1), ("b", 2)], dtype=[("x", "U1"), ("y", int)]), "void"),
     "dict": (pd.Series([{"a": 1}, {"b": 1}]), "dict"),
-    "enum": ([-1, Color.RED, Color.BLUE], "Color"),
     "bytes": ([-1, b"a", b"b"], "bytes"),
     "array of bytes": (np.array([b"a", b"b"]), "bytes_"),
 }

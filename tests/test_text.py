@@ -83,7 +83,6 @@ def test_a_pipeline_is_the_classifier_alone(tiny_encoder, tiny_texts):
 def test_embeddings_depend_on_their_text_alone(embedder, tiny_texts):
     F = embedder.transform(tiny_texts)  # nothing is learned: no fit is needed
     assert (F.shape, F.dtype) == ((24, 16), np.float32)
-    np.testing.assert_allclose(np.linalg.norm(F, axis=1), 1, atol=1e-5)
     order = np.random.default_rng(0).permutation(24)
     mixed = embedder.transform([tiny_texts[i] for i in order])
     np.testing.assert_allclose(mixed, F[order], atol=1e-5)
