@@ -1,7 +1,6 @@
 """The programs of examples: ablations, results, tables, figures, speed, form of the gallery."""
 
 import argparse
-import ast
 import json
 import pickle
 import re
@@ -100,13 +99,15 @@ def test_half_of_the_first_sample(params, sizes, paper):
 
 
 # -- the paper's results ---------------------------------------------------------------------------
+@pytest.mark.filterwarnings("ignore:no unlabelled document was labelled")
 def test_results(paper, command, tmp_path):
-    command += ["--methods", "Self-Pretraining,without two-stage learning", "--score-iterations"]
+    methods = "Self-Pretraining", "without two-stage learning", "Co-Decomp"  # it needs keywords
+    command += ["--methods", ",".join(methods), "--score-iterations"]
     paper.main([*command, "--seeds", "0", "--n-labeled", "12"])
     results = paper.read(tmp_path / "results.jsonl")
-    assert results["method"].tolist() == ["Self-Pretraining", "without two-stage learning"]
+    assert results["method"].tolist() == [*methods]
     assert results[["f1", "precision", "recall"]].stack().between(0, 1).all()
-    assert results["iterations"].map(len).tolist() == [6, 6]
+    assert results["iterations"].dropna().map(len).tolist() == [6, 6]
     assert results["data"].unique() == ["posts"]
 
 
@@ -143,12 +144,6 @@ def test_a_run_goes_on_where_it_was(paper, command, tmp_path, capsys):
     paper.main(command)
     assert capsys.readouterr().out == "", "nothing is left to compute"
     assert len(paper.read(out)) == 4
-
-
-@pytest.mark.filterwarnings("ignore:no unlabelled document was labelled")
-def test_keywords_reach_the_method_that_needs_them(paper, command, tmp_path):
-    paper.main([*command, "--methods", "Co-Decomp", "--seeds", "0", "--n-labeled", "12"])
-    assert len(paper.read(tmp_path / "results.jsonl")) == 1
 
 
 def test_a_result_that_fails_stops_no_other(paper, command, tmp_path, monkeypatch):
@@ -267,7 +262,5 @@ def test_the_server_answers_and_takes_a_new_model(monkeypatch, tiny_encoder, tin
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("[0-9]*.py")), ids=lambda file: file.stem)
-def test_each_page_of_the_gallery_has_a_title_and_a_picture(file):
-    title, line, *_ = ast.get_docstring(ast.parse(file.read_text("utf-8"))).splitlines()
-    assert line == "=" * len(title)
+def test_each_page_of_the_gallery_has_one_picture(file):
     assert sum("plt.show()" in one for one in file.read_text("utf-8").splitlines()) == 1
