@@ -13,8 +13,10 @@ os.environ["MPLBACKEND"] = "Agg"
 
 import importlib.util
 import random
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from helpers import build_encoder
@@ -73,6 +75,27 @@ def tiny_texts():
 def tiny_y():
     """Labels of `tiny_texts`: "yes" and "no" for 12 rows, None for the others."""
     return [None if row >= 12 else ("yes", "no")[row % 2] for row in range(24)]
+
+
+@pytest.fixture
+def paper(monkeypatch):
+    """The module `run` of examples/paper."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "examples" / "paper"))
+    import run
+
+    return run
+
+
+@pytest.fixture
+def command(tmp_path, tiny_encoder, tiny_texts):
+    """Arguments of a small run, on a file that has labels, keywords and unlabelled rows."""
+    texts = [f"{a} {b}" for a in tiny_texts for b in ("", "now", "again", "later &amp; home")]
+    frame = pd.DataFrame({"text": texts, "label": ["yes", "no"] * 48, "keyword": "flu"})
+    frame.loc[80:, "label"] = None
+    frame.to_csv(tmp_path / "posts.csv", index=False)
+    command = ["run", "--data", str(tmp_path / "posts.csv"), "--encoder", tiny_encoder]
+    command += ["--n-unlabeled", "10", "--n-test", "20", "--out", str(tmp_path / "results.jsonl")]
+    return [*command, "--seeds", "0", "1", "--n-labeled", "12", "24"]
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ import sys
 import tempfile
 from contextlib import suppress
 from itertools import chain
-from pathlib import Path
 
 import dask.dataframe as dd
 import numpy as np
@@ -166,21 +165,14 @@ def test_a_frame_in_parts_is_predicted_as_a_whole(client, tiny_encoder, tiny_tex
     client.unregister_worker_plugin("model")
 
 
-def test_the_papers_program(client, tiny_encoder, tiny_texts, tmp_path, monkeypatch):
-    frame = pd.DataFrame({"text": [f"{a} {b}" for a in tiny_texts for b in ("", "now")]})
-    frame.assign(label=["yes", "no"] * 20 + [None] * 8).to_csv(tmp_path / "posts.csv", index=False)
-    folder = Path(__file__).parents[1] / "examples" / "paper"
-    command = ["run", "--data", str(tmp_path / "posts.csv"), "--encoder", tiny_encoder]
-    command += ["--n-unlabeled", "10", "--n-test", "20", "--n-labeled", "12", "--seeds", "0"]
-    command += ["--methods", "Self-Pretraining,without two-stage learning", "--out"]
+def test_the_papers_program(client, paper, command, tmp_path):
+    command += ["--n-labeled", "12", "--seeds", "0", "--methods"]
+    command += ["Self-Pretraining,without two-stage learning", "--out"]
     on_cluster = [tmp_path / "both.jsonl", "--scheduler", client.scheduler.address]
-    subprocess.run([sys.executable, folder / "run.py", *command, *on_cluster], check=True)
-    monkeypatch.syspath_prepend(str(folder))
-    import run
-
-    run.main([*command, str(tmp_path / "one.jsonl")])
+    subprocess.run([sys.executable, paper.__file__, *command, *on_cluster], check=True)
+    paper.main([*command, str(tmp_path / "one.jsonl")])
     one, both = (
-        run.read(tmp_path / name).drop(columns="seconds").sort_values("method", ignore_index=True)
+        paper.read(tmp_path / name).drop(columns="seconds").sort_values("method", ignore_index=True)
         for name in ("one.jsonl", "both.jsonl")
     )
     assert len(one) == 2

@@ -1,7 +1,5 @@
 """The loaders, on made-up files in the released formats, and the generator of texts."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from datetime import UTC, datetime

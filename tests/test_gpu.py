@@ -34,10 +34,6 @@ def fitted(net, tiny_texts):
     return SelfPretrainingClassifier(net, unlabeled_marker="?", **params).fit(tiny_texts, y)
 
 
-def devices(net):
-    return {weight.device.type for weight in net.module_.parameters()}
-
-
 def test_cuda_is_the_default(tiny_encoder):
     assert BertClassifier(tiny_encoder).device == "cuda"
     assert SentenceEmbedder(tiny_encoder).device == "cuda"
@@ -49,7 +45,8 @@ def test_a_search_over_lam_and_alpha(net, tiny_texts):
     grid = {"lam": [0.0, 0.5], "alpha": [0.0, 0.5]}
     search = GridSearchCV(clf, grid, cv=SemiSupervisedStratifiedKFold(2), error_score="raise")
     search.fit(tiny_texts, y)
-    assert all(devices(net) == {"cuda"} for net in search.best_estimator_.estimators_)
+    for student in search.best_estimator_.estimators_:
+        assert {weight.device.type for weight in student.module_.parameters()} == {"cuda"}
     assert search.predict(tiny_texts).shape == (24,)
 
 

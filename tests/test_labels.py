@@ -1,7 +1,5 @@
-"""Labels, markers and weights of every kind."""
+"""Labels, markers and weights of every kind; draws of rows."""
 
-import datetime
-import enum
 from decimal import Decimal
 
 import numpy as np
@@ -10,16 +8,18 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 from sklearn.exceptions import DataConversionWarning
 
+from sklearn_spt._data import share_of
 from sklearn_spt._labels import (
     check_weights,
     decode_labels,
     encode_labels,
     is_missing,
-    labeled_rows,
     suspicious_class,
 )
+from sklearn_spt._training import epoch_rows
 
 MISSING = [None, float("nan"), np.float32("nan"), pd.NA, pd.NaT]
 
@@ -150,8 +150,6 @@ def test_a_marker_as_a_string_is_refused(y, marker, row):
 
 UNSIGNED = {
     "uint8": (np.array([0, 1, -1, 1]).astype(np.uint8), -1, "255"),
-    "uint16": (np.array([0, 1, -1, -1]).astype(np.uint16), -1, "65535"),
-    "uint32": (np.array([-1, 1, 0, 1]).astype(np.uint32), -1, "4294967295"),
     "uint64": (np.array([0, 1, 0, -1]).astype(np.uint64), -1, "18446744073709551615"),
     "Series": (pd.Series([0, 255, 1, 1], dtype="uint8"), -1.0, "255"),
     "UInt8": (pd.Series([0, 255, 1, 1], dtype="UInt8"), -1, "255"),
@@ -173,27 +171,17 @@ def test_unsigned_classes_beside_another_marker():
     assert encode(y, None)[1] == encode(y.astype(int))[1] == [0, 7, 255]
 
 
-class Color(enum.Enum):
-    RED = 1
-    BLUE = 2
-
-
 DAYS = ["2024-01-01", "2024-01-02"]
 #: What is no label -> (y, its type).
 STRANGE = {
     "Timestamp": ([-1, *map(pd.Timestamp, DAYS)], "Timestamp"),
-    "date": ([-1, *map(datetime.date.fromisoformat, DAYS)], "date"),
     "datetime64": (np.array(DAYS, dtype="datetime64[D]"), "datetime64"),
-    "Series of dates": (pd.Series(pd.to_datetime(DAYS)), "datetime64"),
     "timedelta": (pd.Series(pd.to_timedelta([1, 2])), "timedelta64"),
     "Period": (pd.Series(pd.period_range("2024", periods=2)), "Period"),
-    "Interval": (pd.cut(pd.Series([1, 2]), 2), "Interval"),
     "Decimal": ([-1, Decimal(1), Decimal(2)], "Decimal"),
     "complex": ([-1, 1j, 2j], "complex"),
     "record": (np.array([("a", 1), ("b", 2)], dtype=[("x", "U1"), ("y", int)]), "void"),
     "dict": (pd.Series([{"a": 1}, {"b": 1}]), "dict"),
-    "set": (pd.Series([{1}, {2}]), "set"),
-    "enum": ([-1, Color.RED, Color.BLUE], "Color"),
     "bytes": ([-1, b"a", b"b"], "bytes"),
     "array of bytes": (np.array([b"a", b"b"]), "bytes_"),
 }
@@ -280,7 +268,7 @@ def test_classes_that_look_like_a_marker(classes, found):
     assert suspicious_class(np.array([-1, 1]), ("-1",)) == -1
 
 
-# -- weights and rows ------------------------------------------------------------------------------
+# -- weights --------------------------------------------------------------------------------------
 @given(
     st.lists(st.just(0.0) | st.floats(1e-300, 1e300), min_size=4, max_size=4).filter(any),
     st.floats(1e-3, 1e3),
@@ -295,13 +283,23 @@ def test_weights_have_mean_one(weights, factor):
     assert check_weights(3.0, labeled).tolist() == [1.0] * 4
 
 
-def test_rows_that_are_scored():
-    X, y = {"a": np.arange(4), "b": [1, 2, 3, 4]}, ["no", None, "yes", None]
-    parts, labels, weights = labeled_rows(X, y, [1, 2, 3, 4], None)
-    assert parts["a"].tolist() == [0, 2]
-    assert parts["b"] == [1, 3]
-    assert (labels.tolist(), weights.tolist()) == (["no", "yes"], [1, 3])
-    frame = pd.DataFrame({"t": list("abcd")}, index=[3, 2, 1, 0])
-    assert labeled_rows(frame, y, None, None)[0]["t"].tolist() == ["a", "c"]
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        labeled_rows(np.ones((3, 1)), y, None, None)
+# -- draws -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "codes", [[0] * 9 + [1], [1, 0, 1, 1, 0, 1, 1, 1], [5, 2, 2, 5, 5, 9, 2, 2, 2], [3, 3, 3]]
+)
+def test_balanced_draws_are_uniform_over_classes_and_rows(codes):
+    """A row of a class with n_c of all rows has the probability 1 / (K n_c)."""
+    rng, codes = np.random.default_rng(0), np.array(codes)
+    rows = np.concatenate([epoch_rows(codes, True, rng) for _ in range(20_000 // len(codes))])
+    expected = [1 / (len({*codes.tolist()}) * (codes == c).sum()) for c in codes]
+    counts = np.bincount(rows, minlength=len(codes))
+    assert chisquare(counts, len(rows) * np.array(expected)).pvalue > 0.01
+    pairs = np.bincount(codes[rows[:-1]] * 10 + codes[rows[1:]], minlength=100)
+    if len({*codes.tolist()}) > 1:  # one draw does not depend on the last
+        assert chisquare(pairs[pairs > 0]).pvalue > 0.001
+
+
+@given(st.integers(1, 100), st.integers(1, 10_000))
+def test_shares_of_counts(percent, n):
+    assert share_of(percent / 100, n) == percent * n // 100
+    assert share_of(percent / 100, n, up=True) == -(-percent * n // 100)

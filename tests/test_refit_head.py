@@ -1,12 +1,9 @@
 """Linear layers that are fitted anew by soft self-training on the vectors of the net."""
 
-import re
-
 import numpy as np
 import pytest
 import torch
 from helpers import bert_net, learner
-from scipy.special import softmax
 
 from sklearn_spt import BertClassifier, SelfPretrainingClassifier, SoftSelfTrainingClassifier
 
@@ -21,7 +18,8 @@ def fitted(encoder, texts, **params):
 def vectors(net, texts):
     net.module_.eval()
     with torch.no_grad():
-        return net.module_.embed(torch.from_numpy(net.encode(texts))).double().numpy()
+        F = net.module_.embed(torch.from_numpy(net.encode(texts))).double().numpy()
+    return F / np.sqrt((F**2).sum(axis=1).mean())
 
 
 def test_layers_are_those_of_soft_self_training(tiny_encoder, tiny_texts):
@@ -29,7 +27,6 @@ def test_layers_are_those_of_soft_self_training(tiny_encoder, tiny_texts):
     assert len(clf.estimators_) == 2
     for net in clf.estimators_:
         F = vectors(net, tiny_texts)
-        F /= np.sqrt((F**2).sum(axis=1).mean())
         model = SoftSelfTrainingClassifier(C=3.0, normalize=False).fit(F, Y)
         np.testing.assert_allclose(net.predict_proba(tiny_texts), model.predict_proba(F), atol=1e-3)
     plain = fitted(tiny_encoder, tiny_texts, refit_head=False)
@@ -50,7 +47,6 @@ def test_certainty_is_that_of_labels_alone(tiny_encoder, tiny_texts):
     alone = []
     for net in clf.estimators_:
         F = vectors(net, texts)
-        F /= np.sqrt((F**2).sum(axis=1).mean())
         model = SoftSelfTrainingClassifier(C=10.0, max_iter=0, normalize=False).fit(F, y)
         alone.append(model.predict_proba(F[12:]))
     assert clf.calibration_temperature_ > 1
@@ -62,47 +58,34 @@ def test_certainty_is_that_of_labels_alone(tiny_encoder, tiny_texts):
     assert fitted(tiny_encoder, tiny_texts, refit_head=False).calibration_temperature_ == 1
 
 
+@pytest.mark.parametrize("by_auto", [True, False])
 @pytest.mark.parametrize(
-    ("n_labeled", "n_classes", "refits", "epochs"),
+    ("n_labeled", "n_classes", "refits", "epochs", "why"),
     [
-        (20, 2, True, 10),
-        (21, 2, True, 3),
-        (60, 2, True, 3),
-        (61, 2, False, 3),
-        (100, 77, True, 10),
-        (101, 77, True, 3),
-        (2310, 77, True, 3),
-        (2311, 77, False, 3),
+        (20, 2, True, 10, "10 labels per class"),
+        (21, 2, True, 3, "10.5 labels per class"),
+        (60, 2, True, 3, "30 labels per class"),
+        (61, 2, False, 3, "30.5 labels per class"),
+        (100, 77, True, 10, "1.3 labels per class"),
+        (101, 77, True, 3, "1.31 labels per class, 101 in all"),
+        (2310, 77, True, 3, "30 labels per class"),
+        (2311, 77, False, 3, "30 labels per class"),
     ],
 )
-def test_what_few_labels_are(n_labeled, n_classes, refits, epochs):
-    plan = SelfPretrainingClassifier()._plan(BertClassifier(), n_labeled, n_classes, 9)
-    assert (plan.refit_head, plan.finetune_epochs) == (refits, epochs)
-    assert plan.step_size == (1.0 if refits else 0.2)
-
-
-@pytest.mark.parametrize(
-    ("n_labeled", "n_classes", "refit", "said"),
-    [
-        (
-            120,
-            20,
-            "auto",
-            "finetune_epochs=3, .* since there are 6 labels per class, 120 in all",
-        ),
-        (20, 2, True, "finetune_epochs=10, step_size=1.0, since there are 10 labels per class"),
-        (40, 2, True, "finetune_epochs=3, step_size=1.0, since there are 20 labels per class"),
-    ],
-)
-def test_the_reason_names_the_numbers_that_decided(n_labeled, n_classes, refit, said):
-    clf = SelfPretrainingClassifier(refit_head=refit)
-    assert re.search(f"{said}$", clf._plan(BertClassifier(), n_labeled, n_classes, 9).chosen)
+def test_what_few_labels_are(n_labeled, n_classes, refits, epochs, why, by_auto):
+    clf = SelfPretrainingClassifier(refit_head="auto" if by_auto else refits)
+    plan = clf._plan(BertClassifier(), n_labeled, n_classes, 9)
+    step_size = 1.0 if refits else 0.2
+    assert (plan.refit_head, plan.finetune_epochs, plan.step_size) == (refits, epochs, step_size)
+    why = f"there are {why}" if by_auto or refits else "refit_head=False"
+    said = f"finetune_epochs={epochs}, step_size={step_size}, since {why}"
+    assert plan.chosen == f"refit_head={refits}, " * by_auto + said
 
 
 def test_without_iterations_nothing_is_learned_from_unlabelled_documents(tiny_encoder, tiny_texts):
     clf = fitted(tiny_encoder, tiny_texts, max_iter=0, n_teachers=2, refit_head=True)
     alone = bert_net(tiny_encoder).fit(tiny_texts[:12], Y[:12])
-    first = softmax(np.log(clf.estimators_[0].predict_proba(tiny_texts)), axis=1)
+    first = clf.estimators_[0].predict_proba(tiny_texts)
     np.testing.assert_allclose(first, alone.predict_proba(tiny_texts), atol=1e-6)
 
 

@@ -63,6 +63,8 @@ def test_frames_in_and_out(tiny_encoder, tiny_texts):
         found = unfitted.transform(frame)
         assert found.columns.tolist() == unfitted.fit(frame).get_feature_names_out().tolist()
         assert len(found) == 24
+    pipe = make_pipeline(vectorizer, SelfPretrainingClassifier(bert_net(tiny_encoder)))
+    assert pipe.fit(frame, [0, 1] * 6 + [-1] * 12).predict(frame).shape == (24,)
 
 
 def test_a_pipeline_is_the_classifier_alone(tiny_encoder, tiny_texts):
@@ -81,7 +83,6 @@ def test_a_pipeline_is_the_classifier_alone(tiny_encoder, tiny_texts):
 def test_embeddings_depend_on_their_text_alone(embedder, tiny_texts):
     F = embedder.transform(tiny_texts)  # nothing is learned: no fit is needed
     assert (F.shape, F.dtype) == ((24, 16), np.float32)
-    np.testing.assert_allclose(np.linalg.norm(F, axis=1), 1, atol=1e-5)
     order = np.random.default_rng(0).permutation(24)
     mixed = embedder.transform([tiny_texts[i] for i in order])
     np.testing.assert_allclose(mixed, F[order], atol=1e-5)
@@ -127,13 +128,6 @@ def test_a_baseline_without_fine_tuning(embedder, tiny_texts, global_random_stat
     assert not hasattr(embedder, "n_features_in_")
 
 
-def test_frames_out_of_a_pipeline(tiny_encoder, tiny_texts):
-    y = [0, 1] * 6 + [-1] * 12
-    ids = TokenIdVectorizer(tiny_encoder, max_length=24).set_output(transform="pandas")
-    pipe = make_pipeline(ids, SelfPretrainingClassifier(bert_net(tiny_encoder), random_state=0))
-    assert pipe.fit(tiny_texts, y).predict(tiny_texts).shape == (24,)
-
-
 def test_the_embedder_draws_nothing(embedder, tiny_texts, monkeypatch):
     """A fit in another thread draws from torch's generator, which belongs to the process."""
     embedder.transform(tiny_texts)  # reads the encoder
@@ -167,26 +161,18 @@ def test_more_texts_than_the_tokenizer_reads_at_once(tiny_encoder, tiny_texts):
     vectorizer = TokenIdVectorizer(tiny_encoder, max_length=8)
     ids, few = vectorizer.transform(tiny_texts * 200 + ["a"]), vectorizer.transform(tiny_texts)
     np.testing.assert_array_equal(ids[:-1], np.tile(few, (200, 1)))
-    assert ids.dtype == np.int32
     assert ids[-1].tolist() == [ID["[CLS]"], ID["a"], ID["[SEP]"], *[ID["[PAD]"]] * 5]
 
 
 def test_token_ids(tiny_encoder):
-    ids = TokenIdVectorizer(tiny_encoder, max_length=10).fit_transform(["She got shots!", "no"])
-    words = ["[CLS]", "she", "got", "shot", "##s", "!", "[SEP]"]
+    texts = "She got shots!", "no", "a [SEP] a"  # names of special tokens are plain text
+    ids = TokenIdVectorizer(tiny_encoder, max_length=10).fit_transform(texts)
+    words = "she got shot ##s !", "no", "a [ sep ] a"
+    rows = [[ID[word] for word in f"[CLS] {of_text} [SEP]".split()] for of_text in words]
     assert ids.dtype == np.int32
-    assert ids.tolist() == [
-        [ID[word] for word in words] + [0] * 3,
-        [ID["[CLS]"], ID["no"], ID["[SEP]"]] + [0] * 7,
-    ]
+    assert ids.tolist() == [row + [0] * (10 - len(row)) for row in rows]
     cut = TokenIdVectorizer(tiny_encoder, max_length=4).transform(["she got shots !"])
     assert cut.tolist() == [[ID[word] for word in ("[CLS]", "she", "got", "[SEP]")]]
-
-
-def test_names_of_special_tokens_are_plain_text(tiny_encoder):
-    ids = TokenIdVectorizer(tiny_encoder).transform(["a [SEP] a"])[0]
-    assert (ids == ID["[SEP]"]).sum() == 1
-    assert ids[:6].tolist() == [ID[w] for w in ("[CLS]", "a", "[", "sep", "]", "a")]
 
 
 def test_deletion_keeps_ends_and_order():
@@ -205,15 +191,9 @@ def test_deletion_keeps_ends_and_order():
     assert abs(left.mean() / 98 - 0.8) < 0.02
 
 
-def test_pooling_and_positions(tiny_encoder, tiny_sentence_encoder):
-    assert load_encoder(tiny_encoder).pooling == "cls"
-    encoder = load_encoder(tiny_sentence_encoder)
-    assert (encoder.pooling, encoder.pad_id, encoder.max_positions) == ("mean", 0, 64)
-    assert load_encoder(tiny_sentence_encoder) is encoder
-
-
-def test_an_encoder_that_is_saved_again_is_read_again(tmp_path):
+def test_an_encoder_is_read_once_until_it_is_saved_again(tmp_path):
     build_encoder(tmp_path, seed=0)
+    assert load_encoder(tmp_path) is load_encoder(tmp_path)
     before = load_encoder(tmp_path).model.embeddings.word_embeddings.weight.clone()
     build_encoder(tmp_path, seed=5)
     after = load_encoder(tmp_path).model.embeddings.word_embeddings.weight
@@ -234,13 +214,18 @@ INCOMPLETE = {
 }
 
 
+@pytest.fixture
+def own(tiny_encoder, tmp_path):
+    """An encoder that a test may change."""
+    return shutil.copytree(tiny_encoder, tmp_path / "e")
+
+
 @pytest.mark.parametrize("what", INCOMPLETE)
-def test_incomplete_encoders_are_refused(what, tiny_encoder, tmp_path):
+def test_incomplete_encoders_are_refused(what, own):
     change, message = INCOMPLETE[what]
-    shutil.copytree(tiny_encoder, tmp_path / "e")
-    change(tmp_path / "e")
+    change(own)
     with pytest.raises(ValueError, match=message):
-        load_encoder(tmp_path / "e")
+        load_encoder(own)
 
 
 @pytest.mark.parametrize(
@@ -264,10 +249,9 @@ def _drop(folder, prefix):
     save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def test_an_encoder_without_pooler_gets_no_random_one(tiny_encoder, tmp_path):
-    shutil.copytree(tiny_encoder, tmp_path / "e")
-    _drop(tmp_path / "e", "pooler")
-    assert load_encoder(tmp_path / "e").model.pooler is None
+def test_an_encoder_without_pooler_gets_no_random_one(own):
+    _drop(own, "pooler")
+    assert load_encoder(own).model.pooler is None
 
 
 def test_embeddings_are_means_of_states(tiny_sentence_encoder, global_random_state_unchanged):
@@ -281,26 +265,22 @@ def test_embeddings_are_means_of_states(tiny_sentence_encoder, global_random_sta
         np.testing.assert_allclose(embedder.fit(X).transform(X)[:1], expected, atol=1e-5)
 
 
-def test_roberta_like_positions(tmp_path, tiny_encoder):
-    shutil.copytree(tiny_encoder, tmp_path / "e")
-    file = tmp_path / "e" / "tokenizer_config.json"
-    settings = json.loads(file.read_text()) | {"model_max_length": 63}
-    file.write_text(json.dumps(settings))
-    assert load_encoder(tmp_path / "e").max_positions == 63
+def test_roberta_like_positions(own):
+    file = own / "tokenizer_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"model_max_length": 63}))
+    assert load_encoder(own).max_positions == 63
 
 
-def test_a_tokenizer_that_closes_a_text_with_padding(tiny_encoder, tiny_texts, tmp_path):
+def test_a_tokenizer_that_closes_a_text_with_padding(own, tiny_texts):
     """As that of some causal encoders: the last token of a text is not told from padding."""
-    shutil.copytree(tiny_encoder, tmp_path / "encoder")
-    backend = AutoTokenizer.from_pretrained(tiny_encoder).backend_tokenizer
+    backend = AutoTokenizer.from_pretrained(own).backend_tokenizer
     backend.post_processor = TemplateProcessing("$A [PAD]", special_tokens=[("[PAD]", 0)])
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "model_max_length": 64}
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, **names)
-    tokenizer.save_pretrained(tmp_path / "encoder")
-    encoder = load_encoder(tmp_path / "encoder")
-    assert (encoder.opening, encoder.closing) == ([], [])
-    net = bert_net(str(tmp_path / "encoder"), max_epochs=1).fit(tiny_texts, [0, 1] * 12)
-    ids = TokenIdVectorizer(tmp_path / "encoder", max_length=24).transform(tiny_texts)
+    tokenizer.save_pretrained(own)
+    assert (load_encoder(own).opening, load_encoder(own).closing) == ([], [])
+    net = bert_net(str(own), max_epochs=1).fit(tiny_texts, [0, 1] * 12)
+    ids = TokenIdVectorizer(own, max_length=24).transform(tiny_texts)
     np.testing.assert_allclose(net.predict_proba(ids), net.predict_proba(tiny_texts), atol=1e-5)
     with pytest.raises(ValueError, match="X holds a text without a token in row 1, and 1 in all"):
         net.fit(["a shot", "\u0301"], [0, 1])

@@ -16,18 +16,10 @@ import pytest
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from helpers import METHODS as QUICK
 from helpers import bert_net, build_encoder, mlp_net, points
 
-from sklearn_spt import (
-    FOUR_STUDENTS,
-    CoDecompositionClassifier,
-    MutualLearningClassifier,
-    SelfPretrainingClassifier,
-    SpacedRepetitionClassifier,
-    ThrottledSelfTrainingClassifier,
-    TriTrainingClassifier,
-    paper_classifier,
-)
+from sklearn_spt import FOUR_STUDENTS, SelfPretrainingClassifier, paper_classifier
 
 RECORDED = Path(__file__).with_name("fingerprints.json")
 WORDS = [["flu", "fever", "sick"], ["shot", "vaccine", "arm"], ["work", "home", "happy"]]
@@ -35,13 +27,11 @@ WORDS = [["flu", "fever", "sick"], ["shot", "vaccine", "arm"], ["work", "home", 
 PAPER = {name: getattr(paper_classifier(), name) for name in FOUR_STUDENTS}
 SP = partial(SelfPretrainingClassifier, step_size=0.5, refit_head=False)
 METHODS = {
-    "self-training": partial(ThrottledSelfTrainingClassifier, threshold=0.55, max_iter=3),
-    "tri-training": partial(TriTrainingClassifier, threshold=0.55, max_iter=3),
-    "mutual learning": MutualLearningClassifier,
-    "three nets": partial(MutualLearningClassifier, n_nets=3, kl_weight=0.5),
-    "spaced repetition": partial(
-        SpacedRepetitionClassifier, n_queues=3, episode_epochs=3, max_iter=2, threshold=0.55
-    ),
+    "self-training": partial(QUICK["self_training"], max_iter=3),
+    "tri-training": partial(QUICK["tri_training"], max_iter=3),
+    "mutual learning": QUICK["mutual_learning"],
+    "three nets": partial(QUICK["mutual_learning"], n_nets=3, kl_weight=0.5),
+    "spaced repetition": partial(QUICK["spaced_repetition"], episode_epochs=3, max_iter=2),
 }
 PARAMETERS = [
     *({}, {"alpha": 0.0}, {"alpha": 0.6}, {"lam": 0.0}, {"lam": 0.8}, {"temperature": 3.0}),
@@ -62,43 +52,29 @@ def texts(n_classes):
 
 
 def configurations(encoder):
-    """Yield names and functions that return a classifier, X, y and weights."""
+    """Name -> classifier, X, y and weights."""
+    found, weights = {}, np.linspace(0.1, 3, 90)
     for params in PARAMETERS:
-        name = "self-pretraining " + ", ".join(
-            f"{k}={v}" for k, v in params.items() if k != "refit_head"
-        )
+        name = ", ".join(f"{k}={v}" for k, v in params.items() if k != "refit_head")
         clf = SelfPretrainingClassifier(mlp_net(), **{"step_size": 0.5, **params})
-        yield name, lambda clf=clf: (clf, *points()[:2], None)
+        found[f"self-pretraining {name}"] = clf, *points()[:2], None
     for K in (3, 4):
-        yield (
-            f"self-pretraining K={K}",
-            lambda K=K: (SP(mlp_net(), alpha=0.4), *points(K)[:2], None),
-        )
-    weights = np.linspace(0.1, 3, 90)
-    yield "self-pretraining weights", lambda: (SP(mlp_net()), *points()[:2], weights)
+        found[f"self-pretraining K={K}"] = SP(mlp_net(), alpha=0.4), *points(K)[:2], None
+    found["self-pretraining weights"] = SP(mlp_net()), *points()[:2], weights
     for K in (2, 3):
-        yield f"texts K={K}", lambda K=K: (SP(bert_net(encoder)), *texts(K), None)
-    yield "texts deletion", lambda: (SP(bert_net(encoder), token_deletion=0.3), *texts(2), None)
-    yield "texts mean", lambda: (SP(bert_net(encoder, pooling="mean")), *texts(2), None)
-    yield "texts random head", lambda: (SP(bert_net(encoder, head_init="random")), *texts(2), None)
-    yield "bert", lambda: (bert_net(encoder), *texts(3), weights[:60])
+        found[f"texts K={K}"] = SP(bert_net(encoder)), *texts(K), None
+    found["texts deletion"] = SP(bert_net(encoder), token_deletion=0.3), *texts(2), None
+    found["texts mean"] = SP(bert_net(encoder, pooling="mean")), *texts(2), None
+    found["texts random head"] = SP(bert_net(encoder, head_init="random")), *texts(2), None
+    found["bert"] = bert_net(encoder), *texts(3), weights[:60]
     for name, kind in METHODS.items():
         for K in (2, 3):
-            yield f"{name} K={K}", lambda kind=kind, K=K: (kind(mlp_net()), *points(K)[:2], None)
-    yield (
-        "co-training",
-        lambda: (
-            CoDecompositionClassifier(
-                mlp_net(), views=(None, np.negative), threshold=0.55, max_iter=2
-            ),
-            *points(3)[:2],
-            None,
-        ),
-    )
+            found[f"{name} K={K}"] = kind(mlp_net()), *points(K)[:2], None
+    found["co-training"] = QUICK["co_decomposition"](mlp_net()), *points(3)[:2], None
+    return found
 
 
-def prediction(make):
-    clf, X, y, weights = make()
+def prediction(clf, X, y, weights):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         P = clf.set_params(random_state=0).fit(X, y, sample_weight=weights).predict_proba(X[:4])
@@ -107,20 +83,18 @@ def prediction(make):
 
 @pytest.mark.parametrize("name", json.loads(RECORDED.read_text()) if RECORDED.exists() else [])
 def test_predictions_are_as_recorded(name, tiny_encoder):
-    recorded = json.loads(RECORDED.read_text())[name]
-    found = prediction(dict(configurations(tiny_encoder))[name])
-    np.testing.assert_allclose(found, recorded, atol=2e-3)
+    found = prediction(*configurations(tiny_encoder)[name])
+    np.testing.assert_allclose(found, json.loads(RECORDED.read_text())[name], atol=2e-3)
 
 
 def test_every_configuration_is_recorded(tiny_encoder):
-    assert [*dict(configurations(tiny_encoder))] == [*json.loads(RECORDED.read_text())]
+    assert [*configurations(tiny_encoder)] == [*json.loads(RECORDED.read_text())]
 
 
 if __name__ == "__main__":
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        found = {k: prediction(make) for k, make in configurations(build_encoder(folder + "/tiny"))}
-    RECORDED.write_text(
-        "{\n" + ",\n".join(f"{json.dumps(k)}: {v}" for k, v in found.items()) + "\n}\n"
-    )
+        made = configurations(build_encoder(folder + "/tiny"))
+        lines = [f"{json.dumps(name)}: {prediction(*parts)}" for name, parts in made.items()]
+    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -1,17 +1,13 @@
 """What threads share is never changed by one of them."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle, islice, pairwise
 from threading import Event, Lock
 
-import joblib
 import numpy as np
 import pytest
 import torch
 from helpers import bert_net, mlp_net, points
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from skorch.callbacks import Callback
 from threadpoolctl import threadpool_info
 
@@ -22,6 +18,7 @@ from sklearn_spt import (
     TokenIdVectorizer,
 )
 from sklearn_spt._pretrained import load_encoder, quiet
+from sklearn_spt._random import derive_seed, seeded, set_torch_state, torch_state
 from sklearn_spt.inspection import suggest
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*reach max_length")
@@ -37,7 +34,13 @@ def test_nets_of_other_lengths_do_not_meet(tiny_encoder, tiny_texts, long_texts)
     nets = [bert_net(tiny_encoder, max_length=n, max_epochs=1).fit(tiny_texts, y) for n in (6, 24)]
     soft = SoftSelfTrainingClassifier()
     F = SentenceEmbedder(tiny_encoder).transform(long_texts)
+
+    def fit_another():
+        net = bert_net(tiny_encoder, max_length=4, max_epochs=1)
+        return net.fit(tiny_texts, y).predict_proba(long_texts)
+
     tasks = [
+        fit_another,
         *(lambda net=net: net.encode(long_texts) for net in nets),
         *(lambda net=net: net.predict_proba(long_texts) for net in nets),
         lambda: SentenceEmbedder(tiny_encoder, max_length=9).transform(long_texts),
@@ -51,19 +54,6 @@ def test_nets_of_other_lengths_do_not_meet(tiny_encoder, tiny_texts, long_texts)
         found = list(pool.map(lambda number: tasks[number](), numbers))
     for number, result in zip(numbers, found, strict=True):
         np.testing.assert_allclose(result, expected[number], atol=1e-5)
-
-
-def test_a_search_in_threads_is_that_in_sequence(tiny_encoder, long_texts):
-    y = [row % 2 for row in range(len(long_texts))]
-    net = bert_net(tiny_encoder, max_epochs=2)
-    grid, cv = {"max_length": [4, 6, 9, 24]}, StratifiedKFold(2)
-    scores = []
-    for n_jobs in (None, 4):
-        search = GridSearchCV(net, grid, cv=cv, scoring="neg_log_loss", n_jobs=n_jobs)
-        with joblib.parallel_config("threading"):
-            search.fit(long_texts, y)
-        scores.append(search.cv_results_["mean_test_score"])
-    np.testing.assert_allclose(scores[1], scores[0], atol=1e-5)
 
 
 def test_a_net_that_is_trained_answers_as_before(tiny_encoder, tiny_texts, long_texts):
@@ -110,11 +100,13 @@ def test_a_broken_partial_fit_changes_no_weight(tiny_encoder, tiny_texts):
 
     net = bert_net(tiny_encoder, callbacks=[Stop]).fit(tiny_texts, [0, 1] * 12)
     before, epochs = net.predict_proba(tiny_texts), len(net.history)
+    net.lock_ = lock = Lock()  # nets alone are copied: it cannot be
     Stop.on = True
     with pytest.raises(KeyboardInterrupt):
         net.partial_fit(tiny_texts, [1, 0] * 12)
     np.testing.assert_array_equal(net.predict_proba(tiny_texts), before)
     assert len(net.history) == epochs
+    assert net.lock_ is lock
 
 
 def test_a_classifier_of_nets_answers_as_before_while_it_is_fitted():
@@ -185,7 +177,7 @@ def test_loads_in_threads_leave_the_log_as_it_was(tiny_encoder):
     assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
 
 
-def test_what_a_callback_changes_stays(tiny_encoder, tiny_texts):
+def test_what_a_callback_changes_stays():
     X, y, _ = points()
 
     def change(iteration):
@@ -197,11 +189,53 @@ def test_what_a_callback_changes_stays(tiny_encoder, tiny_texts):
     assert (clf.verbose, clf.note, clf.n_iter_) == (1, 1, 1)
 
 
-def test_partial_fit_copies_nets_only(tiny_encoder, tiny_texts):
-    net = bert_net(tiny_encoder, max_epochs=1).fit(tiny_texts, [0, 1] * 12)
-    net.lock_ = Lock()  # cannot be copied
-    lock, old, weights = net.lock_, net.module_, net.module_.head.weight.clone()
-    net.partial_fit(tiny_texts, [0, 1] * 12)
-    assert net.lock_ is lock
-    assert torch.equal(old.head.weight, weights)
-    assert not torch.equal(net.module_.head.weight, weights)
+# -- torch's generators ----------------------------------------------------------------------------
+def test_a_stream_goes_on():
+    with seeded(3):
+        torch.rand(4)
+        state = torch_state()
+        expected = torch.rand(5)
+    with seeded(9):
+        set_torch_state(state)
+        assert torch.equal(torch.rand(5), expected)
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_cuda_is_not_started(monkeypatch, started):
+    """Its generators are saved and restored only where it has started."""
+    states, seen = [torch.tensor([8]), torch.tensor([9])], []
+
+    def get(device):
+        seen.append(device)
+        return states[device if isinstance(device, int) else device.index]
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: started)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", get)
+    monkeypatch.setattr(torch.cuda, "get_rng_state_all", lambda: states)
+    restored = []
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: restored.append(state))
+    monkeypatch.setattr(torch.cuda, "set_rng_state_all", restored.extend)
+    with seeded(3):
+        inside = torch_state()
+        set_torch_state([inside[0], states])
+    assert len(seen) == 2 * started
+    assert inside[1] == (states if started else [])
+    assert restored == (states * 2 if started else [])
+
+
+@pytest.mark.parametrize(
+    ("built_for", "n_devices", "locks"),
+    [(None, 0, False), ("cuda", 0, False), ("cuda", 1, True), ("mps", 0, True)],
+)
+def test_without_a_device_no_lock_is_taken(monkeypatch, built_for, n_devices, locks):
+    """A fork copies the locks of torch.cuda as they are, also one that another thread holds."""
+    device, seeds = built_for and torch.device(built_for), []
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: device)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: n_devices)
+    monkeypatch.setattr(torch, "manual_seed", seeds.append)
+    with seeded(3):
+        first = torch.rand(3)
+    assert seeds == locks * [derive_seed(3)]
+    expected = torch.rand(3, generator=torch.Generator().manual_seed(derive_seed(3)))
+    assert locks or torch.equal(first, expected)
