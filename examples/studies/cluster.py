@@ -1,9 +1,8 @@
 """What a search costs on a cluster: the bytes that are sent, and the seconds by number of workers.
 
-    python examples/studies/cluster.py
+    OMP_NUM_THREADS=1 python examples/studies/cluster.py
 
-The workers are processes of this machine with one thread each. By the cost model a search takes as
-long as one fit, times the number of fits that a worker gets.
+Workers are processes with one thread. By the cost model a search takes one fit times their number.
 """
 
 from __future__ import annotations
