@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python examples/studies/cluster.py
 
-Workers are processes with one thread. By the cost model a search takes one fit times their number.
+Workers are processes with one thread. The cost model: seconds of a fit, times fits of a worker.
 """
 
 from __future__ import annotations
