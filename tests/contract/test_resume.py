@@ -103,7 +103,7 @@ def test_a_fit_goes_on_after_sigkill(tmp_path, taught):
 
 
 @pytest.mark.parametrize("framed", [False, True])
-def test_texts_go_on_and_are_recalled(tmp_path, tiny_sentence_encoder, tiny_texts, tiny_y, capfd, framed):
+def test_texts_go_on(tmp_path, tiny_sentence_encoder, tiny_texts, tiny_y, capfd, framed):
     X, teacher = tiny_texts, None
     if framed:
         X = pd.DataFrame({"text": tiny_texts})
