@@ -94,6 +94,12 @@ class MLP(nn.Module):
         return self.last(torch.relu(self.first(x.float())))
 
 
+class DropMLP(MLP):
+    def forward(self, x):
+        hidden = torch.relu(self.first(x.float()))
+        return self.last(nn.functional.dropout(hidden, 0.5, self.training))
+
+
 class Net(NeuralNetClassifier):
     """Has as many outputs as there are classes."""
 

@@ -347,8 +347,13 @@ def test_empty_folders_new_parents_and_links_are_used(fitted, tmp_path):
 
 
 def test_an_error_at_the_end_leaves_the_old_model(fitted, saved, tmp_path, monkeypatch):
-    monkeypatch.setattr("sklearn_spt._sealed.write_sealed", Mock(side_effect=OSError("disk full")))
-    before = contents(tmp_path)
+    full, before = Mock(side_effect=OSError("disk full")), contents(tmp_path)
+    renames = iter([Path.rename, full, Path.rename])  # the old model makes way, and comes back
+    monkeypatch.setattr(Path, "rename", lambda *paths: next(renames)(*paths))
+    with pytest.raises(OSError, match="disk full"):
+        sklearn_spt.save(fitted, saved, overwrite=True)
+    assert contents(tmp_path) == before
+    monkeypatch.setattr("sklearn_spt._sealed.write_sealed", full)
     for name in ("model", "other"):
         for write in (sklearn_spt.save, sklearn_spt.export):
             with pytest.raises(OSError, match="disk full"):

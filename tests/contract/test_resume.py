@@ -120,7 +120,11 @@ def test_texts_go_on(tmp_path, tiny_sentence_encoder, tiny_texts, tiny_y, capfd,
         fit(checkpoint_dir=tmp_path, on_iteration=Stop(2))
     P = fit(checkpoint_dir=tmp_path, verbose=1).predict_proba(tiny_texts)
     assert "goes on after iteration 2" in "".join(capfd.readouterr())
-    np.testing.assert_array_equal(P, fit().predict_proba(tiny_texts))
+    expected = fit().predict_proba(tiny_texts)
+    np.testing.assert_array_equal(P, expected)
+    for _ in range(2):  # dropout of stage 2 goes on after a stage 1 that is computed or recalled
+        P = fit(memory=str(tmp_path / "memory")).predict_proba(tiny_texts)
+        np.testing.assert_array_equal(P, expected)
 
 
 CHANGES = [{"alpha": 0.5}, {"step_size": 0.4}, {"n_students": 1}, {"ensemble": "last"}]
