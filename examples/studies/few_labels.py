@@ -185,7 +185,8 @@ def finished(file):
 def record(file, key, result):
     """Add a result to a file."""
     with open(file, "a", encoding="utf-8") as stream:
-        stream.write(json.dumps(dict(zip(KEYS, key, strict=True)) | result) + "\n")
+        one = dict(zip(KEYS, key, strict=True)) | result
+        stream.write(json.dumps(one, separators=(",", ":")) + "\n")
 
 
 def fit(model, X, codes, labeled, unlabeled, seed):

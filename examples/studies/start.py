@@ -68,8 +68,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("frozen", "tuned"):
-        add = commands.add_parser(name).add_argument
-        add_options(add)
+        add_options(add := commands.add_parser(name).add_argument)
         add("--encoder", default=DEFAULT_ENCODER)
     add = commands.add_parser("table").add_argument
     add("files", nargs="+")
