@@ -24,8 +24,7 @@ import sklearn_spt
 from sklearn_spt._labels import check_step_size, is_blank, labels_of_file, spelled, suspicious_class
 from sklearn_spt._sealed import free_folder, saved_state, sha256
 
-_FILES = """Files are CSV (with commas or semicolons), TSV, JSON lines or parquet by their names;
-they may be compressed; "-" is standard input. A row without a label, or with -1, is unlabelled."""
+_FILES = 'Files: CSV, TSV, JSON lines, parquet, by name; "-" is standard input; -1 is no label.'
 _ROWS = 2_000  # in memory at a time; a killed prediction goes on after a multiple of them
 
 
@@ -43,7 +42,7 @@ def _parse(arguments: list[str] | None) -> Namespace:
             add("--label", default=None if saved else "label", help="column (default: label)")
             add("--unlabeled-marker", metavar="LABEL", help="a further label of unlabelled rows")
         if name in ("fit", "compare"):
-            add("--unlabeled", metavar="FILE", help="more texts, whose labels do not count")
+            add("--unlabeled", action="append", metavar="FILE", help="texts without labels")
             add("--sample", type=int, default=sys.maxsize, help="unlabelled rows, drawn at random")
             add("--encoder", help="name or folder (default: MiniLM)")
             add("--max-length", type=int, metavar="N", help="texts are cut to N tokens")
@@ -163,17 +162,17 @@ def _texts(options: Namespace, table: pd.DataFrame) -> tuple[pd.DataFrame, list[
 
 def _rows(options: Namespace, known: Iterable[str] = ()) -> tuple[pd.DataFrame, Any, Any]:
     """Return the rows of all files, their texts X, and their labels y, -1 where there is none."""
-    tables, more = list[Any](), vars(options).get("unlabeled")
-    for source in [*options.files, *filter(None, [more])]:
+    tables, more = list[Any](), vars(options).get("unlabeled") or list[str]()
+    for source in [*options.files, *more]:
         table = pd.concat(_tables(options, source))
         table.index = [f"{line}{f' of {source}' * bool(tables)}" for line in table.index]
-        bare = source == more or (options.command == "suggest" and options.label not in table)
-        tables.append(table.assign(**{options.label: ""} if bare else {}))
+        more += [source] * (options.command == "suggest" and options.label not in table)
+        tables.append(table.assign(**{options.label: ""} if source in more else {}))
         _column(options, tables[-1], "text"), _column(options, tables[-1], "label")
-    table, texts = _texts(options, pd.concat(tables))
+    options.unlabeled, (table, texts) = more, _texts(options, pd.concat(tables))
     labels = [str(label).strip() for label in _column(options, table, "label")]
     y = labels_of_file(labels, options.unlabeled_marker or "", known)
-    if "sample" in options and (len(found := {*y} - {-1}) == 1 or not any(labels)):
+    if "model" not in options and (len(found := {*y} - {-1}) == 1 or not any(labels)):
         what = f"has one class only, {max(found)!r}" if found else f"is empty in all {len(y)} rows"
         raise ValueError(f"Column {options.label!r} {what}; label rows of two classes.")
     return table, *(pd.Series(values, table.index, dtype=object) for values in (texts, y))
@@ -225,8 +224,8 @@ def _fit(options: Namespace) -> None:
     FitReport, to = import_module("sklearn_spt.inspection").FitReport, shlex.quote(str(options.out))
     clf.fit(X, y).set_params(verbose=0, checkpoint_dir=None)
     clf.labeled_hashes_ = pd.util.hash_array(np.array(X, dtype=object)[clf.labeled_iter_ == 0])
-    names = "text label unlabeled_marker encoder max_length lam alpha step_size four_students seed"
-    clf.options_ = {name: vars(options)[name] for name in names.split()}
+    names = "text label unlabeled_marker encoder max_length lam alpha step_size four_students"
+    clf.options_ = {name: vars(options)[name] for name in [*names.split(), "seed", "sample"]}
     sklearn_spt.save(clf, options.out, overwrite=options.overwrite)
     print(_in_options(str(FitReport.from_estimator(clf))))
     if options.report is not None:
@@ -241,8 +240,8 @@ def _fit(options: Namespace) -> None:
 def _compare(options: Namespace) -> None:
     """Estimate whether the unlabelled texts help."""
     how: Any = {"cv": options.folds, "pos_label": options.positive, "random_state": options.seed}
-    data = _training(options)
-    print(sklearn_spt.compare_with_supervised(*data, verbose=int(not options.quiet), **how))
+    how["verbose"], data = not options.quiet, _training(options)
+    print(sklearn_spt.compare_with_supervised(*data, **how))
 
 
 def _predict(options: Namespace) -> None:
@@ -279,11 +278,10 @@ def _predict(options: Namespace) -> None:
             elif "json" in options.kind:
                 to.write(rows.to_json(orient="records", lines=True, force_ascii=False).encode())
             else:
-                quoting = options.quoting or int("\r" in "".join(texts))  # all, or \r ends a row
+                quote = options.quoting or int("\r" in "".join(texts))  # all, or \r ends a row
                 sep = "\t" if out and out.suffix == ".tsv" else options.sep
-                how = {"sep": sep, "header": n == 0, "quoting": quoting, "index": False}
-                code = "utf-8" if n else options.code
-                to.write(rows.to_csv(lineterminator=options.end, **how).encode(code))
+                how = {"sep": sep, "header": not n, "quoting": quote, "lineterminator": options.end}
+                to.write(rows.to_csv(index=False, **how).encode("utf-8" if n else options.code))
             to.flush()
             bar.update(len(part))
     if out:
@@ -306,12 +304,14 @@ def _suggest(options: Namespace) -> None:
     table = table[unknown].iloc[chosen].assign(**{options.label: ""})
     how: Any = {"sep": options.sep, "quoting": options.quoting, "index": False}
     table.to_csv(out, encoding="utf-8-sig", lineterminator="\r\n", **how)
-    own = vars(options) | {"command": "fit", "out": options.model, "overwrite": True}
-    usual = vars(_parse(["fit", *options.files, "--out="]))
+    lost = ~np.isin(getattr(clf, "labeled_hashes_", [0]), pd.util.hash_array(X[y != -1].to_numpy()))
+    own = vars(options) | {"command": "fit", "out": options.model, "overwrite": not any(lost)}
+    usual = vars(_parse(["fit", *options.files, "--out="])) | {"unlabeled": []}
+    files = [*(x for x in options.files if x not in own["unlabeled"]), str(out)]
     given = {f"--{x.replace('_', '-')}": own[x] for x, y in usual.items() if own.get(x, y) != y}
-    flags = [name if value is True else f"{name}={value}" for name, value in given.items()]
-    again = shlex.join([*options.files, str(out), *flags])
-    print(f"Next: label the rows of {out}, then run python -m sklearn_spt fit {again}")
+    flags = [f"{x}={z}".removesuffix("=True") for x, y in given.items() for z in np.ravel(y)]
+    again = shlex.join([*files, *["OTHER_LABELS.csv"] * any(lost), *flags])
+    print(f"Next: label {shlex.quote(str(out))}, then run python -m sklearn_spt fit {again}")
 
 
 def _evaluate(options: Namespace) -> None:

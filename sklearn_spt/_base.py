@@ -183,8 +183,8 @@ class BaseSemiSupervisedClassifier(
             warn_of_equal_numbers(n)
         labeled = np.append(labeled, np.zeros(more, dtype=bool))
         codes = np.append(codes, np.full(more, -1))
-        if hasattr(net, "check_documents"):
-            ids = next(iter(D.values())) if is_mapping(D) else D  # of two views, the whole texts
+        if hasattr(net, "check_documents") and getattr(self, "views", None) is None:
+            ids = next(iter(D.values())) if is_mapping(D) else D  # with keywords, the whole texts
             net.check_documents(ids, codes, n, cut=not hasattr(self, "n_features_in_"))
         warn_of_labels(classes, codes[:n], self.unlabeled_marker)
         L = multi_indexing(D, np.flatnonzero(labeled))

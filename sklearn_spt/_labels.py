@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
-_PACKAGE = os.path.dirname(__file__)
+_PACKAGE = os.path.join(os.path.dirname(__file__), "")
 _LABEL = (str, bool, int, float, np.number, np.bool_)
 _KNOWN: ContextVar[bool] = ContextVar("_KNOWN", default=False)
 #: What -1 becomes in an unsigned dtype.

@@ -61,14 +61,15 @@ def chosen_by_auto(
     values = {"refit_head": refit, "finetune_epochs": epochs}
     values |= {"step_size": step} if n_U and model.max_iter != 0 else {}
     chosen = [f"{k}={value}" for k, value in values.items() if getattr(model, k) == "auto"]
-    counts = f"there are {per_class:.3g} labels per class"
-    if refit and not few and per_class <= TEN_EPOCHS_PER_CLASS:
-        counts += f", {n_L} in all"
+    counts = f"there are {per_class:.4g} labels per class"
     of_epochs = refit and model.finetune_epochs == "auto"
+    if of_epochs and not few and per_class <= TEN_EPOCHS_PER_CLASS:
+        counts += f", {n_L} in all"
     reasons = {
         "there are no unlabelled rows": n_U == 0,
         "max_iter=0": model.max_iter == 0,
-        f"refit_head={model.refit_head}": model.refit_head != "auto" and not of_epochs,
+        f"refit_head=True and {counts}": model.refit_head != "auto" and of_epochs,
+        f"refit_head={model.refit_head}": model.refit_head != "auto",
         f"the net is a {type(net).__name__}": not can,
         counts: True,
     }

@@ -616,7 +616,7 @@ def test_the_rows_to_label_next(model, tiny_encoder, fit_data, tmp_path, capsys)
     out = tmp_path / "to label.csv"
     given = ["suggest", model[0], "--n", "4", train]
     printed = run(capsys, *given, "--out", out).out
-    assert f"python -m sklearn_spt fit {train} '{out}' --encoder={tiny_encoder} " in printed
+    assert f"fit {train} '{out}' OTHER_LABELS.csv --encoder={tiny_encoder} " in printed
     assert out.read_bytes().startswith(b"\xef\xbb\xbfid;text;label\r\n")  # for spreadsheets
     found = pd.read_csv(out, sep=";", keep_default_na=False, encoding="utf-8-sig")
     assert found["label"].tolist() == [""] * 4
@@ -641,24 +641,25 @@ def test_the_command_that_suggest_prints_works(model, fit_data, tmp_path, capsys
     given = ["--text", "the post", "--label", "sick", "--unlabeled-marker", "?", "--format", "tsv"]
     given += ["--encoding", "cp1252", "--quoting", "3", "--skip-empty"]
     printed = run(capsys, "suggest", model[0], train, *given, "--n", "3", "--out", out).out
-    hint = printed.partition("python -m sklearn_spt fit ")[2]
-    clf, X, y = fit_data(*shlex.split(hint))
-    assert {f"--out={model[0]}", "--overwrite"} < {*shlex.split(hint)}
+    words = shlex.split(printed.partition("python -m sklearn_spt fit ")[2])
+    words.remove("OTHER_LABELS.csv")  # the texts of the fit have no label here
+    clf, X, y = fit_data(*words)
     same = ("step_size", "lam", "alpha", "random_state", "estimator__pretrained")
     expected = sklearn_spt.load(model[0]).get_params()  # the next model is of the same kind
     assert {x: clf.get_params()[x] for x in same} == {x: expected[x] for x in same}
     assert clf.estimator.max_length == 16
-    found = pd.read_csv(out, sep="\t", encoding="utf-8-sig")
     assert list(X) == [*table["the post"][:-1]]  # what is still unlabelled counts once
     assert list(y) == [label or -1 for _, label in HALF_LABELED]
-    assert len(found) == 3
+    assert len(pd.read_csv(out, sep="\t", encoding="utf-8-sig")) == 3
 
 
 def test_suggestions_of_files_without_labels_and_without_rows(model, tmp_path, capsys):
     path = write_json(tmp_path / "a.jsonl", [{"text": text, "x": [1]} for text in TEXTS[:3]])
-    out = tmp_path / "b.csv"
-    run(capsys, "suggest", model[0], path, "--out", out)
+    run(capsys, "suggest", model[0], path, "--out", out := tmp_path / "b.csv")
     assert pd.read_csv(out)["label"].isna().tolist() == [True] * 3
+    train, more = (model[0].removesuffix("model") + name for name in ("train.tsv", "more.csv"))
+    again = run(capsys, "suggest", model[0], train, more, "--out", out, "--overwrite").out
+    assert {f"--unlabeled={more}", f"--out={model[0]}", "--overwrite"} < {*shlex.split(again)}
     path = write_csv(tmp_path / "c.csv", ("text", "label"), [("a", "yes"), ("a", "")])
     error = refused(capsys, "suggest", model[0], path, "--out", tmp_path / "d.csv")
     assert "Each text has a label: there is none to suggest." in error

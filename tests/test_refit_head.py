@@ -66,10 +66,10 @@ def test_certainty_is_that_of_labels_alone(tiny_encoder, tiny_texts):
         (21, 2, True, 3, "10.5 labels per class"),
         (60, 2, True, 3, "30 labels per class"),
         (61, 2, False, 3, "30.5 labels per class"),
-        (100, 77, True, 10, "1.3 labels per class"),
-        (101, 77, True, 3, "1.31 labels per class, 101 in all"),
+        (100, 77, True, 10, "1.299 labels per class"),
+        (101, 77, True, 3, "1.312 labels per class, 101 in all"),
         (2310, 77, True, 3, "30 labels per class"),
-        (2311, 77, False, 3, "30 labels per class"),
+        (2311, 77, False, 3, "30.01 labels per class"),
     ],
 )
 def test_what_few_labels_are(n_labeled, n_classes, refits, epochs, why, by_auto):
@@ -78,6 +78,7 @@ def test_what_few_labels_are(n_labeled, n_classes, refits, epochs, why, by_auto)
     step_size = 1.0 if refits else 0.2
     assert (plan.refit_head, plan.finetune_epochs, plan.step_size) == (refits, epochs, step_size)
     why = f"there are {why}" if by_auto or refits else "refit_head=False"
+    why = why if by_auto or not refits else f"refit_head=True and {why}"
     said = f"finetune_epochs={epochs}, step_size={step_size}, since {why}"
     assert plan.chosen == f"refit_head={refits}, " * by_auto + said
 
