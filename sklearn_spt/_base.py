@@ -183,8 +183,7 @@ class BaseSemiSupervisedClassifier(
             warn_of_equal_numbers(n)
         labeled = np.append(labeled, np.zeros(more, dtype=bool))
         codes = np.append(codes, np.full(more, -1))
-        if hasattr(net, "check_documents") and getattr(self, "views", None) is None:
-            ids = next(iter(D.values())) if is_mapping(D) else D  # with keywords, the whole texts
+        if hasattr(net, "check_documents") and (ids := self._whole_texts(D)) is not None:
             net.check_documents(ids, codes, n, cut=not hasattr(self, "n_features_in_"))
         warn_of_labels(classes, codes[:n], self.unlabeled_marker)
         L = multi_indexing(D, np.flatnonzero(labeled))
@@ -246,6 +245,10 @@ class BaseSemiSupervisedClassifier(
             both = for_torch(both)
             self._kind = both.dtype.kind
         return both, get_len(encoded)
+
+    def _whole_texts(self, D: Any) -> Any:
+        """Return the encoded documents that the net checks, or None where they are other views."""
+        return D
 
     def _warn_of_markers(self, data: PartlyLabeled) -> None:
         """Warn of a fit without unlabelled rows, and of a class like a second marker."""

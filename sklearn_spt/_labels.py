@@ -236,8 +236,7 @@ def labels_of_file(labels: list[str], marker: str, known: Iterable[str] = ()) ->
     marker = spelled(marker)
     given = {label for label in labels if spelled(label) not in ("", "-1", marker)}
     if near := sorted(x for x in given if marker and form_of(x) == form_of(marker)):
-        message = f"The labels {near} differ only in form from unlabeled_marker={marker!r}."
-        warnings.warn(message, stacklevel=3)
+        warn_user(f"The labels {near} differ only in form from unlabeled_marker={marker!r}.")
     apart = len({*map(spelled, given)}) < len(given)  # "2" and "2.0", which the fit names
     classes = {x: x if apart or x in known else spelled(x) for x in given}
     return [classes.get(label, -1) for label in labels]

@@ -209,8 +209,10 @@ _ENDINGS = {
     "callback": "a callback stopped the training",
     "validation": "the number was chosen on held-out rows",
 }
-_HINT = "Did unlabelled rows help? Ask compare_with_supervised(clf, X, y), or "
-_HINT += "python -m sklearn_spt compare."
+_HINT = (
+    "Did unlabelled rows help? Ask compare_with_supervised(clf, X, y), or python -m sklearn_spt "
+    "compare."
+)
 _COUNTS = "A column for each class: how many rows had it as pseudo-label."
 _DOUBT = "The fit gave the pseudo-label; now the model predicts another class, or is not sure."
 _HEAD = """<!DOCTYPE html>
@@ -249,6 +251,7 @@ class FitReport:
     facts: Mapping[str, str]
     history: pd.DataFrame
     doubtful: pd.DataFrame
+    _hint: str = _HINT
 
     @classmethod
     def from_estimator(cls, clf: Any, texts: Any = None, *, n_texts: int = 20) -> FitReport:
@@ -288,7 +291,8 @@ class FitReport:
         counts = _pseudo_label_counts(model.history_).reindex(entries["iteration"], fill_value=0)
         history = entries.reindex(columns=["iteration", "changed", "seconds"])
         parts = [history.astype({"changed": float}), counts.reset_index(drop=True)]
-        return cls(facts, pd.concat(parts, axis=1), _doubtful(clf, model, texts, n_texts))
+        hint, doubtful = _HINT if any(iteration) else "", _doubtful(clf, model, texts, n_texts)
+        return cls(facts, pd.concat(parts, axis=1), doubtful, hint)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write one page that needs no other file.
@@ -310,7 +314,7 @@ class FitReport:
                 table = table.loc[:, (table.notna() & (table != "")).any()]  # no empty column
                 html = table.to_html(border=0, **_TABLE)
                 parts += [f"<h2>{title}</h2>", f"<p>{caption}</p>", html]
-        return "\n".join([*parts, f"<p>{self._hint()}</p>"])
+        return "\n".join([*parts, f"<p>{self._hint}</p>"])
 
     def __str__(self) -> str:
         """Describe the fit as text."""
@@ -322,10 +326,7 @@ class FitReport:
             cut = [t if len(t) <= 50 else f"{t[:49]}…" for t in self.doubtful["text"]]
             aligned = self.doubtful.assign(text=[f"{t:50}" for t in cut])
             lines += ["Texts in doubt", _DOUBT, aligned.to_string(justify="left", **_TABLE), ""]
-        return re.sub(" +$", "", "\n".join([*lines, self._hint()]), flags=re.MULTILINE).rstrip()
-
-    def _hint(self) -> str:
-        return "" if self.facts.get("unlabelled rows", "").startswith("0,") else _HINT
+        return re.sub(" +$", "", "\n".join([*lines, self._hint]), flags=re.MULTILINE).rstrip()
 
 
 def _doubtful(clf: Any, model: Any, texts: Any, n: int) -> pd.DataFrame:

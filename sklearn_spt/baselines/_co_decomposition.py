@@ -208,6 +208,9 @@ class CoDecompositionClassifier(ThrottledSelfTrainingClassifier):
         views = self._encode_views(net, X_unlabeled, more, "X_unlabeled")
         return concatenate(encoded, views), get_len(encoded)
 
+    def _whole_texts(self, D: Any) -> Any:
+        return D["sentence"] if self.views is None else None
+
     def _texts(self, X: Any, name: str = "X", *, allow_empty: bool = True) -> list[str] | None:
         """Return the texts of X; None for numbers, and for what own views select parts of."""
         if self.views is not None and hasattr(X, "columns"):
