@@ -32,8 +32,6 @@ from sklearn_spt._random import one_blas_thread
 
 #: Weights of a labelled and of an unlabelled row.
 _LABELED, _UNLABELED = 3.0, 0.5
-#: Least share of a class among the soft labels, in parts of its share by the labels only.
-_LEAST_SHARE = 0.7
 
 
 @dataclass(eq=False, repr=False)
@@ -44,10 +42,9 @@ class SoftSelfTrainingClassifier(BaseClassifier, ClassifierMixin, BaseEstimator)
     each round but the last they are sharpened: each is raised to a power, and rows are scaled to
     sum to 1. Then the regression is fitted again, on the labelled rows (weight 3) and on all
     unlabelled ones with their soft labels (weight 1/2). There is no threshold. Sharpening inflates
-    frequent classes, so the change in class shares is halved, and no share falls much below 70% of
-    its initial value. If the numbers of labels per class differ by at most one, shares are not
-    constrained. A fit takes seconds where nets take minutes. The defaults were chosen on tasks with
-    few labels (``examples/studies/PROTOCOL.md``).
+    frequent classes, so class shares are scaled back to those before it. If the numbers of labels
+    per class differ by at most one, shares are not constrained. A fit takes seconds where nets take
+    minutes. The defaults were chosen on tasks with few labels (``examples/studies/PROTOCOL.md``).
 
     Parameters
     ----------
@@ -163,25 +160,19 @@ def soft_self_training(
         P = softmax(U @ theta[:-1] + theta[-1], axis=1)
         # equally many labels of each class (one less in a fold) were drawn by class: their shares
         # say nothing
-        held = np.ptp(y_l.sum(axis=0)) > 1
-        least = _LEAST_SHARE * P.sum(axis=0) if held else None
+        held = bool(np.ptp(y_l.sum(axis=0)) > 1)
         w = np.append(_LABELED * weights, np.full(n_U, _UNLABELED))
         for left in reversed(range(max_iter if n_U else 0)):
-            P = _sharpened(P, sharpening, least) if left else P
+            P = _sharpened(P, sharpening, held) if left else P
             theta = _logistic_regression(both, np.vstack([y_l, P]), w, C, theta)
             P = softmax(U @ theta[:-1] + theta[-1], axis=1)
     return theta, P
 
 
-def _sharpened(P: FloatArray, power: float, least: FloatArray | None) -> FloatArray:
-    """Return probabilities to a power; with `least`, class shares move only half of the way."""
-    Q = tempered(P, 1 / power)
-    if least is None:
-        return Q
-    wanted = np.sqrt(P.sum(axis=0) * Q.sum(axis=0))
-    wanted = np.maximum(wanted * len(P) / wanted.sum(), least)
-    wanted *= len(P) / wanted.sum()
-    for _ in range(20):  # columns and rows are scaled in turn
+def _sharpened(P: FloatArray, power: float, held: bool) -> FloatArray:
+    """Return probabilities to a power; if `held`, with the class shares of before."""
+    Q, wanted = tempered(P, 1 / power), P.sum(axis=0)
+    for _ in range(20 * held):  # columns and rows are scaled in turn
         Q = Q * (wanted / np.maximum(Q.sum(axis=0), np.finfo(float).tiny))
         Q /= Q.sum(axis=1, keepdims=True)
     return Q
