@@ -1,4 +1,4 @@
-"""Two encoders, frozen and fine-tuned, and the tables of parts ten to seventeen of PROTOCOL.md.
+"""Two encoders, frozen and fine-tuned, and the tables of parts ten to twenty-one of PROTOCOL.md.
 
     python start.py frozen --data FOLDER --out start.jsonl [--encoder FOLDER/all-mpnet-base-v2]
     python start.py tuned --data FOLDER --out start.jsonl [--encoder FOLDER/all-mpnet-base-v2]
@@ -25,12 +25,12 @@ def run(options):
     """Score classifiers on pools: each task has 300 rows to score them, and others."""
     done, k, tuned = finished(options.out), options.k, options.command == "tuned"
     encoder = "default" if options.encoder == DEFAULT_ENCODER else "mpnet"
-    soft, net = SoftSelfTrainingClassifier, BertClassifier(options.encoder)
+    soft, net, S = SoftSelfTrainingClassifier, options.encoder, SelfPretrainingClassifier
     methods = {"logistic regression": soft(max_iter=0), "soft self-training": soft()}
-    if k == 10:
-        methods |= {f"soft self-training, C={C:g}": soft(C=C) for C in (3.0, 30.0)}
     if tuned:
-        methods = {"one net": net, "defaults": SelfPretrainingClassifier(net)}
+        methods = {"one net": BertClassifier(net), "defaults": S(net)}
+        methods["five nets"] = S(net, n_teachers=5, max_iter=0, finetune_epochs=None)
+        methods |= {} if encoder == "default" else {"student of defaults": S(teacher=S(net))}
     for task in options.tasks.split(","):
         X, codes = load(options.data, task)
         n = codes.max() + 1
