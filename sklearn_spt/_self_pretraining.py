@@ -100,8 +100,7 @@ class SelfPretrainingClassifier(BaseSemiSupervisedClassifier):
     refit_head : bool or "auto", default="auto"
         Whether the linear layer of each net is fitted anew after its training, by
         `SoftSelfTrainingClassifier` on the net's vectors of all documents. "auto" does so for a
-        `BertClassifier` with up to 30 labelled documents per class on average (paper: False). Word
-        embeddings then keep their pretrained values, which is faster and costs no accuracy.
+        `BertClassifier` with up to 30 labelled documents per class on average (paper: False).
     ensemble : {"last", "last_two", "all"}, default="all"
         Nets that predict. "last": the last students; "last_two": their teachers, too (paper);
         "all": the first teachers, too, which together weigh as much as one student.

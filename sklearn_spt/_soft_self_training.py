@@ -43,7 +43,7 @@ class SoftSelfTrainingClassifier(BaseClassifier, ClassifierMixin, BaseEstimator)
     sum to 1. Then the regression is fitted again, on the labelled rows (weight 3) and on all
     unlabelled ones with their soft labels (weight 1/2). There is no threshold. Sharpening inflates
     frequent classes, so class shares are scaled back to those before it. If the numbers of labels
-    per class differ by at most one, shares are not constrained. A fit takes seconds where nets take
+    per class differ by at most one, shares are free. A fit takes seconds where nets take
     minutes. The defaults were chosen on tasks with few labels (``examples/studies/PROTOCOL.md``).
 
     Parameters
@@ -51,7 +51,7 @@ class SoftSelfTrainingClassifier(BaseClassifier, ClassifierMixin, BaseEstimator)
     C : float > 0, default=10.0
         Inverse strength of the regularisation, as in
         :class:`~sklearn.linear_model.LogisticRegression` (for two classes half of it).
-    sharpening : float >= 1, default=2.0
+    sharpening : float in [1, 100], default=2.0
         Power of the probabilities. 1 sharpens nothing.
     max_iter : int >= 0, default=6
         Number of rounds. 0 is plain logistic regression, and 1 sharpens nothing.
@@ -90,7 +90,7 @@ class SoftSelfTrainingClassifier(BaseClassifier, ClassifierMixin, BaseEstimator)
 
     def _fit_documents(self, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any) -> None:
         check_scalar(self.C, "C", Real, min_val=0, max_val=1e12, include_boundaries="neither")
-        check_scalar(self.sharpening, "sharpening", Real, min_val=1)
+        check_scalar(self.sharpening, "sharpening", Real, min_val=1, max_val=100)
         check_scalar(self.max_iter, "max_iter", Integral, min_val=0)
         F = self._features(X, reset=True)
         labeled, classes, codes = encode_labels(y, F.shape[0], self.unlabeled_marker)
@@ -160,7 +160,7 @@ def soft_self_training(
         P = softmax(U @ theta[:-1] + theta[-1], axis=1)
         # equally many labels of each class (one less in a fold) were drawn by class: their shares
         # say nothing
-        held = bool(np.ptp(y_l.sum(axis=0)) > 1)
+        held = bool(np.ptp(y_l[weights > 0].sum(axis=0)) > 1)
         w = np.append(_LABELED * weights, np.full(n_U, _UNLABELED))
         for left in reversed(range(max_iter if n_U else 0)):
             P = _sharpened(P, sharpening, held) if left else P
@@ -173,7 +173,7 @@ def _sharpened(P: FloatArray, power: float, held: bool) -> FloatArray:
     """Return probabilities to a power; if `held`, with the class shares of before."""
     Q, wanted = tempered(P, 1 / power), P.sum(axis=0)
     for _ in range(20 * held):  # columns and rows are scaled in turn
-        Q = Q * (wanted / np.maximum(Q.sum(axis=0), np.finfo(float).tiny))
+        Q = Q * (wanted / np.maximum(Q.sum(axis=0), 1e-100))
         Q /= Q.sum(axis=1, keepdims=True)
     return Q
 

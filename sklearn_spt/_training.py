@@ -24,7 +24,6 @@ from tqdm.auto import tqdm
 
 from sklearn_spt._labels import Codes, FloatArray
 from sklearn_spt._losses import DistillationLoss, distillation_targets
-from sklearn_spt._module import before_compile
 from sklearn_spt._pretrained import load_encoder
 from sklearn_spt._random import generator, seeded
 
@@ -290,15 +289,12 @@ class Trainer:
         """Return what a result depends on; joblib keeps nets before their layers are refitted."""
         names = ("net", "classes", "epochs", "balanced", "root")
         state = {name: getattr(self, name) for name in names}
-        state["frozen_words"] = self.refit_with is not None
         name = getattr(self.net, "pretrained", None) if hasattr(self.net, "encode") else None
         return state | {"weights": None if name is None else load_encoder(name).weights_hash}
 
     def fresh(self, X: Any, codes: Codes, weights: FloatArray) -> NeuralNet:
         """Return an initialised net to train on `X`; call it inside `seeded`."""
         M = self.untrained()
-        if self.refit_with is not None:  # few labels: half of the weights, and nothing is lost
-            before_compile(M.module_).encoder.get_input_embeddings().requires_grad_(False)
         with seeded(0):  # what follows draws nothing from the stream of the training
             if not self._checked:
                 logits = predict_logits(M, multi_indexing(X, np.arange(1)), len(self.classes))
